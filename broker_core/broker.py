@@ -16,6 +16,7 @@ import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which wou
 import structlog
 
 from broker_core.access.asker import Asker
+from broker_core.access.authorization import Authorization
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
 from broker_core.errors import BrokerCoreError
@@ -257,7 +258,8 @@ async def _opened(
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         options = PipelineOptions(settings.patterns, selecting_keys=selecting)
-        pipeline = Pipeline(lister, dispatcher, permits, metrics, options)
+        authorization = Authorization(settings.authorization)
+        pipeline = Pipeline(lister, dispatcher, permits, metrics, options, authorization=authorization)
         stack.callback(pipeline.close)
         lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)
         show_permits(metrics, permits)

@@ -37,6 +37,7 @@ REFUSALS: Final = (
     "plugin_answer",
     "plugin_topics",
     "refused",
+    "denied",
     "gate",
     "bad_topics",
     "bad_details",

@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
+from broker_core.access.authorization import Decision
 from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.page import Page
@@ -31,10 +32,12 @@ _KEPT_FOR: Final = {
 async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]:
     """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
 
-    ``gates`` has every plugin that was asked whether this may be asked, with ``answer`` one of ``allowed``, ``refused``
-    and ``error``; ``chain`` every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``,
-    ``unchanged``, ``refused``, ``error``, ``not_asked`` and its ``ms`` (and ``stale_s``, where a former answer of that
-    age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is ``none`` (no
+    ``rules`` has the decision of the authorization rules about each principal of the asker: ``role``, ``allowed`` and
+    the ``rule`` that decided; it is empty where there are no rules. ``gates`` has every plugin that was asked whether
+    this may be asked, with ``answer`` one of ``allowed``, ``refused`` and ``error``; ``chain`` every plugin that lists,
+    in order, with ``answer`` one of ``success``, ``pass_through``, ``unchanged``, ``refused``, ``error``, ``not_asked``
+    and its ``ms`` (and ``stale_s``, where a former answer of that age stands in for one that failed with ``error``);
+    ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
     ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name at which
     the next one begins; ``details`` says of how many topics something is known, and what. ``kept`` says whose answer a
@@ -51,6 +54,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         "properties": dict(request.properties),
         "asker": {
             "role": request.asker.role,
+            "original_principal": request.asker.original_principal,
             "address": request.asker.remote_address,
             "client_version": request.asker.client_version,
         },
@@ -68,6 +72,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             chain = failure.steps  # as far as it went
         chain = tuple(chain)
         return report | {
+            "rules": _rules(trace.rules),
             "gates": _steps(trace.gates),
             "chain": _steps(chain),
             "rest": _rest(trace.rest),
@@ -85,6 +90,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         }
     try:
         return report | {
+            "rules": _rules(trace.rules),
             "gates": _steps(trace.gates),
             "chain": _steps(trace.chain),
             "rest": _rest(trace.rest),
@@ -163,6 +169,10 @@ def _pattern(request: ListingRequest) -> dict[str, Any] | None:
 
 def _shown(bound: bytes) -> str:
     return bound.decode(errors="backslashreplace")
+
+
+def _rules(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
+    return [{"role": each.role, "allowed": each.allowed, "rule": each.rule} for each in decisions]
 
 
 def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:

@@ -13,14 +13,18 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 
+import structlog
+
 from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.access.authorization import Authorization
 from broker_core.concurrency.loop_turn import has_time, loop_turn
 from broker_core.errors import Cause, InvalidPattern, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.memory.estimates import Estimates
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.names import TopicName
+from broker_core.names import NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.patterns.compile_with_re2 import compile_now
 from broker_core.pipeline.accept_answer import Acceptance
@@ -53,6 +57,8 @@ from broker_core.plugins import ChainStep, Dispatcher
 
 __all__ = ["Pipeline"]
 
+_log = structlog.get_logger(__name__)
+
 
 class Pipeline:
     """Answers listing requests; one for all transports of a broker."""
@@ -64,12 +70,16 @@ class Pipeline:
         permits: Permits,
         metrics: Metrics,
         options: PipelineOptions | None = None,
+        *,
+        authorization: Authorization | None = None,
     ) -> None:
         self.lister = lister
         self.dispatcher = dispatcher
         self.permits = permits
         self.metrics = metrics
         self.options = options or PipelineOptions()
+        #: The rules of the settings: every way to an answer asks them first.
+        self.authorization = authorization or Authorization()
         self._budget = TimeBudget.of_listings(self.options.time_budget)
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
@@ -144,9 +154,14 @@ class Pipeline:
     def answer_now(self, request: ListingRequest) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``.
 
-        Raises :exc:`ListingFailed` for what cannot be answered.
+        Raises :exc:`ListingFailed` for what cannot be answered. What the rules deny has no answer here: the long way
+        says so.
         """
-        if self.dispatcher.concerned(request.namespace) or not has_hash(request):
+        if (
+            self.dispatcher.concerned(request.namespace)
+            or not has_hash(request)
+            or not self.authorization.allows_list(request.asker, str(request.namespace))
+        ):
             return None
         started = time.perf_counter()
         try:
@@ -158,7 +173,10 @@ class Pipeline:
         return answer
 
     def answer_again(self, standing: StandingAnswer) -> bool:
-        """Whether an answer of :meth:`answer_now` is the answer now too; it is counted then as given once more."""
+        """Whether an answer of :meth:`answer_now` is the answer now too; it is counted then as given once more.
+
+        The caller knows that whoever gets it may list the namespace (:meth:`passes_now`).
+        """
         if self.dispatcher.has_observers:
             return False  # they are told who asked
         started = time.perf_counter()
@@ -170,14 +188,29 @@ class Pipeline:
             self._outcomes.served_again(standing, started)
         return stands
 
+    @property
+    def has_guards(self) -> bool:
+        """Whether somebody may be refused: there are rules, or gates."""
+        return self.authorization.on or self.dispatcher.has_gates
+
+    def passes_now(self, asker: Asker, namespace: NamespaceName) -> bool:
+        """Whether the rules allow an asker to list a namespace, and no gate has to be asked."""
+        return self.authorization.allows_list(asker, str(namespace)) and not self.dispatcher.gates(namespace)
+
     async def authorize(
         self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None
     ) -> None:
-        """Ask all gates whether this may be done, by ``deadline`` (else within the time of a listing).
+        """Ask the rules, then all gates, whether this may be done, by ``deadline`` (else within the time of a listing).
 
-        Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or ``TIME``. Without a gate
-        everything may be done.
+        Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or ``TIME``. No gate is asked
+        about what the rules deny.
         """
+        try:
+            self.authorization.check(access)
+        except ListingFailed as denied:
+            asker = access.asker
+            _log.info("denied by the rules", peer=asker.remote_address, message=denied.message)
+            raise
         if not self.dispatcher.gates(access.namespace):
             return
         async with self._budget.until(self._budget.deadline() if deadline is None else deadline):
@@ -190,7 +223,7 @@ class Pipeline:
 
         A ``topics_pattern`` is one that the request does not have yet, and that takes a thread to compile.
         """
-        if self.dispatcher.gates(request.namespace):
+        if self.has_guards:
             await self._authorize(request, trace)
         if topics_pattern is not None:
             request = await self.with_pattern(request, topics_pattern)
@@ -206,6 +239,8 @@ class Pipeline:
     async def _authorize(self, request: ListingRequest, trace: Trace | None) -> None:
         started = time.perf_counter()
         access = Access("list", request.namespace, None, request.asker)
+        if trace is not None:
+            trace.rules = self.authorization.explain(access)
         try:
             await self.authorize(access, request.deadline, None if trace is None else trace.gates)
         except ListingFailed as failure:

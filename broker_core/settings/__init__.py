@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
+from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
 from broker_core.settings.load import (
     LoadedSettings,
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG_VARIABLE",
     "MASK",
+    "AuthorizationRule",
+    "AuthorizationSettings",
     "CatalogSettings",
     "HttpSettings",
     "LimitsSettings",

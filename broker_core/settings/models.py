@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.service_addresses import service_addresses
+from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.table import Table
 
 __all__ = [
@@ -236,6 +237,7 @@ class Settings(Table):
     """All settings. Immutable; ``http`` and ``upstream`` are ``None`` where their table is absent."""
 
     pulsar: PulsarSettings = PulsarSettings()
+    authorization: AuthorizationSettings = AuthorizationSettings()
     http: HttpSettings | None = None
     catalog: CatalogSettings = CatalogSettings()
     upstream: UpstreamSettings | None = None

@@ -31,6 +31,8 @@ def what_is_wrong(error: ErrorDetails) -> str:
         said = str(reason)
     elif error["type"] == "missing":
         said = "it must be set"
+    elif error["type"] == "extra_forbidden":  # in a table of a list: the layers know the others
+        said = "unknown setting"
     else:
         # TOML has lists only, whatever holds them here.
         message = error["msg"].replace("a valid tuple", "a list")

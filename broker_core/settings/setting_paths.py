@@ -25,6 +25,8 @@ def dotted(path: Iterable[object]) -> str:
 def table_model(model: type[BaseModel], key: str) -> type[BaseModel] | None:
     """The model of the table ``key`` inside of ``model``, or ``None`` where the key holds a value."""
     annotation = model.model_fields[key].annotation
+    if getattr(annotation, "__origin__", None) is tuple:
+        return None  # a list, of tables too
     for candidate in getattr(annotation, "__args__", (annotation,)):
         if isinstance(candidate, type) and issubclass(candidate, BaseModel):
             return candidate

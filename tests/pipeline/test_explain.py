@@ -205,6 +205,7 @@ async def test_who_asks_is_shown() -> None:
     report = await explained(asker=asker)
     assert report["asker"] == {
         "role": "alice",
+        "original_principal": None,
         "address": "203.0.113.7:1",
         "client_version": "Pulsar-Java-v4",
     }

@@ -29,6 +29,13 @@ write_timeout = "15s"               # a peer that stops reading
 min_write_rate = "256KB"            # bytes a second
 drain_delay = "0s"
 drain_timeout = "10s"               # on SIGTERM
+[authorization]
+mode = "rules"
+super_roles = ["admin"]
+[[authorization.rules]]
+roles = ["team-*"]
+namespaces = ["acme/*"]
+actions = ["list", "lookup"]
 [http]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true

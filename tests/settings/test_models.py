@@ -26,6 +26,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "drain_delay": "0s",
             "drain_timeout": "10s",
         },
+        "authorization": {"mode": "auto", "super_roles": [], "rules": []},
         "http": None,
         "catalog": {
             "path": "broker-core.sqlite",

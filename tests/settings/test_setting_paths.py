@@ -39,5 +39,10 @@ def test_the_nearest_key_can_be_no_table() -> None:
 
 
 def test_lists_and_files_are_known_by_their_types() -> None:
-    assert {("plugins", "enabled"), ("catalog", "property_keys")} == LISTS
+    assert {
+        ("plugins", "enabled"),
+        ("catalog", "property_keys"),
+        ("authorization", "super_roles"),
+        ("authorization", "rules"),
+    } == LISTS
     assert {("catalog", "path"), ("log", "file")} == FILES

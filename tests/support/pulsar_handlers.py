@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from broker_core.access.asker import Asker
+from broker_core.access.authorization import Authorization
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
@@ -63,10 +64,11 @@ def talk(
     options: PulsarOptions | None = None,
     places: int = 0,
     identify: Callable[[Asker], Asker] = lambda asker: asker,
+    authorization: Authorization | None = None,
 ) -> Talk:
     metrics, slots = Metrics(), RequestSlots(places)
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}))
-    pipeline = Pipeline(lister or MemoryLister(), dispatcher, Permits(), metrics)
+    pipeline = Pipeline(lister or MemoryLister(), dispatcher, Permits(), metrics, authorization=authorization)
     lookups = StandaloneLookups(NoPartitions())
     small = SmallAnswers(pipeline)
     services = PulsarServices(pipeline, lookups, metrics, options or PulsarOptions(), slots, identify, small)

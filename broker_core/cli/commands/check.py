@@ -35,6 +35,7 @@ _RESTS_ON: Final = {
     "catalog.space": ("catalog.path", "upstream.service_url"),
     "catalog.property_keys": ("catalog.path", "upstream.service_url"),
     "plugins": ("plugins.enabled",),
+    "authorization": ("authorization.mode", "authorization.super_roles", "authorization.rules"),
 }
 
 
@@ -66,6 +67,7 @@ def check_settings(
 
 def all_checks(invocation: Invocation) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
+    from broker_core.cli.startup_checks.authorization_rules import authorization_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
     from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
@@ -84,6 +86,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     upstream = settings.upstream
     parts: list[tuple[str, Any, float]] = [
         ("listen", lambda: listen_checks(settings), PATIENCE),
+        ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),
         ("log.file", lambda: log_checks(settings.log.file), PATIENCE),
@@ -104,7 +107,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
 
 def _rests_on(name: str, left_out: list[str]) -> bool:
     """Whether what is said under this name would be about a default in the place of a setting that is wrong."""
-    rests_on = "plugins" if name.startswith("plugins.") else name
+    rests_on = next((part for part in ("plugins", "authorization") if name.startswith(f"{part}.")), name)
     settings = (name, *_RESTS_ON.get(rests_on, ()))
     return any(
         setting == wrong or setting.startswith(f"{wrong}.") for setting in settings for wrong in left_out

@@ -17,6 +17,7 @@ from broker_core.cli.options.question import (
     HashOption,
     ModeOption,
     NamespaceArgument,
+    OriginalPrincipalOption,
     PatternOption,
     PropertyOption,
     RoleOption,
@@ -50,6 +51,7 @@ def explain_listing(
     properties: PropertyOption = None,
     topics_hash: HashOption = None,
     role: RoleOption = None,
+    original_principal: OriginalPrincipalOption = None,
     address: AddressOption = "127.0.0.1:0",
     client_version: ClientVersionOption = None,
     limit: Annotated[
@@ -111,6 +113,7 @@ def explain_listing(
                 properties=given,
                 topics_hash=topics_hash,
                 role=role,
+                original_principal=original_principal,
                 address=peer,
                 client_version=client_version,
                 page=part,
@@ -174,6 +177,7 @@ async def _explained(
     properties: dict[str, str],
     topics_hash: str | None,
     role: str | None,
+    original_principal: str | None,
     address: str,
     client_version: str | None,
     page: Page | None,
@@ -194,6 +198,7 @@ async def _explained(
         except ListingFailed as failure:  # no plugin was asked
             question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
             nobody: dict[str, Any] = {
+                "rules": [],
                 "gates": [],
                 "chain": [],
                 "masks": [],
@@ -213,6 +218,7 @@ async def _explained(
             properties=properties,
             asker=Asker(
                 role=role,
+                original_principal=original_principal,
                 remote_address=address,
                 client_version=client_version or default_client_version(),
                 transport="explain",
@@ -227,6 +233,12 @@ async def _explained(
 def _print_tables(report: dict[str, Any]) -> None:
     from broker_core.cli.printed_output import print_lines, print_table
 
+    if report["rules"]:
+        print_table(
+            ["role", "may list", "by"],
+            [[each["role"], _text(each["allowed"]), each["rule"]] for each in report["rules"]],
+            title="The rules of [authorization]",
+        )
     steps = [
         (step, what)
         for kind, what in (("gates", "authorizes"), ("chain", "lists"), ("masks", "hides"))
@@ -241,7 +253,7 @@ def _print_tables(report: dict[str, Any]) -> None:
     shown = {
         key: value
         for key, value in report.items()
-        if key not in {"gates", "chain", "masks", "warnings"} and value not in (None, {}, [])
+        if key not in {"rules", "gates", "chain", "masks", "warnings"} and value not in (None, {}, [])
     }
     print_table(["", ""], [[key.replace("_", " "), _text(value)] for key, value in shown.items()])
     if report["warnings"]:

@@ -19,6 +19,7 @@ __all__ = [
     "HashOption",
     "ModeOption",
     "NamespaceArgument",
+    "OriginalPrincipalOption",
     "PatternOption",
     "PropertyOption",
     "RoleOption",
@@ -88,6 +89,15 @@ HashOption = Annotated[
 RoleOption = Annotated[
     str | None,
     typer.Option("--role", metavar="ROLE", help="The authenticated role that asks.", show_default=False),
+]
+OriginalPrincipalOption = Annotated[
+    str | None,
+    typer.Option(
+        "--original-principal",
+        metavar="ROLE",
+        help="The role that a proxy with the role of --role asks for; both must be allowed.",
+        show_default=False,
+    ),
 ]
 AddressOption = Annotated[
     str,

@@ -183,7 +183,7 @@ class PulsarCommandHandler:
         at_once = not services.slots.are_taken
         asked = question_of(question) if at_once else None
         if asked is not None:
-            frame = services.small_answers.again(asked, request_id, client.frame_limit)
+            frame = services.small_answers.again(asked, asker, request_id, client.frame_limit)
             if frame is not None:
                 return SmallListingJob(client, request_id, frame)
         try:

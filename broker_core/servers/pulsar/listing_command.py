@@ -41,8 +41,8 @@ def read_listing_request(
             reason="bad_request",
         )
     text = command.topics_pattern if command.HasField("topics_pattern") else None
-    # A client that must pass a gate first costs nothing before it.
-    later = text is None or pipeline.dispatcher.gates(namespace)
+    # A client that must pass a gate first, or may not list this, costs nothing before that.
+    later = text is None or not pipeline.passes_now(asker, namespace)
     pattern = None if text is None or later else pipeline.compile_now(text)
     request = ListingRequest(
         namespace=namespace,

@@ -1,4 +1,4 @@
-"""A lookup that a Pulsar client asked for: past the gates, then to whatever answers lookups."""
+"""A lookup that a Pulsar client asked for: past the rules and the gates, then to whatever answers lookups."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class LookupJob:
         """None is known before it is asked for."""
 
     async def answer(self) -> OutgoingAnswer:
-        if self._pipeline.dispatcher.has_gates:
+        if self._pipeline.has_guards:
             await self._pipeline.authorize(lookup_access(self._command, self._asker), self._deadline)
         frame = await self._lookups.answer(self._command, self._asker)
         # Of another's making, so of any size: a schema has permits like a listing.

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final, TypeAlias
 
+from broker_core.access.asker import Asker
 from broker_core.listing.topic_field import varint
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.pipeline import Answer, Pipeline, StandingAnswer
@@ -64,11 +65,17 @@ class SmallAnswers:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
+        self._authorization = pipeline.authorization
         self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
         self._asked_once: set[int] = set()  # the hashes of questions
 
-    def again(self, key: Question, request_id: int, frame_limit: int | None) -> bytes | None:
-        """The frame of the answer, which is counted as a listing, where one that was kept stands; else ``None``."""
+    def again(self, key: Question, asker: Asker, request_id: int, frame_limit: int | None) -> bytes | None:
+        """The frame of the answer, which is counted as a listing, where one that was kept stands; else ``None``.
+
+        An answer is kept for all, so whether this asker may have it is decided before it is looked for.
+        """
+        if not self._authorization.allows_list(asker, key[0]):
+            return None
         topics_hash = key[3]
         kept = self._find(key)
         if kept is None and topics_hash is not None:

@@ -1,0 +1,53 @@
+"""Rules that decide nothing: what they allow is allowed before they are looked at, or is about no namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from broker_core.access.authorization import rule_actions
+from broker_core.access.rule_patterns import RulePattern
+from broker_core.errors import BrokerCoreError
+from broker_core.names import NamespaceName
+from broker_core.settings import AuthorizationRule, AuthorizationSettings
+
+__all__ = ["unused_rules"]
+
+
+def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
+    """The rules that can never be what decides, by their number from 1, and why."""
+    for number, rule in enumerate(settings.rules, 1):
+        earlier = enumerate(settings.rules[: number - 1], 1)
+        before = next((place for place, wide in earlier if _covers(wide, rule)), None)
+        if all(role in settings.super_roles for role in rule.roles):
+            yield number, f"{', '.join(rule.roles)} may do everything already (authorization.super_roles)"
+        elif before is not None:
+            yield number, f"rule {before} allows all of it"
+        elif not any(_names_some(namespace) for namespace in rule.namespaces):
+            yield number, f"no namespace can be called {', '.join(rule.namespaces)}"
+
+
+def _covers(wide: AuthorizationRule, narrow: AuthorizationRule) -> bool:
+    return (
+        all(any(RulePattern(one).covers(role) for one in wide.roles) for role in narrow.roles)
+        and all(
+            any(_covers_namespace(one, namespace) for one in wide.namespaces)
+            for namespace in narrow.namespaces
+        )
+        and rule_actions(narrow) <= rule_actions(wide)
+    )
+
+
+def _covers_namespace(wide: str, narrow: str) -> bool:
+    if wide in ("*", "*/*") or narrow == "*":
+        return wide in ("*", "*/*")
+    pairs = zip(wide.split("/"), narrow.split("/"), strict=True)
+    return all(RulePattern(part).covers(other) for part, other in pairs)
+
+
+def _names_some(namespace: str) -> bool:
+    """Whether a pattern matches the name of some namespace: with letters for its ``*`` it must be one."""
+    try:
+        NamespaceName.parse("a/a" if namespace == "*" else namespace.replace("*", "a"))
+    except BrokerCoreError:
+        return False
+    return True

@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_core.access.access import ACTIONS, Access
+from broker_core.access.asker import Asker
+from broker_core.access.authorization import AllowsEverybody, Authorization, rule_action
+from broker_core.errors import Cause, ListingFailed, ServerError
+from broker_core.names import NamespaceName
+from broker_core.settings import AuthorizationSettings
+
+RULES = [
+    {"roles": ["team-*"], "namespaces": ["acme/*"], "actions": ["list", "lookup"]},
+    {"roles": ["prometheus"], "namespaces": ["*"], "actions": ["admin"]},
+    {"roles": ["proxy"], "namespaces": ["*"], "actions": ["list", "lookup"]},
+    {"roles": ["team-a"], "namespaces": ["shared/a-*"], "actions": ["*"]},
+]
+
+
+def made(authentication: bool = True, **table: Any) -> Authorization:
+    table = {"super_roles": ["admin"], "rules": RULES} | table
+    return Authorization(AuthorizationSettings.model_validate(table), authentication=authentication)
+
+
+@pytest.mark.parametrize(
+    ("role", "action", "namespace", "rule"),
+    [
+        ("admin", "admin", None, "authorization.super_roles"),
+        ("admin", "list", "any/thing", "authorization.super_roles"),
+        ("team-a", "list", "acme/shop", "rule 1: team-* may list, lookup in acme/*"),
+        ("team-a", "lookup", "acme/shop", "rule 1: team-* may list, lookup in acme/*"),
+        ("team-a", "admin", "shared/a-1", "rule 4: team-a may * in shared/a-*"),
+        ("prometheus", "admin", None, "rule 2: prometheus may admin in *"),
+    ],
+)
+def test_what_is_allowed_names_its_rule(role: str, action: str, namespace: str | None, rule: str) -> None:
+    decision = made().decide(role, action, namespace)
+    assert (decision.allowed, decision.rule) == (True, rule)
+
+
+@pytest.mark.parametrize(
+    ("role", "action", "namespace"),
+    [
+        ("team-a", "admin", "acme/shop"),
+        ("team-a", "list", "acme2/shop"),
+        ("team-a", "admin", None),
+        ("team-b", "list", "shared/a-1"),
+        ("xteam-a", "list", "acme/shop"),
+        ("TEAM-a", "list", "acme/shop"),
+        ("Admin", "list", "acme/shop"),
+        ("prometheus", "list", "acme/shop"),
+        ("", "list", "acme/shop"),
+        (None, "list", "acme/shop"),
+        ("team-" + "x" * 1024, "list", "acme/shop"),
+    ],
+)
+def test_everything_else_is_denied(role: str | None, action: str, namespace: str | None) -> None:
+    authorization = made()
+    assert not authorization.decide(role, action, namespace).allowed
+    if action == "list" and namespace is not None:
+        assert not authorization.allows_list(Asker(role), namespace)
+
+
+def test_nobody_without_a_role_is_allowed_by_a_rule_for_all() -> None:
+    everybody = made(rules=[{"roles": ["*"], "namespaces": ["*"], "actions": ["*"]}])
+    assert everybody.decide("anybody", "list", "t/n").allowed
+    assert not everybody.decide(None, "list", "t/n").allowed
+    assert not everybody.decide("", "list", "t/n").allowed
+
+
+@pytest.mark.parametrize(
+    ("table", "authentication", "on"),
+    [
+        ({}, False, False),
+        ({}, True, True),
+        ({"mode": "rules"}, False, True),
+        ({"mode": "allow"}, False, False),
+        ({"mode": "allow", "rules": RULES}, False, False),
+        ({"rules": RULES}, False, True),
+        ({"super_roles": ["admin"]}, False, True),
+    ],
+)
+def test_where_there_are_rules(table: dict[str, Any], authentication: bool, on: bool) -> None:
+    settings = AuthorizationSettings.model_validate(table)
+    authorization = Authorization(settings, authentication=authentication)
+    assert authorization.on is on
+    assert authorization.allows_list(Asker(), "t/n") is not on
+    assert authorization.decide(None, "admin", None).allowed is not on
+    assert authorization.allows_somewhere(Asker(), "admin") is not on
+    assert not authorization.decide("b", "list", "t/n").allowed or not on
+
+
+def test_everybody_is_not_allowed_everything_after_having_said_who_he_is() -> None:
+    with pytest.raises(AllowsEverybody, match="mode is 'allow', and there is authentication"):
+        made(mode="allow")
+
+
+@pytest.mark.parametrize(
+    ("role", "original", "denied"),
+    [
+        ("proxy", "team-a", None),
+        ("proxy", "nobody", "nobody"),
+        ("nobody", "team-a", "nobody"),
+        ("proxy", "", "A client without a role"),
+        ("admin", "nobody", "nobody"),
+        ("proxy", "admin", None),
+    ],
+)
+def test_a_proxy_and_whom_it_asks_for_must_both_be_allowed(
+    role: str, original: str, denied: str | None
+) -> None:
+    authorization, asker = made(), Asker(role, original)
+    assert authorization.allows_list(asker, "acme/shop") is (denied is None)
+    access = Access("list", NamespaceName("acme", "shop"), None, asker)
+    if denied is None:
+        authorization.check(access)
+        return
+    with pytest.raises(ListingFailed, match=denied) as caught:
+        authorization.check(access)
+    assert caught.value.code is ServerError.AuthorizationError
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_each_action_of_a_gate_has_its_word(action: str) -> None:
+    assert rule_action(action) == ("list" if action == "list" else "lookup")
+    access = Access(action, NamespaceName("other", "ns"), None, Asker("team-a"))
+    with pytest.raises(ListingFailed) as caught:
+        made().check(access)
+    assert caught.value.cause is Cause.DENIED
+    assert caught.value.reason == "denied"
+    assert (
+        caught.value.message == f"Role 'team-a' has no right to {rule_action(action)} in namespace other/ns"
+    )
+
+
+def test_a_denial_quotes_a_role() -> None:
+    with pytest.raises(ListingFailed) as caught:
+        made().check_action(Asker("\x1b[1m" + "x" * 500), "admin", None)
+    assert "\x1b" not in caught.value.message
+    assert len(caught.value.message) < 300
+    assert caught.value.message.endswith(" has no right to admin in all namespaces")
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["admin", "team-a", "team-b", "proxy", None, "", "x"]),
+            st.sampled_from([None, "team-a", "x", ""]),
+            st.sampled_from(["acme/shop", "shared/a-1", "shared/b", "acme", "", "acme/a/b"]),
+        ),
+        min_size=1,
+        max_size=40,
+    )
+)
+def test_a_kept_verdict_is_what_the_rules_say(askers: list[tuple[str | None, str | None, str]]) -> None:
+    authorization = made()
+    for role, original, namespace in askers:
+        fresh = all(each.allowed for each in made().decisions(Asker(role, original), "list", namespace))
+        assert authorization.allows_list(Asker(role, original), namespace) is fresh
+
+
+def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.access.authorization._VERDICTS", 10)
+    monkeypatch.setattr("broker_core.access.authorization._ROLES", 10)
+    authorization = made()
+    for number in range(100):
+        assert authorization.allows_list(Asker(f"team-{number}"), f"acme/{number}")
+        assert not authorization.allows_list(Asker(f"team-{number}", "x" * 5000), "acme/n")
+        assert not authorization.allows_list(Asker("team-1"), "acme/" + "n" * 5000)
+    assert len(authorization._verdicts) <= 10
+    assert len(authorization._rules_of) <= 10
+    assert max(len(text or "") for key in authorization._verdicts for text in key) < 1100
+
+
+@pytest.mark.parametrize(
+    ("role", "original", "somewhere"),
+    [
+        ("team-a", None, True),
+        ("team-b", None, False),
+        ("admin", None, True),
+        ("admin", "team-b", False),
+        ("admin", "team-a", True),
+        (None, None, False),
+    ],
+)
+def test_an_action_that_is_allowed_somewhere(role: str | None, original: str | None, somewhere: bool) -> None:
+    assert made().allows_somewhere(Asker(role, original), "admin") is somewhere

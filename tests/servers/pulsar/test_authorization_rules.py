@@ -1,0 +1,199 @@
+"""The rules of ``[authorization]`` on every road of a client, the quick ones included."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker_core import Refused
+from broker_core.access.asker import Asker
+from broker_core.access.authorization import Authorization
+from broker_core.client import ServerRefused
+from broker_core.errors import Cause, ListingFailed, ServerError
+from broker_core.listing.page import Page
+from broker_core.pipeline import explain
+from broker_core.plugin_api.hookspecs import ListingOutcome
+from broker_core.servers.pulsar.command_handler import PulsarCommandHandler
+from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
+from broker_core.settings import AuthorizationSettings
+from broker_core.testing import Server, listing_request, serve
+from broker_core.testing.personas import Persona
+from broker_core.wire.pulsar import commands
+from tests.support.eventually import eventually
+from tests.support.memory_lister import MemoryLister
+from tests.support.plugins import PluginOf
+from tests.support.pulsar_handlers import talk
+
+TOPICS = [f"persistent://acme/orders/{number}" for number in range(5)]
+X = TOPICS[0]
+RULES: dict[str, Any] = {
+    "super_roles": ["admin"],
+    "rules": [
+        {"roles": ["lister"], "namespaces": ["acme/*"], "actions": ["list"]},
+        {"roles": ["looker"], "namespaces": ["acme/*"], "actions": ["lookup"]},
+    ],
+}
+#: Patterns of the fast way, of one that takes a thread to compile, of none at all, and of one that is wrong.
+PATTERNS = [None, "acme/orders/.*", "acme/orders/" + "(a|b)" * 30 + "|.*", "(", "x" * 2000]
+
+
+async def refused(asking: Any) -> ServerRefused:
+    with pytest.raises(ServerRefused) as caught:
+        await asking
+    return caught.value
+
+
+@pytest.fixture(params=["standalone", "gateway"])
+async def server(request: pytest.FixtureRequest) -> AsyncIterator[Server]:
+    """What serves behind the rules: a catalogue of its own, or other brokers."""
+    if request.param == "standalone":
+        async with serve(topics=TOPICS, settings={"authorization": RULES}) as server:
+            yield server
+    else:
+        async with serve(topics=TOPICS) as behind:
+            settings = {"upstream": {"service_url": behind.url}, "authorization": RULES}
+            async with serve(settings=settings) as server:
+                yield server
+
+
+async def told(server: Server, role: str | None, topic: str) -> dict[str, tuple[ServerError, str] | None]:
+    """The refusal of each command to a role; ``None`` where it has an answer."""
+    namespace = topic.split("://")[1].rpartition("/")[0]
+    client = await server._client(Persona(role))
+    found: dict[str, tuple[ServerError, str] | None] = {}
+    for command, asking in {
+        "list": client.get_topics(namespace),
+        "describe": client.partitioned_metadata(topic),
+        "lookup": client.lookup(topic),
+        "schema": client.get_schema(topic),
+    }.items():
+        try:
+            await asking
+            found[command] = None
+        except ServerRefused as failure:
+            found[command] = failure.code, failure.message
+    return found
+
+
+def denials(told: dict[str, tuple[ServerError, str] | None]) -> set[str]:
+    return {
+        command
+        for command, said in told.items()
+        if said is not None and said[0] is ServerError.AuthorizationError
+    }
+
+
+async def test_each_command_needs_its_action(server: Server) -> None:
+    assert denials(await told(server, "admin", X)) == set()
+    assert denials(await told(server, "lister", X)) == {"describe", "lookup", "schema"}
+    assert denials(await told(server, "looker", X)) == {"list"}
+    assert denials(await told(server, "nobody", X)) == {"list", "describe", "lookup", "schema"}
+    assert denials(await told(server, None, X)) == {"list", "describe", "lookup", "schema"}
+    assert (await told(server, "nobody", X))["schema"] == (
+        ServerError.AuthorizationError,
+        "Role 'nobody' has no right to lookup in namespace acme/orders",
+    )
+
+
+async def test_a_denial_tells_nothing_of_what_exists(server: Server) -> None:
+    there = await told(server, "nobody", X)
+    for topic in (f"{X}-none", "persistent://acme/nothing/0", "persistent://none/nothing/x"):
+        namespace = topic.split("://")[1].rpartition("/")[0]
+        expected = {
+            command: (said[0], said[1].replace("acme/orders", namespace))
+            for command, said in there.items()
+            if said is not None
+        }
+        assert await told(server, "nobody", topic) == expected
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+async def test_a_listing_is_denied_before_anything_else(server: Server, pattern: str | None) -> None:
+    for _ in range(3):
+        failure = await refused(server.list("acme/orders", pattern=pattern, role="looker"))
+        assert failure.message == "Role 'looker' has no right to list in namespace acme/orders"
+
+
+async def test_an_answer_that_is_kept_for_all_is_for_those_who_may_have_it(server: Server) -> None:
+    questions: tuple[dict[str, Any], ...] = ({}, {"pattern": "acme/orders/.*"})
+    for question in questions:
+        for _ in range(4):
+            answer = await server.list("acme/orders", role="lister", **question)
+            assert sorted(answer.topics) == TOPICS
+            for topics_hash in (None, answer.topics_hash, "00000000"):
+                failure = await refused(
+                    server.list("acme/orders", role="looker", topics_hash=topics_hash, **question)
+                )
+                assert failure.code is ServerError.AuthorizationError
+    assert (await server.metrics()).value("broker_core_listing_rejected_total", reason="denied") == 24
+
+
+async def test_pages_and_details_are_listings(server: Server) -> None:
+    asked: tuple[dict[str, Any], ...] = ({"page": Page(None, 2)}, {"wants": {"partitions"}})
+    for question in asked:
+        await server.ask("acme/orders", role="lister", **question)
+        with pytest.raises(ListingFailed) as caught:
+            await server.ask("acme/orders", role="looker", **question)
+        assert caught.value.cause is Cause.DENIED
+
+
+async def test_gates_narrow_and_never_open() -> None:
+    asked: list[str | None] = []
+
+    async def authorize(access: Any) -> Any:
+        asked.append(access.asker.role)
+        return Refused("gate") if access.action == "list" and access.asker.role == "admin" else None
+
+    plugins = {"gate": PluginOf(authorize=authorize)}
+    async with serve(plugins, topics=TOPICS, settings={"authorization": RULES}) as server:
+        assert (await refused(server.list("acme/orders", role="admin"))).message == "gate"
+        assert sorted((await server.list("acme/orders", role="lister")).topics) == TOPICS
+        assert "no right to list" in (await refused(server.list("acme/orders", role="looker"))).message
+        assert asked == ["admin", "lister"], "no gate is asked about what the rules deny"
+
+
+async def test_observers_and_explain_tell_of_it() -> None:
+    outcomes: list[ListingOutcome] = []
+    observer = PluginOf(listing_served=lambda outcome: outcomes.append(outcome))  # noqa: PLW0108
+    async with serve({"observer": observer}, topics=TOPICS, settings={"authorization": RULES}) as server:
+        await refused(server.list("acme/orders", role="looker"))
+        (outcome,) = await eventually(lambda: outcomes)
+        assert (outcome.outcome, outcome.cause, outcome.topics) == ("error", Cause.DENIED, 0)
+        for role, rule in (
+            ("lister", "rule 1: lister may list in acme/*"),
+            ("admin", "authorization.super_roles"),
+            ("looker", "no rule allows it"),
+        ):
+            report = await explain(server.broker.pipeline, listing_request("acme/orders", role=role))
+            assert report["rules"] == [{"role": role, "allowed": role != "looker", "rule": rule}]
+            assert ("error" in report) is (role == "looker")
+
+
+async def test_the_quick_way_asks_the_rules_about_each_connection() -> None:
+    settings = AuthorizationSettings.model_validate(RULES)
+    who = {"asker": Asker("lister")}
+    t = talk(
+        MemoryLister([f"persistent://acme/n/{number}" for number in range(20)]),
+        identify=lambda _: who["asker"],
+        authorization=Authorization(settings),
+    )
+    t.connect()
+    question = commands.get_topics(7, "acme/n")
+    kinds = []
+    for _ in range(3):
+        job = t.say(question)
+        assert isinstance(job, ListingJob | SmallListingJob)
+        kinds.append(type(job))
+        assert job.small_answer() is not None
+        job.release()
+    assert kinds[-1] is SmallListingJob
+    for asker in (Asker("looker"), Asker(), Asker("lister", "looker"), Asker("lister", "")):
+        who["asker"] = asker
+        t = replace(t, handler=PulsarCommandHandler(t.handler._services, "192.0.2.2:1", lambda: 100.0))
+        t.connect()
+        job = t.say(question)
+        assert isinstance(job, ListingJob)
+        assert job.small_answer() is None
