@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
+from broker_core.settings.authentication_model import AuthenticationSettings, BasicSettings, TokenSettings
 from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
+from broker_core.settings.key_source import KeySource
 from broker_core.settings.load import (
     LoadedSettings,
     SettingInForce,
@@ -35,10 +37,13 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG_VARIABLE",
     "MASK",
+    "AuthenticationSettings",
     "AuthorizationRule",
     "AuthorizationSettings",
+    "BasicSettings",
     "CatalogSettings",
     "HttpSettings",
+    "KeySource",
     "LimitsSettings",
     "ListenAddress",
     "LoadedSettings",
@@ -50,6 +55,7 @@ __all__ = [
     "SettingProblem",
     "Settings",
     "SettingsError",
+    "TokenSettings",
     "UpstreamSettings",
     "find_problems",
     "load_settings",

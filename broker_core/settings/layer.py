@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any, Protocol
 
-from broker_core.settings.setting_paths import FILES, SettingPath
+from broker_core.settings.key_source import KeySource
+from broker_core.settings.setting_paths import FILES, KEY_SOURCES, SettingPath
 
 __all__ = ["Layer", "resolve_paths"]
 
@@ -25,7 +27,18 @@ class Layer(Protocol):
 
 def resolve_paths(values: dict[str, Any], folder: Path) -> None:
     """A relative path belongs to its source: to the settings file's folder, or to the working directory."""
-    for name, key in FILES:
-        table = values.get(name)
-        if isinstance(table, dict) and isinstance(table.get(key), str | Path) and str(table[key]).strip():
+    for *tables, key in FILES | KEY_SOURCES:
+        table: Any = values
+        for name in tables:
+            table = table.get(name) if isinstance(table, dict) else None
+        if (
+            not isinstance(table, dict)
+            or not isinstance(table.get(key), str | Path)
+            or not str(table[key]).strip()
+        ):
+            continue
+        if (*tables, key) in FILES:
             table[key] = folder / Path(table[key]).expanduser()
+        else:
+            with contextlib.suppress(ValueError):  # its validation says what is wrong
+                table[key] = KeySource.parse(table[key]).in_folder(folder)

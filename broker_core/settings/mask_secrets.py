@@ -20,6 +20,8 @@ __all__ = ["MASK", "masked"]
 
 #: The value of ``ssl_key`` and the like may be the file that a key is in.
 _FILE: Final = re.compile(r"(?:/|\./|\.\./|~/)[^\s:]*\.(?:pem|key|crt|cer|der|p12|pfx|jks|json|txt)")
+#: The place of a key: a file, or a variable of the environment.
+_PLACE: Final = re.compile(r"file:.+|env:[A-Za-z_][A-Za-z0-9_]*", re.DOTALL)
 _KEYWORDS: Final = re.compile(
     r"""\s*(?:[A-Za-z][\w .-]*?\s*=\s*(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|[^\s;'"]*)(?:\s*[;\s]\s*|\s*$))+"""
 )
@@ -34,7 +36,11 @@ def masked(path: tuple[str, ...], value: Any) -> Any:
         return {key: masked((*path, str(key)), inner) for key, inner in value.items()}
     names = path[2:] if path[0] == "plugins" else path[-1:]
     if _is_secret(names) and value not in (None, "", False, True):
-        return value if isinstance(value, str) and _FILE.fullmatch(value) else MASK
+        of_plugin = path[0] == "plugins"  # whose settings may have other forms
+        is_place = isinstance(value, str) and (
+            _FILE.fullmatch(value) or (not of_plugin and _PLACE.fullmatch(value))
+        )
+        return value if is_place else MASK
     if isinstance(value, list | tuple):
         # The words of a command line: what stands behind `--token` is one.
         return [

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, PlainSerializer, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.service_addresses import service_addresses
+from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.table import Table
 
@@ -222,11 +223,7 @@ class LogSettings(Table):
     format: Literal["auto", "human", "json"] = Field(
         default="auto", description="auto: for a person on a terminal, JSON lines otherwise."
     )
-    file: Annotated[
-        Path | None,
-        BeforeValidator(lambda value: None if value == "" else value),
-        PlainSerializer(lambda value: "" if value is None else str(value), return_type=str, when_used="json"),
-    ] = Field(
+    file: OptionalFile = Field(
         default=None,
         description="A file that the log is appended to, instead of standard error; SIGHUP opens it anew. A relative "
         "path is taken as that of the catalogue.",
@@ -237,6 +234,7 @@ class Settings(Table):
     """All settings. Immutable; ``http`` and ``upstream`` are ``None`` where their table is absent."""
 
     pulsar: PulsarSettings = PulsarSettings()
+    authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     http: HttpSettings | None = None
     catalog: CatalogSettings = CatalogSettings()

@@ -7,6 +7,7 @@ from pydantic_core import ErrorDetails
 
 from broker_core.errors import BrokerCoreError
 from broker_core.settings.setting_paths import SettingPath
+from broker_core.settings.table import SettingConflict
 
 __all__ = ["SettingsError", "findings", "what_is_wrong"]
 
@@ -42,7 +43,10 @@ def what_is_wrong(error: ErrorDetails) -> str:
 
 def findings(error: ValidationError) -> list[tuple[SettingPath, ErrorDetails]]:
     """What pydantic found, each with the path of the setting (positions inside of a list are left out)."""
-    return [
-        (tuple(part for part in detail["loc"] if isinstance(part, str)), detail)
-        for detail in error.errors(include_url=False)
-    ]
+    return [(_path(detail), detail) for detail in error.errors(include_url=False)]
+
+
+def _path(detail: ErrorDetails) -> SettingPath:
+    path = tuple(part for part in detail["loc"] if isinstance(part, str))
+    conflict = detail.get("ctx", {}).get("error")
+    return (*path, *conflict.path) if isinstance(conflict, SettingConflict) else path

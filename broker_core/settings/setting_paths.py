@@ -9,9 +9,10 @@ from typing import Any, Final, TypeAlias, get_args
 
 from pydantic import BaseModel
 
+from broker_core.settings.key_source import KeySource
 from broker_core.settings.models import Settings
 
-__all__ = ["FILES", "LISTS", "SettingPath", "dotted", "known_keys", "nearest", "table_model"]
+__all__ = ["FILES", "KEY_SOURCES", "LISTS", "SettingPath", "dotted", "known_keys", "nearest", "table_model"]
 
 #: Tables and key of one setting: ``("pulsar", "listen")``.
 SettingPath: TypeAlias = tuple[str, ...]
@@ -82,3 +83,8 @@ LISTS: Final = frozenset(
 
 #: The settings that name a file: a relative path has a folder that it is taken from.
 FILES: Final = frozenset(path for path, kind in _ANNOTATIONS.items() if Path in (kind, *get_args(kind)))
+
+#: The settings that say where a key is: a relative path in ``file:PATH`` has such a folder too.
+KEY_SOURCES: Final = frozenset(
+    path for path, kind in _ANNOTATIONS.items() if KeySource in (kind, *get_args(kind))
+)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["Table"]
+__all__ = ["SettingConflict", "Table"]
 
 
 class Table(BaseModel):
     """One table of the settings file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class SettingConflict(ValueError):
+    """Two settings do not go together. ``path`` is the setting that the error names, from the model's table on."""
+
+    def __init__(self, path: tuple[str, ...], message: str) -> None:
+        super().__init__(message)
+        self.path = path

@@ -36,6 +36,20 @@ super_roles = ["admin"]
 roles = ["team-*"]
 namespaces = ["acme/*"]
 actions = ["list", "lookup"]
+[authentication]
+methods = ["token", "basic"]
+anonymous_role = "guest"
+proxy_roles = ["proxy"]
+[authentication.token]
+key = "file:public.der"
+jwks = ""
+algorithms = ["RS256", "RS512"]
+subject_claim = "sub"
+audience = "pulsar"
+issuer = ""
+leeway = "5s"
+[authentication.basic]
+file = "htpasswd"
 [http]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true

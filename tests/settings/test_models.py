@@ -12,6 +12,7 @@ from broker_core.settings.models import (
     Settings,
     UpstreamSettings,
 )
+from broker_core.settings.setting_paths import dotted, known_keys, table_model
 
 
 def test_defaults_are_those_of_the_documentation() -> None:
@@ -27,6 +28,13 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "drain_timeout": "10s",
         },
         "authorization": {"mode": "auto", "super_roles": [], "rules": []},
+        "authentication": {
+            "methods": [],
+            "anonymous_role": "",
+            "proxy_roles": [],
+            "token": None,
+            "basic": None,
+        },
         "http": None,
         "catalog": {
             "path": "broker-core.sqlite",
@@ -68,13 +76,11 @@ def test_settings_do_not_change() -> None:
 
 
 def test_every_setting_says_what_it_is_for() -> None:
-    for name, field in Settings.model_fields.items():
-        table = type(getattr(Settings(), name))
-        if getattr(Settings(), name) is None:
-            continue
-        assert table.__doc__, field
-        for key, value in table.model_fields.items():
-            assert value.description, f"{name}.{key}"
+    for path, table in known_keys(Settings).items():
+        if table is not None:
+            assert table.__doc__, path
+            for key, value in table.model_fields.items():
+                assert value.description or table_model(table, key), f"{dotted(path)}.{key}"
 
 
 def test_plugins_have_free_tables() -> None:

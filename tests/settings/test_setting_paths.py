@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from broker_core.settings.models import HttpSettings, PulsarSettings, Settings
-from broker_core.settings.setting_paths import FILES, LISTS, dotted, known_keys, nearest, table_model
+from broker_core.settings.setting_paths import (
+    FILES,
+    KEY_SOURCES,
+    LISTS,
+    dotted,
+    known_keys,
+    nearest,
+    table_model,
+)
 
 
 def test_known_keys_are_tables_and_values() -> None:
@@ -42,7 +50,8 @@ def test_lists_and_files_are_known_by_their_types() -> None:
     assert {
         ("plugins", "enabled"),
         ("catalog", "property_keys"),
-        ("authorization", "super_roles"),
-        ("authorization", "rules"),
-    } == LISTS
-    assert {("catalog", "path"), ("log", "file")} == FILES
+        ("authentication", "token", "algorithms"),
+    } <= LISTS
+    assert {("catalog", "path"), ("log", "file"), ("authentication", "basic", "file")} <= FILES
+    assert {("authentication", "token", "key"), ("authentication", "token", "jwks")} <= KEY_SOURCES
+    assert not FILES & KEY_SOURCES

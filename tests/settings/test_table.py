@@ -1,15 +1,31 @@
+"""Tables of settings refuse unknown keys and do not change; a conflict names its setting."""
+
 from __future__ import annotations
 
 import pytest
-from pydantic import ValidationError
+from pydantic import ValidationError, model_validator
 
-from broker_core.settings.table import Table
+from broker_core.settings.problems import findings
+from broker_core.settings.table import SettingConflict, Table
 
 
 class Numbers(Table):
     """``[numbers]``."""
 
     one: int = "1"  # type: ignore[assignment] # understood as if it were written in a file
+    other: int = 0
+
+    @model_validator(mode="after")
+    def _go_together(self) -> Numbers:
+        if self.one > 1 and self.other:
+            raise SettingConflict(("other",), "one is set too")
+        return self
+
+
+class Outer(Table):
+    """``[outer]``, with a table in it."""
+
+    numbers: Numbers = Numbers()
 
 
 def test_an_unknown_key_is_an_error() -> None:
@@ -24,3 +40,11 @@ def test_a_default_is_read_as_what_is_written() -> None:
 def test_a_table_does_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Numbers().one = 2
+
+
+def test_a_conflict_names_its_setting() -> None:
+    with pytest.raises(ValidationError) as refused:
+        Outer.model_validate({"numbers": {"one": 2, "other": 1}})
+    ((path, detail),) = findings(refused.value)
+    assert path == ("numbers", "other")
+    assert str(detail["ctx"]["error"]) == "one is set too"

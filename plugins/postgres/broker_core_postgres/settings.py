@@ -150,7 +150,7 @@ class PostgresSettings(BaseModel):
         return tuple(dict.fromkeys(keys))
 
     @model_validator(mode="after")
-    def _fits_together(self) -> Self:  # noqa: N804
+    def _fits_together(self) -> Self:
         if self.pool_min > self.pool_max:
             raise ValueError(f"pool_min is {self.pool_min}, more than pool_max, which is {self.pool_max}")
         if self.only_with_properties and not self.property_keys:

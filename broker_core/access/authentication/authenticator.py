@@ -1,0 +1,134 @@
+"""The authenticator: from a method and its data to a principal, for all transports."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, Protocol, TypeAlias
+
+from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.proxy_roles import check_roles
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.settings import AuthenticationSettings
+
+__all__ = ["AskPlugins", "Authenticator", "Verifier"]
+
+#: Asks the plugins about a method that is none of the server's own: method, data, peer; ``None`` if all have passed.
+AskPlugins: TypeAlias = Callable[[str, bytes, Peer], Awaitable[Principal | None]]
+
+#: The name of the method of a client that names none.
+_NO_METHOD: Final = "none"
+
+
+class Verifier(Protocol):
+    """The verification of one method's credentials."""
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files that :meth:`reload` reads."""
+
+    def verify_now(self, data: bytes, peer: Peer) -> Principal | None:
+        """The principal, or ``None`` where the verdict takes longer than the event loop may be held.
+
+        Raises :exc:`AuthenticationFailed`.
+        """
+
+    async def verify(self, data: bytes, peer: Peer) -> Principal:
+        """The principal; raises :exc:`AuthenticationFailed`."""
+
+    def reload(self) -> None:
+        """Read keys and files again; raises where the former ones stay."""
+
+
+class Authenticator:
+    """Authenticates clients by the settings, and by plugins (``ask_plugins``) for other methods.
+
+    Nothing of a client's credentials is logged, or is a part of an error.
+    """
+
+    def __init__(self, settings: AuthenticationSettings, ask_plugins: AskPlugins | None = None) -> None:
+        self._settings = settings
+        self._ask_plugins = ask_plugins
+        self._anonymous = Principal(settings.anonymous_role) if settings.anonymous_role else None
+        self._proxy_roles = frozenset(settings.proxy_roles)
+        self._verifiers: dict[str, Verifier] = _verifiers(settings)
+        #: Whether clients are authenticated at all; if not, nobody has a role.
+        self.enabled = settings.is_on or ask_plugins is not None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of keys and passwords, which :meth:`reload` reads."""
+        return tuple(file for verifier in self._verifiers.values() for file in verifier.files)
+
+    def authenticate_now(self, method: str | None, data: bytes, peer: Peer) -> Principal | None:
+        """The principal of a client, or ``None`` where :meth:`authenticate` has to be awaited.
+
+        ``method`` is the name of the method, ``None`` if the client names none. Raises :exc:`AuthenticationFailed`.
+        """
+        verifier = None if method is None else self._verifiers.get(method)
+        if verifier is not None:
+            return verifier.verify_now(data, peer)
+        if self._ask_plugins is not None:
+            return None
+        if self._anonymous is not None:
+            return self._anonymous
+        raise _unknown(method)
+
+    async def authenticate(self, method: str | None, data: bytes, peer: Peer) -> Principal:
+        """The principal of a client; raises :exc:`AuthenticationFailed`."""
+        verifier = None if method is None else self._verifiers.get(method)
+        if verifier is not None:
+            return await verifier.verify(data, peer)
+        if self._ask_plugins is not None:
+            principal = await self._ask_plugins(method or _NO_METHOD, data, peer)
+            if principal is not None:
+                return principal
+            if method not in (None, "", _NO_METHOD):
+                # A plugin may have passed because the credentials are wrong: those are not let in as anonymous.
+                raise AuthenticationFailed("refused_by_plugins", "no plugin has accepted the credentials")
+        if self._anonymous is not None:
+            return self._anonymous
+        raise _unknown(method)
+
+    def identity(
+        self,
+        principal: Principal,
+        *,
+        original_principal: str | None,
+        original_method: str | None = None,  # noqa: ARG002 - as in Pulsar by default, the credentials are not looked at
+        original_data: bytes | None = None,  # noqa: ARG002 - the same
+        proxy_version: str | None = None,
+    ) -> tuple[str, str | None]:
+        """Role and original principal of a client; raises :exc:`InvalidRoles` where it may not name that one.
+
+        An empty original principal is one: no rule of authorization allows it anything.
+        """
+        check_roles(self._proxy_roles, principal.role, original_principal, proxy_version)
+        return principal.role, original_principal
+
+    def reload(self) -> None:
+        """Read keys and files again. Raises where one is broken: its former state stays, and the others are read."""
+        failures: list[str] = []
+        for method, verifier in self._verifiers.items():
+            try:
+                verifier.reload()
+            except Exception as error:  # noqa: BLE001 - whatever it is, what was there before goes on
+                failures.append(f"{method}: {error}")
+        if failures:
+            raise ValueError("; ".join(failures))
+
+
+def _unknown(method: str | None) -> AuthenticationFailed:
+    if method in (None, "", _NO_METHOD):
+        return AuthenticationFailed("no_credentials", "the client names no method")
+    return AuthenticationFailed("unknown_method", "the method is not one of authentication.methods")
+
+
+def _verifiers(settings: AuthenticationSettings) -> dict[str, Verifier]:
+    verifiers: dict[str, Verifier] = {}
+    if "tls" in settings.methods:
+        from broker_core.access.authentication.tls import TlsVerifier
+
+        verifiers["tls"] = TlsVerifier()
+    return verifiers

@@ -1,0 +1,50 @@
+"""Failures of authentication: a reason for metrics and logs, and the two errors that clients get."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["REASONS", "AuthenticationFailed", "InvalidRoles"]
+
+#: The reasons of failures, as the values of a label of metrics.
+REASONS: Final = (
+    "no_credentials",  # the method is there, the credentials are not
+    "unknown_method",
+    "bad_token",  # no token, of another key or algorithm, or with claims of a wrong kind
+    "expired",
+    "not_yet_valid",
+    "audience",
+    "issuer",
+    "no_subject",
+    "bad_role",  # the role is not one: too long, or with control characters
+    "bad_password",  # also: no such user
+    "certificate",  # no verified certificate, or none with a common name
+    "plugin",  # a plugin failed, or answered wrongly
+    "refused_by_plugins",  # each plugin has passed
+    "not_ready",  # the verifier is overloaded
+)
+
+
+class AuthenticationFailed(BrokerCoreError):
+    """A client is not authenticated. Every client reads ``Failed to authenticate``, whatever the reason.
+
+    ``reason`` is one of :data:`REASONS`; ``detail`` says more to the log alone, without any part of the credentials.
+    """
+
+    def __init__(self, reason: str, detail: str = "") -> None:
+        super().__init__(f"{reason}: {detail}" if detail else reason)
+        self.reason = reason
+        self.detail = detail
+
+
+class InvalidRoles(BrokerCoreError):
+    """An authenticated client may not act for the principal that it names. ``message`` is the text for the client.
+
+    docs/reference/pulsar-behaviour.md#authentication
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message

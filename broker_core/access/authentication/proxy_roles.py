@@ -1,0 +1,28 @@
+"""The rules of proxies: who may name an original principal, and which one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from broker_core.access.authentication.failures import InvalidRoles
+
+__all__ = ["check_roles"]
+
+
+def check_roles(
+    proxy_roles: Collection[str], role: str, original_principal: str | None, proxy_version: str | None
+) -> None:
+    """Refuse what Pulsar's broker refuses of an authenticated client, as :exc:`InvalidRoles`.
+
+    A proxy role must name an original principal that is no proxy role; any other role must name none, not even itself.
+    An empty name of a client that is no proxy is let in, and no rule allows it anything.
+    docs/reference/pulsar-behaviour.md#authentication
+    """
+    is_proxy = role in proxy_roles
+    if is_proxy:
+        if not original_principal or original_principal in proxy_roles:
+            raise InvalidRoles("Invalid roles.")
+    elif original_principal:
+        raise InvalidRoles("Invalid roles.")
+    elif proxy_version is not None:
+        raise InvalidRoles("Must not set proxyVersion without connecting as a ProxyRole.")

@@ -1,0 +1,35 @@
+"""The method ``tls``: the role is the common name of the client's certificate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+
+__all__ = ["TlsVerifier"]
+
+
+class TlsVerifier:
+    """Verifies nothing itself: TLS has verified the certificate against ``client_ca``. The data counts for nothing."""
+
+    files: tuple[Path, ...] = ()
+
+    def verify_now(self, data: bytes, peer: Peer) -> Principal:  # noqa: ARG002 - the method has no data
+        """The principal of a verified certificate; raises :exc:`AuthenticationFailed`."""
+        if not peer.is_tls or peer.common_name is None:
+            raise AuthenticationFailed(
+                "certificate", "the connection has no verified client certificate with a common name"
+            )
+        try:
+            return Principal(peer.common_name)
+        except ValueError as error:
+            raise AuthenticationFailed("bad_role", f"the common name is no role: {error}") from None
+
+    async def verify(self, data: bytes, peer: Peer) -> Principal:
+        """The same."""
+        return self.verify_now(data, peer)
+
+    def reload(self) -> None:
+        """There is nothing to read: the server of TLS reads its certificates itself."""

@@ -1,0 +1,104 @@
+"""The authenticator: which method decides about a client, anonymous roles, and plugins."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.settings import AuthenticationSettings
+
+PEER = Peer("127.0.0.1:1", "pulsar")
+WITH_CERTIFICATE = Peer("127.0.0.1:1", "pulsar", is_tls=True, common_name="alice")
+
+
+def _authenticator(**table: object) -> Authenticator:
+    return Authenticator(AuthenticationSettings.model_validate(table))
+
+
+def test_without_settings_and_plugins_it_is_off() -> None:
+    assert not _authenticator().enabled
+    assert _authenticator(methods=["tls"]).enabled
+    assert _authenticator(anonymous_role="guest").enabled
+
+
+async def test_a_method_of_the_settings_decides() -> None:
+    authenticator = _authenticator(methods=["tls"])
+    assert authenticator.authenticate_now("tls", b"", WITH_CERTIFICATE) == Principal("alice")
+    assert await authenticator.authenticate("tls", b"", WITH_CERTIFICATE) == Principal("alice")
+
+
+@pytest.mark.parametrize(
+    ("method", "reason"),
+    [
+        (None, "no_credentials"),
+        ("", "no_credentials"),
+        ("none", "no_credentials"),
+        ("TLS", "unknown_method"),
+        (" tls", "unknown_method"),
+        ("token", "unknown_method"),
+    ],
+)
+async def test_other_methods_are_refused(method: str | None, reason: str) -> None:
+    authenticator = _authenticator(methods=["tls"])
+    with pytest.raises(AuthenticationFailed) as refused:
+        authenticator.authenticate_now(method, b"", WITH_CERTIFICATE)
+    assert refused.value.reason == reason
+    with pytest.raises(AuthenticationFailed) as refused:
+        await authenticator.authenticate(method, b"", WITH_CERTIFICATE)
+    assert refused.value.reason == reason
+
+
+@pytest.mark.parametrize("method", [None, "", "none", "TLS", " tls", "token"])
+async def test_other_methods_are_anonymous_where_that_is_a_role(method: str | None) -> None:
+    authenticator = _authenticator(methods=["tls"], anonymous_role="guest")
+    assert authenticator.authenticate_now(method, b"", PEER) == Principal("guest")
+    assert await authenticator.authenticate(method, b"", PEER) == Principal("guest")
+    with pytest.raises(AuthenticationFailed):  # its credentials are wrong
+        authenticator.authenticate_now("tls", b"", PEER)
+
+
+class Plugins:
+    """Answers ``badge`` with the data as the role, and passes otherwise."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def __call__(self, method: str, data: bytes, peer: Peer) -> Principal | None:
+        self.asked.append(method)
+        return Principal(data.decode()) if method == "badge" and data else None
+
+
+async def test_plugins_decide_about_other_methods() -> None:
+    plugins = Plugins()
+    authenticator = Authenticator(AuthenticationSettings(methods=("tls",), anonymous_role="guest"), plugins)
+    assert authenticator.enabled
+    assert authenticator.authenticate_now("badge", b"bob", PEER) is None
+    assert await authenticator.authenticate("badge", b"bob", PEER) == Principal("bob")
+    with pytest.raises(AuthenticationFailed):  # a method of the settings is never a plugin's
+        await authenticator.authenticate("tls", b"", PEER)
+    assert await authenticator.authenticate(None, b"", PEER) == Principal("guest")
+    assert plugins.asked == ["badge", "none"]
+
+
+async def test_credentials_that_no_plugin_accepts_are_not_anonymous() -> None:
+    authenticator = Authenticator(AuthenticationSettings(anonymous_role="guest"), Plugins())
+    with pytest.raises(AuthenticationFailed) as refused:
+        await authenticator.authenticate("badge", b"", PEER)
+    assert refused.value.reason == "refused_by_plugins"
+
+
+def test_identity_follows_the_rules_of_proxies() -> None:
+    authenticator = _authenticator(methods=["tls"], proxy_roles=["proxy"])
+    assert authenticator.identity(Principal("proxy"), original_principal="alice") == ("proxy", "alice")
+    assert authenticator.identity(Principal("alice"), original_principal=None) == ("alice", None)
+    assert authenticator.identity(Principal("alice"), original_principal="") == ("alice", "")
+    with pytest.raises(InvalidRoles):
+        authenticator.identity(Principal("alice"), original_principal="bob")
+
+
+def test_there_is_nothing_to_reload_without_files() -> None:
+    authenticator = _authenticator(methods=["tls"])
+    authenticator.reload()
+    assert authenticator.files == ()
