@@ -16,6 +16,7 @@ import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which wou
 import structlog
 
 from broker_core.access.asker import Asker
+from broker_core.access.authentication import Authenticator
 from broker_core.access.authorization import Authorization
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
@@ -114,6 +115,9 @@ class Broker:
                 self._http = HttpServer(endpoints, connections=files.http)
                 await self._http.start(listen.host, listen.port)
                 self._stack.push_async_callback(self._http.stop)
+            authenticator = Authenticator(settings.authentication)
+            if authenticator.enabled:
+                self.reloads.add("authentication", authenticator.reload)
             self._server = PulsarServer(
                 core.pipeline,
                 core.lookups,
@@ -121,6 +125,7 @@ class Broker:
                 core.metrics,
                 _pulsar_options(settings, files),
                 identify=self._identify,
+                authenticator=authenticator,
             )
             self._address = await self._listen(settings.pulsar.listen)
             await core.warm_up()

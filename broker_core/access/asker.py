@@ -5,9 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Self
 
+from broker_core.access.remote_address import host_of
 from broker_core.immutable.sealed import seal_value
 
 __all__ = ["Asker"]
+
+
+class _Connection:
+    """What a connection is known by; it takes weak references, for what is kept as long as the connection lives."""
+
+    __slots__ = ("__weakref__",)
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -16,7 +23,7 @@ class Asker:
 
     ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host. ``connection`` is one and the
     same object for all that one connection asks, and nothing else:
-    turns for threads and permits are taken per connection.
+    turns for threads and permits are taken per connection. It takes weak references.
     """
 
     role: str | None = None
@@ -25,7 +32,7 @@ class Asker:
     client_version: str = ""
     protocol_version: int = 0
     transport: str = "pulsar"
-    connection: object = field(default_factory=object, repr=False, compare=False)
+    connection: object = field(default_factory=_Connection, repr=False, compare=False)
 
     def __new__(
         cls,
@@ -44,16 +51,13 @@ class Asker:
         _put_client_version(asker, client_version)
         _put_protocol_version(asker, protocol_version)
         _put_transport(asker, transport)
-        _put_connection(asker, object() if connection is None else connection)
+        _put_connection(asker, _Connection() if connection is None else connection)
         return asker
 
     @property
     def host(self) -> str:
         """``remote_address`` without the port, which is another one with each connection of the same client."""
-        host, _, port = self.remote_address.rpartition(":")
-        if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
-            return self.remote_address  # no port: a path, or an IPv6 address alone
-        return host.removeprefix("[").removesuffix("]")
+        return host_of(self.remote_address)
 
 
 # One stands for all that its connection asks, whichever plugins hear of it.

@@ -82,10 +82,7 @@ class Sessions:
 
     def credentials_of(self, asker: Asker) -> ClientCredentials | None:
         """The latest credentials of the asker's connection; ``None`` where none are kept."""
-        try:
-            session = self._by_connection.get(asker.connection)
-        except TypeError:  # an asker of HTTP, whose connection takes no weak references
-            return None
+        session = self._by_connection.get(asker.connection)
         return None if session is None else session.credentials
 
     def any_of(self, role: str | None, original_principal: str | None) -> ClientCredentials | None:

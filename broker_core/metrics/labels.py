@@ -9,7 +9,7 @@ from __future__ import annotations
 from itertools import product
 from typing import Final
 
-__all__ = ["CLOSURES", "LISTINGS", "NO_PLACE", "REFUSALS"]
+__all__ = ["AUTHENTICATIONS", "CLOSURES", "LISTINGS", "NO_PLACE", "REFUSALS"]
 
 #: Outcome and plan of listings.
 LISTINGS: Final = (
@@ -59,6 +59,33 @@ CLOSURES: Final = (
     "buffers",
     "authentication",
     "expired",
+)
+
+#: Transport and outcome of authentications. The reasons of failures are those of
+#: :data:`broker_core.access.authentication.REASONS`, and two of clients whose credentials are good.
+AUTHENTICATIONS: Final = tuple(
+    product(
+        ("pulsar", "http"),
+        (
+            "ok",
+            "no_credentials",
+            "unknown_method",
+            "bad_token",
+            "expired",
+            "not_yet_valid",
+            "audience",
+            "issuer",
+            "no_subject",
+            "bad_role",
+            "bad_password",
+            "certificate",
+            "plugin",
+            "refused_by_plugins",
+            "not_ready",
+            "invalid_roles",
+            "other_principal",
+        ),
+    )
 )
 
 #: Why a client gets no place: the bound that was reached.

@@ -35,7 +35,7 @@ from broker_core.metrics.instruments import (
     ReadGauge,
     ReadHistogram,
 )
-from broker_core.metrics.labels import CLOSURES, LISTINGS, NO_PLACE, REFUSALS
+from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, LISTINGS, NO_PLACE, REFUSALS
 from broker_core.metrics.plugin_metrics import PluginMetrics
 
 __all__ = ["Metrics"]
@@ -105,6 +105,14 @@ class Metrics:
             "Clients that got no place, by the bound that was reached.",
             "reason",
             known=NO_PLACE,
+        )
+        #: Called with the transport and the outcome.
+        self.authentication = self.counter(
+            "authentications",
+            "Clients that were authenticated or refused, by transport and by outcome: ok, or why not.",
+            "transport",
+            "outcome",
+            known=AUTHENTICATIONS,
         )
         self.accept_paused = self.counter(
             "accept_pauses", "Times that accepting clients paused, since no file descriptor was left."

@@ -8,12 +8,8 @@ from broker_core.access.asker import Asker
 from broker_core.access.sessions import ClientCredentials, Sessions
 
 
-class Connection:
-    pass
-
-
 def asker(role: str | None = "alice", original: str | None = None) -> Asker:
-    return Asker(role, original, connection=Connection())
+    return Asker(role, original)
 
 
 def token(text: str) -> ClientCredentials:
@@ -55,7 +51,6 @@ def test_nothing_is_kept_of_a_connection_that_is_over() -> None:
 
 
 def test_an_asker_of_another_transport_has_none() -> None:
-    assert Sessions().credentials_of(Asker("alice", connection=Connection())) is None
     assert Sessions().credentials_of(Asker("alice")) is None
 
 

@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry
 from broker_core import TopicListingResult, hookimpl
 from broker_core.client import ServerRefused
 from broker_core.metrics.instruments import PREFIX
-from broker_core.metrics.labels import CLOSURES, REFUSALS
+from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.testing import Server, serve
 from broker_core_postgres.changes.listen_notify import CHANNEL
@@ -178,8 +178,13 @@ def test_every_reason_of_a_refused_listing_is_documented() -> None:
     shown = reasons("Reasons of a refused listing")
     # PluginLoadError and others use the same keyword for texts with blanks, which are no labels.
     used = {reason for reason in constants("reason") if reason.isidentifier()}
+    used -= reasons("Reasons of a refused client")  # the log names those so
     assert used <= shown == set(REFUSALS), "REFUSALS are there from the start, with 0"
     assert shown <= words(), "documented, but nowhere in the sources"
+
+
+def test_every_reason_of_a_refused_client_is_documented() -> None:
+    assert reasons("Reasons of a refused client") == {outcome for _, outcome in AUTHENTICATIONS} - {"ok"}
 
 
 def test_every_reason_of_a_closed_connection_is_documented() -> None:

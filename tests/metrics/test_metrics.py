@@ -27,6 +27,7 @@ UPSTREAM = {
 }
 OURS = {
     "broker_core_accept_pauses",
+    "broker_core_authentications",
     "broker_core_build_info",
     "broker_core_connections",
     "broker_core_connections_closed",

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
+from broker_core.access.peer import Peer
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
+from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
+from broker_core.servers.pulsar.credential_checks import CredentialChecks
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
@@ -40,6 +43,7 @@ class Talk:
     pipeline: Pipeline
     metrics: Metrics
     slots: RequestSlots
+    unasked: list[bytes | Closing]
 
     def say(self, frame: bytes) -> Reply:
         """What the handler makes of one frame."""
@@ -50,6 +54,12 @@ class Talk:
         reply = self.say(frame)
         assert isinstance(reply, bytes)
         return decoded(reply)
+
+    def another_client(self) -> Talk:
+        """The same server, and a client that has not sent anything."""
+        peer = Peer("192.0.2.2:1", "pulsar")
+        handler = PulsarCommandHandler(self.handler._services, peer, _now, self.unasked.append)
+        return replace(self, handler=handler)
 
     def connect(
         self, client_version: str = "Pulsar-Java-v4.2.4", protocol_version: int = commands.PROTOCOL_VERSION
@@ -65,15 +75,25 @@ def talk(
     places: int = 0,
     identify: Callable[[Asker], Asker] = lambda asker: asker,
     authorization: Authorization | None = None,
+    checks: Callable[[Metrics], CredentialChecks] | None = None,
 ) -> Talk:
-    metrics, slots = Metrics(), RequestSlots(places)
+    metrics, slots, unasked = Metrics(), RequestSlots(places), list[bytes | Closing]()
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}))
     pipeline = Pipeline(lister or MemoryLister(), dispatcher, Permits(), metrics, authorization=authorization)
     lookups = StandaloneLookups(NoPartitions())
     small = SmallAnswers(pipeline)
-    services = PulsarServices(pipeline, lookups, metrics, options or PulsarOptions(), slots, identify, small)
-    handler = PulsarCommandHandler(services, "192.0.2.1:4711", _now)
-    return Talk(handler, pipeline, metrics, slots)
+    services = PulsarServices(
+        pipeline,
+        lookups,
+        metrics,
+        options or PulsarOptions(),
+        slots,
+        identify,
+        small,
+        None if checks is None else checks(metrics),
+    )
+    handler = PulsarCommandHandler(services, Peer("192.0.2.1:4711", "pulsar"), _now, unasked.append)
+    return Talk(handler, pipeline, metrics, slots, unasked)
 
 
 def _now() -> float:

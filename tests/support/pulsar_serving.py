@@ -11,6 +11,8 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from broker_core.access.authentication import Authenticator
+from broker_core.access.sessions import Sessions
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
@@ -102,6 +104,8 @@ async def serving(
     lookups: LookupService | None = None,
     internal_errors: bool = False,
     send_buffer: int | None = None,
+    authenticator: Authenticator | None = None,
+    sessions: Sessions | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve on a free port of the loopback; at the end everything must have been given back, and nothing gone wrong.
 
@@ -118,7 +122,13 @@ async def serving(
         dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
         pipeline = Pipeline(lister, dispatcher, permits, metrics, pipeline_options)
         server = PulsarServer(
-            pipeline, lookups or StandaloneLookups(NoPartitions()), permits, metrics, options
+            pipeline,
+            lookups or StandaloneLookups(NoPartitions()),
+            permits,
+            metrics,
+            options,
+            authenticator=authenticator,
+            sessions=sessions,
         )
         await dispatcher.startup()
         address = await server.start("127.0.0.1", 0)

@@ -1,5 +1,9 @@
 """What each command of a Pulsar client gets: the handshake (CONNECT), the keep-alive (PING), listings and lookups.
 
+Where clients are authenticated, a :class:`~broker_core.servers.pulsar.handshake.Handshake` stands between CONNECT and
+CONNECTED. From then on the client's :class:`~broker_core.access.asker.Asker` has its role: all that it asks is done for
+this asker.
+
 It does no input and no output: :class:`~broker_core.servers.connection.client_connection.ClientConnection` does what it
 says. A bad request is a ``CommandError`` with its request id, and the connection lives on. Request ids are the client's
 business: they may repeat, and nothing here is keyed by them (Go uses one again for every retry).
@@ -15,11 +19,14 @@ from types import MappingProxyType
 from typing import ClassVar, Final, TypeAlias
 
 from broker_core.access.asker import Asker
+from broker_core.access.peer import Peer
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import RequestSlots
-from broker_core.servers.connection import Closing
+from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.pulsar.credential_checks import CredentialChecks
+from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
@@ -30,6 +37,7 @@ from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
     BaseCommand,
+    CommandConnect,
     FrameDecoder,
     FrameError,
     TooManyElements,
@@ -40,8 +48,8 @@ from broker_core.wire.pulsar import (
 
 __all__ = ["PulsarCommandHandler", "PulsarServices"]
 
-#: A frame to send, a job to do, or nothing.
-Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | None
+#: A frame to send, a job to do, a wait, the end, or nothing.
+Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | Awaited | Closing | None
 
 _PING: Final = BaseCommand.PING
 
@@ -57,6 +65,7 @@ class PulsarServices:
     """What the commands of all clients of a server are answered with.
 
     ``slots`` are the places for requests under way. ``identify`` gives a client's identity, from what is known of it.
+    ``checks`` authenticates clients; without it, nobody is authenticated.
     """
 
     pipeline: Pipeline
@@ -66,26 +75,34 @@ class PulsarServices:
     slots: RequestSlots
     identify: Callable[[Asker], Asker]
     small_answers: SmallAnswers
+    checks: CredentialChecks | None = None
 
 
 class PulsarCommandHandler:
-    """The state of one client. ``clock`` is that of the event loop."""
+    """The state of one client. ``clock`` is that of the event loop; ``unasked`` does what is said without a command."""
 
     __slots__ = (
-        "_address",
         "_asker",
         "_clock",
         "_frame_limit",
+        "_handshake",
         "_listing_client",
+        "_peer",
         "_services",
         "draining",
         "heard",
     )
 
-    def __init__(self, services: PulsarServices, address: str, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, services: PulsarServices, peer: Peer, clock: Callable[[], float], unasked: Unasked
+    ) -> None:
         self._services = services
-        self._address = address
+        self._peer = peer
         self._clock = clock
+        self._handshake: Handshake | None = None
+        if services.checks is not None:
+            version = services.options.server_version
+            self._handshake = Handshake(services.checks, peer, version, admit=self._admit, unasked=unasked)
         self._asker: Asker | None = None  # known once the handshake is done
         self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
         self._listing_client = ListingClient(services.pipeline, services.metrics, self._frame_limit)
@@ -97,7 +114,9 @@ class PulsarCommandHandler:
         return self._asker.client_version if self._asker is not None else ""
 
     def closed(self) -> None:
-        """Nothing outlives the connection."""
+        """The connection is over."""
+        if self._handshake is not None:
+            self._handshake.closed()
 
     def splitter(self) -> FrameDecoder:
         return FrameDecoder(self._frame_limit)
@@ -108,7 +127,9 @@ class PulsarCommandHandler:
     def tick(self, *, quiet: bool) -> bytes | Closing | None:
         """Ask a client that was silent for one interval, give one up that was silent for two."""
         if self._asker is None:
-            return Closing("handshake", "peer was silent", {"waiting_for": "CONNECT"})
+            is_checked = self._handshake is not None and self._handshake.has_begun
+            waiting_for = "the check of its credentials" if is_checked else "CONNECT"
+            return Closing("handshake", "peer was silent", {"waiting_for": waiting_for})
         if not quiet:
             return None
         if not self.heard:
@@ -154,23 +175,37 @@ class PulsarCommandHandler:
         if connect.proxy_to_broker_url:
             # Answered as if connected, the client would send its data here.
             return _refuse(command, "This server is no proxy: it does not pass connections on to brokers")
+        if self._handshake is not None:
+            return self._handshake.begin(connect)
+        return self._admit(connect, None, None)[1]
+
+    def _admit(
+        self, connect: CommandConnect, role: str | None, original_principal: str | None
+    ) -> tuple[Asker, bytes]:
+        """Let the client in: its asker from now on, and the frame of CONNECTED."""
         services = self._services
         protocol_version = max(0, min(commands.PROTOCOL_VERSION, connect.protocol_version))
-        self._asker = services.identify(
+        asker = self._asker = services.identify(
             Asker(
-                remote_address=self._address,
+                role=role,
+                original_principal=original_principal,
+                remote_address=self._peer.remote_address,
                 client_version=connect.client_version[:256],
                 protocol_version=protocol_version,
             )
         )
-        if self._asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
+        if asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
             self._listing_client = replace(self._listing_client, frame_limit=None)
-        return commands.connected(
+        return asker, commands.connected(
             services.options.server_version,
             protocol_version=protocol_version,
             max_message_size=services.options.pulsar.max_message_size,
             feature_flags=services.lookups.feature_flags,
         )
+
+    def _renew(self, command: BaseCommand, _asker: Asker) -> Reply:
+        """AUTH_RESPONSE: new credentials in place of those that have expired."""
+        return self._handshake.renew(command) if self._handshake is not None else None
 
     def _connect_again(self, command: BaseCommand, _asker: Asker) -> Reply:
         return _refuse(command, "This connection is connected already")
@@ -223,6 +258,7 @@ class PulsarCommandHandler:
                 BaseCommand.GET_TOPICS_OF_NAMESPACE: _list,
                 BaseCommand.PONG: _nothing,  # that something was heard is all
                 BaseCommand.CONNECT: _connect_again,
+                BaseCommand.AUTH_RESPONSE: _renew,
                 BaseCommand.WATCH_TOPIC_LIST: _refuse_watcher,
                 BaseCommand.WATCH_TOPIC_LIST_CLOSE: _close_watcher,
                 **dict.fromkeys(LOOKUP_COMMANDS, _look_up),

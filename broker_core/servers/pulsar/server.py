@@ -12,13 +12,18 @@ from typing import Any, Final
 import structlog
 
 from broker_core.access.asker import Asker
+from broker_core.access.authentication import Authenticator
+from broker_core.access.peer import Peer
+from broker_core.access.sessions import Sessions
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import Acceptor, ConnectionLimits, ServerLoad
+from broker_core.servers.admission import Acceptor, ConnectionLimits, FailurePace, ServerLoad
 from broker_core.servers.connection import ClientConnection, ConnectionContext, Unasked
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
+from broker_core.servers.pulsar.credential_checks import CredentialChecks
+from broker_core.servers.pulsar.expiries import Expiries
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnection, refuse_at_once
@@ -46,13 +51,23 @@ class PulsarServer:
         options: PulsarOptions | None = None,
         *,
         identify: Callable[[Asker], Asker] | None = None,
+        authenticator: Authenticator | None = None,
+        sessions: Sessions | None = None,
     ) -> None:
-        """``identify`` gives the identity of a connection, once it is connected; without it, the claimed one counts."""
+        """``authenticator`` says who clients are; without one that is enabled, nobody has a role. ``sessions`` gets
+        their credentials, where something needs them. ``identify`` changes the identity of a connection once more.
+        """
         options = options or PulsarOptions()
         self._options = options
         self._permits = permits
         self._metrics = metrics
         self.load = ServerLoad(options.limits.concurrent_lookups)
+        #: How long an address waits that fails to get in again and again.
+        self.failure_pace = FailurePace()
+        self._expiries = Expiries()
+        checks: CredentialChecks | None = None
+        if authenticator is not None and authenticator.enabled:
+            checks = CredentialChecks(authenticator, metrics, self.failure_pace, self._expiries, sessions)
         self._context = ConnectionContext(options.pulsar, permits, metrics, self.load)
         self._services = PulsarServices(
             pipeline,
@@ -62,6 +77,7 @@ class PulsarServer:
             self.load.slots,
             identify or _as_it_says,
             SmallAnswers(pipeline),
+            checks,
         )
         self._loop: asyncio.AbstractEventLoop
         self._stopping = False
@@ -109,6 +125,7 @@ class PulsarServer:
                 connection.abort()
             self._all_closed.clear()
             await self._all_closed.wait()
+        self._expiries.close()
         if self.load.request_tasks:
             await asyncio.wait(
                 self.load.request_tasks, timeout=_LAST_TASKS
@@ -174,8 +191,8 @@ class PulsarServer:
 
         return ClientConnection(self._context, self._handler, opened=self._opened, closed=closed)
 
-    def _handler(self, address: str, _unasked: Unasked) -> PulsarCommandHandler:
-        return PulsarCommandHandler(self._services, address, self._loop.time)
+    def _handler(self, address: str, unasked: Unasked) -> PulsarCommandHandler:
+        return PulsarCommandHandler(self._services, Peer(address, "pulsar"), self._loop.time, unasked)
 
     def _opened(self, connection: ClientConnection) -> None:
         self._connections.add(connection)

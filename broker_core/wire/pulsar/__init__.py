@@ -22,6 +22,7 @@ from broker_core.wire.pulsar.frames import (
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, MOST_PARTITIONS, LookupCommand
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
+    CommandConnect,
     CommandConnected,
     CommandGetTopicsOfNamespace,
     CommandLookupTopicResponse,
@@ -42,6 +43,7 @@ __all__ = [
     "MOST_PARTITIONS",
     "BaseCommand",
     "BufferedFrameDecoder",
+    "CommandConnect",
     "CommandConnected",
     "CommandGetTopicsOfNamespace",
     "CommandLookupTopicResponse",

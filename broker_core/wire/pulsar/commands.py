@@ -37,6 +37,9 @@ from broker_core.wire.pulsar.refusals import awaits_answer, refusal_in_own_form
 __all__ = [
     "CONNECTION_REQUEST_ID",
     "PROTOCOL_VERSION",
+    "REFRESH",
+    "auth_challenge",
+    "auth_method_of",
     "auth_response",
     "command_name",
     "connect",
@@ -64,6 +67,12 @@ PROTOCOL_VERSION: Final = 21
 
 #: The request id of an ERROR that is about the connection, not about a request (-1 as an unsigned number).
 CONNECTION_REQUEST_ID: Final = 2**64 - 1
+
+#: The data of an AUTH_CHALLENGE that asks for new credentials (Pulsar's ``AuthData.REFRESH_AUTH_DATA_BYTES``).
+REFRESH: Final = b"PulsarAuthRefresh"
+
+#: Methods by the enum from before ``auth_method_name``.
+_LEGACY_METHODS: Final = {0: "none", 1: "ycav1", 2: "athens"}
 
 _MAX_MESSAGE: Final = 4096  # characters of an error's text; the text of an exception may hold anything
 
@@ -157,6 +166,26 @@ def connected(
         feature_flags=feature_flags,
     )
     return encode(BaseCommand(type=BaseCommand.CONNECTED, connected=body))
+
+
+def auth_method_of(connect: CommandConnect) -> str | None:
+    """The method that a client names, which may be empty; of very old clients that of the enum; ``None`` for none."""
+    if connect.HasField("auth_method_name"):
+        return connect.auth_method_name
+    if connect.HasField("auth_method"):
+        return _LEGACY_METHODS.get(connect.auth_method, "unknown")
+    return None
+
+
+def auth_challenge(
+    server_version: str, auth_method_name: str, data: bytes, *, protocol_version: int
+) -> bytes:
+    """AUTH_CHALLENGE; with :data:`REFRESH` it asks a client that is connected for new credentials."""
+    command = BaseCommand(type=BaseCommand.AUTH_CHALLENGE)
+    command.authChallenge.server_version = server_version
+    command.authChallenge.protocol_version = protocol_version
+    command.authChallenge.challenge.CopyFrom(AuthData(auth_method_name=auth_method_name, auth_data=data))
+    return encode(command)
 
 
 def auth_response(client_version: str, auth_method_name: str, auth_data: bytes) -> bytes:

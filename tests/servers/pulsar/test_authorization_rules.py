@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,7 +15,6 @@ from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.listing.page import Page
 from broker_core.pipeline import explain
 from broker_core.plugin_api.hookspecs import ListingOutcome
-from broker_core.servers.pulsar.command_handler import PulsarCommandHandler
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.settings import AuthorizationSettings
 from broker_core.testing import Server, listing_request, serve
@@ -192,7 +190,7 @@ async def test_the_quick_way_asks_the_rules_about_each_connection() -> None:
     assert kinds[-1] is SmallListingJob
     for asker in (Asker("looker"), Asker(), Asker("lister", "looker"), Asker("lister", "")):
         who["asker"] = asker
-        t = replace(t, handler=PulsarCommandHandler(t.handler._services, "192.0.2.2:1", lambda: 100.0))
+        t = t.another_client()
         t.connect()
         job = t.say(question)
         assert isinstance(job, ListingJob)

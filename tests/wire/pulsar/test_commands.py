@@ -16,6 +16,7 @@ from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.frames import FrameError, frame
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
+    CommandConnect,
     CommandLookupTopicResponse,
     FeatureFlags,
 )
@@ -218,6 +219,30 @@ def test_handshake() -> None:
     assert not without.HasField("max_message_size")
     response = only(commands.auth_response("Test-1", "token", b"new")).authResponse
     assert (response.response.auth_method_name, response.response.auth_data) == ("token", b"new")
+
+
+def test_a_challenge() -> None:
+    frame = commands.auth_challenge("broker-core 1", "token", commands.REFRESH, protocol_version=19)
+    challenge = commands.decode(frame[8:]).authChallenge
+    assert (challenge.server_version, challenge.protocol_version) == ("broker-core 1", 19)
+    assert challenge.challenge.auth_method_name == "token"
+    assert challenge.challenge.auth_data == b"PulsarAuthRefresh"
+
+
+@pytest.mark.parametrize(
+    ("fields", "method"),
+    [
+        ({}, None),
+        ({"auth_method_name": ""}, ""),
+        ({"auth_method_name": "Token", "auth_method": 1}, "Token"),
+        ({"auth_method": 0}, "none"),
+        ({"auth_method": 1}, "ycav1"),
+        ({"auth_method": 2}, "athens"),
+        ({"auth_method": 3}, "unknown"),
+    ],
+)
+def test_the_method_of_a_client(fields: dict[str, Any], method: str | None) -> None:
+    assert commands.auth_method_of(CommandConnect(client_version="v", **fields)) == method
 
 
 def test_keep_alive() -> None:

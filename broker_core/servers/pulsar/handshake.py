@@ -1,0 +1,200 @@
+"""The authentication of one client: from CONNECT to CONNECTED, and new credentials when the old ones have ended.
+
+docs/reference/pulsar-behaviour.md#authentication
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from broker_core.access.asker import Asker
+from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.access.sessions import ClientCredentials
+from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.pulsar.credential_checks import CredentialChecks
+from broker_core.servers.pulsar.expiries import Expiry
+from broker_core.wire.pulsar import BaseCommand, CommandConnect, commands
+
+__all__ = ["Handshake"]
+
+#: Seconds for a client to answer an AUTH_CHALLENGE: it may have to ask for its new token first.
+_ANSWER: Final = 30.0
+
+
+class Handshake:
+    """The state of one client's authentication.
+
+    ``admit`` lets the client in, with its role and original principal: it gives the asker and the frame of CONNECTED.
+    ``unasked`` sends a challenge, or closes the connection.
+    """
+
+    __slots__ = (
+        "_admit",
+        "_asker",
+        "_checks",
+        "_client",
+        "_expiry",
+        "_has_refresh",
+        "_is_checking",
+        "_method",
+        "_original",
+        "_peer",
+        "_principal",
+        "_server_version",
+        "_timer",
+        "_unasked",
+        "has_begun",
+    )
+
+    def __init__(
+        self,
+        checks: CredentialChecks,
+        peer: Peer,
+        server_version: str,
+        *,
+        admit: Callable[[CommandConnect, str, str | None], tuple[Asker, bytes]],
+        unasked: Unasked,
+    ) -> None:
+        self._checks = checks
+        self._peer = peer
+        self._server_version = server_version
+        self._admit = admit
+        self._unasked = unasked
+        self._client = ""
+        self.has_begun = False  # CONNECT is here
+        self._has_refresh = False
+        self._method = "none"
+        self._original: tuple[str | None, str | None] = (None, None)  # what a proxy passes on: method, data
+        self._asker: Asker | None = None  # once it is let in
+        self._principal: Principal
+        self._expiry: Expiry | None = None
+        self._timer: asyncio.TimerHandle | None = None  # of an AUTH_CHALLENGE that has no good answer yet
+        self._is_checking = False  # the answer
+
+    def begin(self, connect: CommandConnect) -> bytes | Closing | Awaited:
+        """What is to be done for CONNECT."""
+        self.has_begun = True
+        self._client = connect.client_version[:256]
+        self._method = commands.auth_method_of(connect) or "none"
+        self._has_refresh = connect.feature_flags.supports_auth_refresh
+        try:
+            principal = self._checks.check_now(
+                commands.auth_method_of(connect), connect.auth_data, self._peer
+            )
+        except AuthenticationFailed as error:
+            return self._checks.failed(error, self._peer, self._client)
+        if principal is None:
+            return Awaited(partial(self._begin_later, connect))
+        return self._let_in(connect, principal)
+
+    def renew(self, command: BaseCommand) -> bytes | Closing | Awaited | None:
+        """What is to be done for AUTH_RESPONSE. One that nobody asked for is ignored."""
+        if self._timer is None or self._is_checking:
+            return None
+        self._is_checking = True
+        # As at the broker, the method is that of CONNECT, whatever the answer names.
+        data = command.authResponse.response.auth_data
+        try:
+            principal = self._checks.check_now(self._method, data, self._peer)
+        except AuthenticationFailed as error:
+            return self._checks.failed(error, self._peer, self._client)
+        if principal is None:
+            return Awaited(partial(self._renew_later, data), holds=False)
+        return self._renewed(data, principal)
+
+    def closed(self) -> None:
+        """The connection is over."""
+        self._stop_waiting()
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        if self._checks.sessions is not None and self._asker is not None:
+            self._checks.sessions.end(self._asker)
+
+    async def _begin_later(self, connect: CommandConnect) -> bytes | Closing:
+        try:
+            principal = await self._checks.check(
+                commands.auth_method_of(connect), connect.auth_data, self._peer
+            )
+        except AuthenticationFailed as error:
+            return self._checks.failed(error, self._peer, self._client)
+        return self._let_in(connect, principal)
+
+    async def _renew_later(self, data: bytes) -> Closing | None:
+        try:
+            principal = await self._checks.check(self._method, data, self._peer)
+        except AuthenticationFailed as error:
+            return self._checks.failed(error, self._peer, self._client)
+        return self._renewed(data, principal)
+
+    def _let_in(self, connect: CommandConnect, principal: Principal) -> bytes | Closing:
+        checks = self._checks
+        original = connect.original_principal if connect.HasField("original_principal") else None
+        method = connect.original_auth_method if connect.HasField("original_auth_method") else None
+        data = connect.original_auth_data if connect.HasField("original_auth_data") else None
+        try:
+            role, original = checks.authenticator.identity(
+                principal,
+                original_principal=original,
+                original_method=method,
+                original_data=None if data is None else data.encode(),
+                proxy_version=connect.proxy_version if connect.HasField("proxy_version") else None,
+            )
+        except InvalidRoles as error:
+            return checks.wrong_roles(error, principal.role, original, self._peer, self._client)
+        checks.succeeded()
+        self._asker, frame = self._admit(connect, role, original)
+        if checks.sessions is not None:
+            self._original = (method, data)
+        self._keep(self._asker, connect.auth_data, principal)
+        return frame
+
+    def _renewed(self, data: bytes, principal: Principal) -> Closing | None:
+        checks = self._checks
+        assert self._asker is not None  # nobody else is asked for new credentials
+        if principal.role != self._principal.role:
+            return checks.other_principal(self._principal.role, principal.role, self._peer, self._client)
+        checks.succeeded()
+        self._stop_waiting()
+        self._keep(self._asker, data, principal)
+        return None
+
+    def _keep(self, asker: Asker, data: bytes, principal: Principal) -> None:
+        self._principal = principal
+        if self._checks.sessions is not None:
+            self._checks.sessions.put(asker, ClientCredentials(self._method, data, *self._original))
+        if principal.expires_at is not None:
+            self._expiry = self._checks.expiries.call_at(principal.expires_at, self._ended)
+
+    def _ended(self) -> None:
+        """The credentials have ended."""
+        self._expiry = None
+        assert self._asker is not None
+        if not self._has_refresh:
+            self._unasked(Closing("expired", "credentials of the client have expired"))
+            return
+        self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._unanswered)
+        self._is_checking = False
+        self._unasked(
+            commands.auth_challenge(
+                self._server_version,
+                self._method,
+                commands.REFRESH,
+                protocol_version=self._asker.protocol_version,
+            )
+        )
+
+    def _unanswered(self) -> None:
+        self._unasked(
+            Closing("expired", "client did not renew its expired credentials", {"seconds": _ANSWER})
+        )
+
+    def _stop_waiting(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -1,0 +1,248 @@
+"""Clients that are authenticated, over real connections."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import pytest
+
+from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.errors import ServerError
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from tests.support.clock import AGES, time_passes
+from tests.support.connection_questions import MATCHING, NAMESPACE, lister
+from tests.support.eventually import eventually
+from tests.support.pulsar_serving import Serving, serving
+from tests.support.raw_client import Closed, RawClient
+from tests.support.scripted_authenticator import ScriptedAuthenticator
+
+REFRESH = FeatureFlags(supports_auth_refresh=True)
+
+
+async def stranger(s: Serving) -> RawClient:
+    return await s.client(handshake=False)
+
+
+def connect(data: str, method: str = "token", flags: FeatureFlags | None = None) -> bytes:
+    return commands.connect("v", auth_method_name=method, auth_data=data.encode(), feature_flags=flags)
+
+
+async def logged_in(
+    s: Serving, data: str = "alice", method: str = "token", *, refresh: bool = False
+) -> RawClient:
+    client = await stranger(s)
+    await client.send(connect(data, method, REFRESH if refresh else None))
+    assert (await client.receive()).type == BaseCommand.CONNECTED
+    return client
+
+
+def the_clock_is_moved(s: Serving, seconds: float) -> None:
+    s.server._expiries._clock = lambda: time.time() + seconds
+
+
+async def test_a_client_asks_after_its_credentials_were_checked() -> None:
+    async with serving(lister(), authenticator=ScriptedAuthenticator()) as s:
+        client = await logged_in(s)
+        assert (await client.ask(NAMESPACE, pattern="use/ns-abc/topic-.*")).topics == MATCHING
+        assert s.sample("authentications_total", transport="pulsar", outcome="ok") == 1
+
+
+@pytest.mark.parametrize("method", ["token", "slow"])
+async def test_what_is_sent_behind_connect_waits_for_the_check(method: str) -> None:
+    authenticator = ScriptedAuthenticator()
+    async with serving(lister(), authenticator=authenticator) as s:
+        client = await stranger(s)
+        question = commands.get_topics(7, NAMESPACE)
+        await client.send(connect("alice", method) + question + commands.ping() + question[:10])
+        await eventually(lambda: authenticator.asked)
+        await client.send(question[10:])
+        authenticator.gate.set()
+        kinds = [(await client.receive()).type for _ in range(4)]
+        answer = BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE
+        assert sorted(kinds) == sorted([BaseCommand.CONNECTED, answer, BaseCommand.PONG, answer])
+        assert kinds[0] == BaseCommand.CONNECTED
+
+
+@pytest.mark.parametrize("method", ["token", "slow"])
+async def test_a_client_that_is_refused_reads_why_and_nothing_of_its_questions_is_done(method: str) -> None:
+    authenticator = ScriptedAuthenticator()
+    authenticator.gate.set()
+    async with serving(lister(), authenticator=authenticator) as s:
+        client = await stranger(s)
+        question = commands.get_topics(7, NAMESPACE)
+        await client.send(connect("!bad_token", method) + question * 500)
+        [error] = await client.closed()
+        assert (error.error.request_id, error.error.error) == (2**64 - 1, ServerError.AuthenticationError)
+        assert error.error.message == "Failed to authenticate"
+        client.close()
+        await eventually(lambda: s.server.connections == 0)
+        assert s.sample("connections_closed_total", reason="authentication") == 1
+        assert s.sample("listing_seconds_count") == 0
+
+
+async def test_a_client_that_does_not_wait_for_the_check() -> None:
+    authenticator = ScriptedAuthenticator()
+    async with serving(authenticator=authenticator) as s:
+        for _ in range(3):
+            client = await stranger(s)
+            await client.send(connect("alice" + "x" * 100_000, "slow"))
+            await eventually(lambda: s.server.load.request_tasks)
+            client.vanish()
+            await eventually(lambda: s.server.connections == 0)
+            await s.nothing_held()
+
+
+async def test_a_handshake_ends_with_the_interval_of_the_keep_alive() -> None:
+    async with serving(authenticator=ScriptedAuthenticator()) as s:
+        silent, checked, refused = await stranger(s), await stranger(s), await stranger(s)
+        await checked.send(connect("alice", "slow"))
+        await refused.send(connect("!bad_token"))
+        await eventually(lambda: s.server.load.request_tasks)
+        assert len(await refused.closed()) == 1
+        s.keep_alive()
+        assert await silent.closed() == []
+        assert await checked.closed() == []
+        assert s.sample("connections_closed_total", reason="handshake") == 2
+
+
+async def test_an_address_that_fails_often_waits_for_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(authenticator=ScriptedAuthenticator()) as s:
+        for _ in range(100):
+            s.server.failure_pace.failed("127.0.0.1")
+        client, good = await stranger(s), await logged_in(s, "alice")
+        await client.send(connect("!bad_token"))
+        await eventually(lambda: s.sample("connections_closed_total", reason="authentication") == 1)
+        await client.send(commands.ping())
+        await good.ping()
+        with pytest.raises(BlockingIOError):
+            client._socket.recv(10)
+        time_passes(monkeypatch, AGES)
+        [error] = await client.closed()
+        assert error.error.message == "Failed to authenticate"
+
+
+async def test_a_client_that_floods_while_its_error_waits_is_closed() -> None:
+    async with serving(authenticator=ScriptedAuthenticator()) as s:
+        for _ in range(100):
+            s.server.failure_pace.failed("127.0.0.1")
+        client = await stranger(s)
+        await client.send(connect("!bad_token"))
+        with pytest.raises(ConnectionError):
+            while True:
+                await client.send(commands.get_topics(7, NAMESPACE) * 100)
+        await s.nothing_held()
+
+
+async def test_expired_credentials_of_a_client_that_cannot_renew_them_close_its_requests() -> None:
+    gated = lister(at_once=False)
+    gated.gate = asyncio.Event()
+    async with serving(gated, authenticator=ScriptedAuthenticator()) as s:
+        client = await logged_in(s, f"alice@{time.time() + AGES}")
+        for _ in range(20):
+            await client.send(client.question(NAMESPACE)[1])
+        await eventually(lambda: len(s.server.load.request_tasks) == 20)
+        the_clock_is_moved(s, AGES)
+        assert await client.closed() == []
+        assert s.sample("connections_closed_total", reason="expired") == 1
+        await s.nothing_held()
+
+
+async def test_expired_credentials_in_the_midst_of_a_large_answer() -> None:
+    names = [f"persistent://{NAMESPACE}/{'t' * 50}{number}" for number in range(50_000)]
+    async with serving(lister(names), authenticator=ScriptedAuthenticator(), send_buffer=8192) as s:
+        client = await stranger(s)
+        await client.send(connect(f"alice@{time.time() + AGES}"))
+        assert (await client.receive()).type == BaseCommand.CONNECTED
+        await client.send(client.question(NAMESPACE)[1])
+        await eventually(lambda: s.permits.direct.acquired)
+        the_clock_is_moved(s, AGES)
+        await eventually(lambda: s.server.connections == 0)
+        await s.nothing_held()
+        assert await client.closed() == [], "a part of a frame is no answer"
+
+
+async def test_a_client_renews_its_credentials_while_it_asks() -> None:
+    sessions = Sessions()
+    async with serving(lister(), authenticator=ScriptedAuthenticator(), sessions=sessions) as s:
+        client = await logged_in(s, f"alice@{time.time() + AGES}", refresh=True)
+        the_clock_is_moved(s, AGES)
+        challenge = (await client.receive()).authChallenge.challenge
+        assert (challenge.auth_method_name, challenge.auth_data) == ("token", b"PulsarAuthRefresh")
+        assert (await client.ask(NAMESPACE)).topics
+        await client.send(commands.auth_response("v", "token", b"alice"))
+        assert (await client.ask(NAMESPACE)).topics
+        assert sessions.any_of("alice", None) == ClientCredentials("token", b"alice")
+        client.close()
+        await eventually(lambda: s.server.connections == 0)
+        assert sessions.any_of("alice", None) is None
+
+
+@pytest.mark.parametrize(("data", "errors"), [("bob", 0), ("!expired", 1), ("!bad_token", 1)])
+async def test_a_client_renews_its_credentials_badly(data: str, errors: int) -> None:
+    gated = lister(at_once=False)
+    gated.gate = asyncio.Event()
+    async with serving(gated, authenticator=ScriptedAuthenticator()) as s:
+        client = await logged_in(s, f"alice@{time.time() + AGES}", refresh=True)
+        await client.send(client.question(NAMESPACE)[1])
+        await eventually(lambda: s.server.load.request_tasks)
+        the_clock_is_moved(s, AGES)
+        assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
+        await client.send(commands.auth_response("v", "token", data.encode()))
+        before = await client.closed()
+        assert [command.error.error for command in before] == [ServerError.AuthenticationError] * errors
+        await s.nothing_held()
+
+
+async def test_a_thousand_credentials_that_end_together() -> None:
+    async with serving(lister(), authenticator=ScriptedAuthenticator()) as s:
+        at = time.time() + AGES
+        clients = [
+            await logged_in(s, f"role-{number}@{at}", refresh=number % 2 == 0) for number in range(200)
+        ]
+        other = await logged_in(s, "bob")
+        the_clock_is_moved(s, AGES)
+        for number, client in enumerate(clients):
+            if number % 2 == 0:
+                assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
+                await client.send(commands.auth_response("v", "token", f"role-{number}".encode()))
+                await client.ping()
+            else:
+                assert await client.closed() == []
+        await other.ping()
+        await eventually(lambda: s.server.connections == 101)
+        assert len(s.server._expiries) == 0
+
+
+async def test_a_server_that_stops_waits_for_no_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(authenticator=ScriptedAuthenticator()) as s:
+        for _ in range(100):
+            s.server.failure_pace.failed("127.0.0.1")
+        checked, refused = await stranger(s), await stranger(s)
+        await checked.send(connect("alice", "slow"))
+        await refused.send(connect("!bad_token"))
+        await eventually(lambda: s.server.load.request_tasks)
+        await eventually(
+            lambda: s.sample("authentications_total", transport="pulsar", outcome="bad_token") == 1
+        )
+        await s.server.stop(60.0)
+        assert await checked.closed() == []
+        with pytest.raises(Closed):
+            await refused.receive()
+
+
+async def test_credentials_are_nowhere_in_the_log_or_the_metrics() -> None:
+    async with serving(authenticator=ScriptedAuthenticator(), sessions=Sessions()) as s:
+        client = await stranger(s)
+        await client.send(connect("!bad_token"))
+        await client.closed()
+        alice = await logged_in(s, f"alice@{time.time() + AGES}", refresh=True)
+        the_clock_is_moved(s, AGES)
+        await alice.receive()
+        await alice.send(commands.auth_response("v", "token", b"!expired"))
+        await alice.closed()
+        shown: list[Any] = [str(line) for line in s.logs]
+        assert shown
+        assert not any("!bad_token" in line or "!expired" in line or "alice@" in line for line in shown)
