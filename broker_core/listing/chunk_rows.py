@@ -10,17 +10,17 @@ from typing import Any, Final, Protocol
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.fields_codec import gathered
+from broker_core.listing.fields_codec import gathered, joined_fields
 from broker_core.listing.joined_crcs import TextCrc
 
-__all__ = ["ChunkRows"]
+__all__ = ["FEW_ROWS", "ChunkRows"]
 
 _Array = np.ndarray[Any, Any]
 
 #: Bytes of gathered fields that are kept with the rows: an answer may have a few rows of each of many chunks.
 _KEPT: Final = 4096
 #: Rows that are gathered one by one: for more, Arrow is quicker.
-_FEW: Final = 32
+FEW_ROWS: Final = 64
 
 
 class _Chunk(Protocol):
@@ -67,6 +67,13 @@ class ChunkRows:
             return cls(low, high)
         return cls(low, high, rows.astype(np.int32, copy=False))
 
+    def know(self, body: bytes, text: TextCrc) -> None:
+        """Take the encoded fields and the CRC that were at hand when the rows were found."""
+        self._fields_size = len(body)
+        self._text = text
+        if self.rows is not None and len(body) <= _KEPT:
+            self._body = body
+
     def __len__(self) -> int:
         return self.high - self.low if self.rows is None else len(self.rows)
 
@@ -109,10 +116,8 @@ class ChunkRows:
         if self._body is not None:
             return self._body
         found: bytes | memoryview
-        if len(self.rows) <= _FEW:
-            offsets, data = chunk.field_offsets, memoryview(chunk.fields)
-            edges = zip(offsets[self.rows].tolist(), offsets[self.rows + 1].tolist(), strict=True)
-            found = b"".join([data[start:stop] for start, stop in edges])
+        if len(self.rows) <= FEW_ROWS:
+            found = joined_fields(chunk.fields, chunk.field_offsets, self.rows)[0]
         else:
             found = memoryview(gathered(chunk.fields, chunk.field_offsets, self.rows)[0])
         if len(found) <= _KEPT:

@@ -4,22 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from operator import itemgetter
+from itertools import accumulate, groupby, pairwise
+from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
+import google_crc32c
 import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.chunk_ranges import ranges_in
-from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.chunk_rows import FEW_ROWS, ChunkRows
+from broker_core.listing.fields_codec import binary_column, decode_fields, joined_fields
+from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.substring_search import rows_with
 from broker_core.names import NON_PERSISTENT, NamespaceName
+from broker_core.names.name_columns import column_data
 from broker_core.patterns import TopicsPattern
 
 if TYPE_CHECKING:
     from broker_core.listing.chunk import Chunk
 
-__all__ = ["Candidates", "ChunkSearch", "RowsSearch", "first_block", "keep_matching", "useful_literals"]
+__all__ = [
+    "Candidates",
+    "ChunkSearch",
+    "RowsSearch",
+    "first_block",
+    "keep_matching",
+    "useful_literals",
+]
 
 _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first would cost more
 # Required substrings that are searched: the longest ones, until one is found that few names have.
@@ -42,18 +54,19 @@ def first_block(pattern: TopicsPattern) -> int:
 class ChunkSearch:
     """The search of a chunk within the ranges of a pattern. Positions are those of the chunk's forms, in the ranges."""
 
-    __slots__ = ("_chunk", "_found", "_literals", "_pattern", "_ranges", "size")
+    __slots__ = ("_bytes", "_found", "_literals", "_pattern", "_ranges", "chunk", "size")
 
     def __init__(self, chunk: Chunk, pattern: TopicsPattern, literals: dict[bytes, int]) -> None:
         """``literals`` are substrings of every match, to be searched first, which all chunks of a search share: in how
         many stretches in a row too many names had each."""
-        self._chunk = chunk
+        self.chunk = chunk
         self._pattern = pattern
         self._ranges = ranges_in(chunk, pattern)
         #: How many positions there are to search.
         self.size = sum(high - low for low, high in self._ranges)
-        self._found: list[tuple[int, _Array]] = []
-        self._literals = literals if self.weight(0, self.size) > _TINY else {}
+        self._found: list[tuple[int, _Array, ChunkRows | None]] = []
+        self._bytes = self._weight(0, self.size)
+        self._literals = literals if self._bytes > _TINY else {}
 
     def _parts(self, low: int, high: int) -> list[tuple[int, int]]:
         """The positions among the forms of those from ``low`` to ``high`` that are searched."""
@@ -72,13 +85,18 @@ class ChunkSearch:
 
     def weight(self, low: int, high: int) -> int:
         """Bytes of these positions."""
-        offsets = self._chunk.forms.offsets
+        return self._bytes if high - low == self.size else self._weight(low, high)
+
+    def _weight(self, low: int, high: int) -> int:
+        offsets = self.chunk.forms.offsets
         return sum(offsets.item(end) - offsets.item(begin) for begin, end in self._parts(low, high))
 
     def until(self, low: int, size: int) -> int:
         """The position up to which there are about ``size`` bytes; one more than ``low`` at least."""
+        if not low and self._bytes <= size:
+            return self.size
         begin, end = self._parts(low, self.size)[0]
-        offsets = self._chunk.forms.offsets
+        offsets = self.chunk.forms.offsets
         stop = int(np.searchsorted(offsets[begin : end + 1], offsets[begin] + size, "right")) - 1
         return low + min(max(stop, 1), end - begin)
 
@@ -89,26 +107,29 @@ class ChunkSearch:
             candidates += self._search(begin, end)
         return candidates
 
-    def keep(self, positions: _Array) -> None:
-        """These candidates match."""
-        self._found.append((int(positions[0]), positions))
+    def keep(self, positions: _Array, rows: ChunkRows | None = None) -> None:
+        """These candidates match; ``rows`` are the same with what is known of them."""
+        self._found.append((int(positions[0]), positions, rows))
 
     def result(self) -> ChunkRows:
         """The rows that match, once all was searched."""
-        found = [positions for _, positions in sorted(self._found, key=itemgetter(0))]
+        self._found.sort(key=itemgetter(0))
+        if len(self._found) == 1 and (rows := self._found[0][2]) is not None:
+            return rows
+        found = [positions for _, positions, _ in self._found]
         positions = found[0] if len(found) == 1 else np.concatenate([np.zeros(0, np.int64), *found])
-        forms = self._chunk.forms
+        forms = self.chunk.forms
         return ChunkRows.of(positions if forms.is_identity else np.sort(forms.rows(positions)))
 
     def _search(self, low: int, high: int) -> list[Candidates]:
-        forms = self._chunk.forms
+        forms = self.chunk.forms
         for literal, dense in self._literals.items():
             if dense >= _GIVEN_UP:
                 continue
             positions = rows_with(forms.text, forms.offsets, low, high, literal)
             if positions is not None:
                 self._literals[literal] = 0
-                return [Candidates(self, positions, forms.at(positions))] if len(positions) else []
+                return [Candidates(self, positions)] if len(positions) else []
             self._literals[literal] = dense + 1
         keep = self._pattern.match_column(forms.between(low, high))
         if keep.true_count:
@@ -118,26 +139,97 @@ class ChunkSearch:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Positions of a chunk's forms that may match, and these forms."""
+    """Positions of a chunk's forms that may match."""
 
     search: ChunkSearch
     positions: _Array
-    forms: pa.LargeStringArray
+
+    @property
+    def are_few(self) -> bool:
+        """Whether they are put together with those of other chunks by their fields."""
+        return len(self.positions) <= FEW_ROWS and self.search.chunk.is_plain
+
+    @property
+    def domain(self) -> str:
+        return self.search.chunk.domain
+
+    @property
+    def weight(self) -> int:
+        """Bytes of their fields, about."""
+        return len(self.positions) * self._average
+
+    @property
+    def _average(self) -> int:
+        chunk = self.search.chunk
+        return chunk.fields_size // chunk.size + 1
+
+    def cut(self, size: int) -> tuple[Candidates, Candidates | None]:
+        """The first ``size`` bytes of them, one at least, and the others."""
+        count = max(size // self._average, 1)
+        if count >= len(self.positions):
+            return self, None
+        return Candidates(self.search, self.positions[:count]), Candidates(
+            self.search, self.positions[count:]
+        )
 
 
 def keep_matching(candidates: Sequence[Candidates], pattern: TopicsPattern) -> None:
     """Tell the searches which of their candidates match: all are matched together, since each call costs."""
-    if not candidates:
-        return
-    keep = pattern.match_column(pa.concat_arrays([some.forms for some in candidates]))
-    matches = keep.to_numpy(zero_copy_only=False)
-    begin = 0
+    many = [some for some in candidates if not some.are_few]
+    if many:
+        keep = pattern.match_column(
+            pa.concat_arrays([some.search.chunk.forms.at(some.positions) for some in many])
+        )
+        matches = keep.to_numpy(zero_copy_only=False)
+        for some, (begin, end) in zip(many, _bounds(many), strict=True):
+            found = some.positions[matches[begin:end]]
+            if len(found):
+                some.search.keep(found)
+    few = (some for some in candidates if some.are_few)
+    for domain, group in groupby(few, attrgetter("domain")):
+        _keep_few(list(group), pattern, len(domain) + 3)
+
+
+def _keep_few(candidates: Sequence[Candidates], pattern: TopicsPattern, head: int) -> None:
+    """The same of rows of plain chunks, whose forms are behind ``head`` bytes of their names.
+
+    Their fields, which are read for that, make up the answer: so their bytes and their CRC are told, too.
+    """
+    data, sizes = bytearray(), [0]
     for some in candidates:
-        end = begin + len(some.positions)
-        found = some.positions[matches[begin:end]]
+        chunk = some.search.chunk
+        joined, own_sizes = joined_fields(chunk.fields, chunk.field_offsets, some.positions)
+        data += joined
+        sizes += own_sizes
+    fields = binary_column(pa.py_buffer(data), np.cumsum(sizes))
+    keep = pattern.match_column(decode_fields(fields, skip=head))
+    matches = None
+    if keep.true_count < len(keep):
+        matches = keep.to_numpy(zero_copy_only=False)
+        fields = fields.filter(keep)
+    body, offsets = _bytes_of(fields)
+    text, edges = _bytes_of(decode_fields(fields, comma=True))
+    last = 0
+    for some, (begin, end) in zip(candidates, _bounds(candidates), strict=True):
+        found = some.positions if matches is None else some.positions[matches[begin:end]]
+        first, last = last, last + len(found)
         if len(found):
-            some.search.keep(found)
-        begin = end
+            names = bytes(text[edges[first] : edges[last]])
+            rows = ChunkRows.of(found)
+            own = bytes(body[offsets[first] : offsets[last]])
+            rows.know(own, TextCrc(google_crc32c.value(names), len(names)))
+            some.search.keep(found, rows)
+
+
+def _bytes_of(column: pa.LargeBinaryArray | pa.LargeStringArray) -> tuple[memoryview, list[int]]:
+    """The bytes of a column, and where in them each value begins, and the last ends."""
+    data, offsets = column_data(column)
+    return memoryview(data), offsets.tolist()
+
+
+def _bounds(candidates: Sequence[Candidates]) -> list[tuple[int, int]]:
+    """Of each where its own begin and end among those of all."""
+    return list(pairwise(accumulate((len(some.positions) for some in candidates), initial=0)))
 
 
 class RowsSearch:

@@ -20,6 +20,7 @@ __all__ = [
     "encode_fields",
     "fields_fault",
     "gathered",
+    "joined_fields",
     "name_start",
 ]
 
@@ -44,6 +45,14 @@ def binary_column(data: pa.Buffer, offsets: _Array) -> pa.LargeBinaryArray:
 def gathered(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[pa.Buffer, _Array]:
     """The bytes of ``rows`` of a column of bytes, and their offsets."""
     return column_data(binary_column(data, offsets).take(pa.array(rows)))
+
+
+def joined_fields(data: pa.Buffer, offsets: _Array, rows: _Array) -> tuple[bytes, list[int]]:
+    """The bytes of a few ``rows`` of a column of bytes, and how many each has; one by one, which is quicker for few."""
+    view = memoryview(data)
+    starts, stops = offsets[rows].tolist(), offsets[rows + 1].tolist()
+    values = [view[start:stop] for start, stop in zip(starts, stops, strict=True)]
+    return b"".join(values), list(map(len, values))
 
 
 def encode_fields(joined: pa.LargeStringArray | pa.LargeBinaryArray) -> pa.LargeBinaryArray:

@@ -123,8 +123,10 @@ class PatternScan:
         "_known",
         "_listing",
         "_literals",
+        "_match_block",
         "_next",
         "_pattern",
+        "_pending",
         "_pieces",
         "_position",
         "_searches",
@@ -147,7 +149,8 @@ class PatternScan:
         self._searches: list[tuple[int, ChunkSearch | RowsSearch]] = []
         self._next = 0  # search to cut a slice of, and where in it
         self._position: int | None = None
-        self._block = first_block(pattern)
+        self._block = self._match_block = first_block(pattern)
+        self._pending: list[Candidates] = []  # found by a substring, to be matched
         self._handed_out = 0
         self._done: list[None] = []  # slices that have ended, in several threads
         self._pieces: Pieces = ()
@@ -167,6 +170,8 @@ class PatternScan:
             return self._begin
         if self._state is not _ScanState.SEARCHING:
             return None
+        if self._pending and sum(some.weight for some in self._pending) >= self._match_block:
+            return self._matching()
         slices: list[tuple[ChunkSearch | RowsSearch, int, int]] = []
         left = self._block
         while self._next < len(self._searches) and left > 0:
@@ -176,6 +181,8 @@ class PatternScan:
                 self._next, self._position = self._next + 1, None
                 continue
             stop = search.until(low, left)
+            if slices and stop < search.size:
+                break  # a chunk that is searched as a whole costs less
             self._position = stop
             left -= search.weight(low, stop)
             slices.append((search, low, stop))
@@ -184,6 +191,8 @@ class PatternScan:
             return partial(self._search, slices)
         if len(self._done) < self._handed_out:
             return None
+        if self._pending:
+            return self._matching()
         self._state = _ScanState.ENDING
         return self._end
 
@@ -237,20 +246,31 @@ class PatternScan:
     def _search(self, slices: list[tuple[ChunkSearch | RowsSearch, int, int]]) -> None:
         started = time.thread_time()
         size = 0
-        candidates: list[Candidates] = []
         for search, low, high in slices:
-            candidates += search.run(low, high)
+            self._pending += search.run(low, high)
             size += search.weight(low, high)
-        keep_matching(candidates, self._pattern)
-        self._took(time.thread_time() - started, size)
+        self._block = _next_block(self._block, time.thread_time() - started, size)
         self._done.append(None)
 
-    def _took(self, seconds: float, size: int) -> None:
-        """Make the next block as large as the time of one of ``size`` bytes says: up by a few steps, down at once."""
-        block = int(size * min(4.0, _SLICE_SECONDS / max(seconds, 1e-6)))
-        if seconds < _SLICE_SECONDS:
-            block = max(block, self._block)  # this one was small only since the rows had ended
-        self._block = min(max(block, _SMALLEST_BLOCK), _LARGEST_BLOCK)
+    def _matching(self) -> Callable[[], None]:
+        """The matching of candidates, as many as a slice may have: few calls, as each makes an engine anew."""
+        some: list[Candidates] = []
+        left = self._match_block
+        while self._pending and left > 0:
+            first, rest = self._pending.pop().cut(left)
+            some.append(first)
+            left -= first.weight
+            if rest is not None:
+                self._pending.append(rest)
+        self._handed_out += 1
+        return partial(self._match, some)
+
+    def _match(self, candidates: list[Candidates]) -> None:
+        started = time.thread_time()
+        size = sum(some.weight for some in candidates)
+        keep_matching(candidates, self._pattern)
+        self._match_block = _next_block(self._match_block, time.thread_time() - started, size)
+        self._done.append(None)
 
     def _end(self) -> None:
         found = self._known
@@ -265,6 +285,14 @@ class PatternScan:
         self._searches.clear()
         found.sort(key=_number)
         self._pieces = tuple((number, rows) for number, rows in found if len(rows))
+
+
+def _next_block(block: int, seconds: float, size: int) -> int:
+    """As large a block as the time of one of ``size`` bytes says: larger by a few steps, smaller at once."""
+    following = int(size * min(4.0, _SLICE_SECONDS / max(seconds, 1e-6)))
+    if seconds < _SLICE_SECONDS:
+        following = max(following, block)  # this one was small only since the rows had ended
+    return min(max(following, _SMALLEST_BLOCK), _LARGEST_BLOCK)
 
 
 def _number(piece: tuple[int, ChunkRows]) -> int:

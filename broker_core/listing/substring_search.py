@@ -39,13 +39,19 @@ def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: by
     sizes = map(len, stretch.split_iter(literal))
     found: list[_Array] = []
     end = int(bounds[0])
-    while len(pieces := np.fromiter(islice(sizes, _BATCH), np.int64)):
+    while True:
+        pieces = np.fromiter(islice(sizes, _BATCH), np.int64)
         found.append(end + np.cumsum(pieces + len(literal)))
+        if len(pieces) < _BATCH:
+            break
         end = int(found[-1][-1])
         passed = int(np.searchsorted(bounds, end, side="right")) - 1
-        if len(pieces) == _BATCH and len(found) * _BATCH * _DENSE > passed:
+        if len(found) * _BATCH * _DENSE > passed:
             return None
-    ends = np.concatenate(found)[:-1]  # behind each piece is a find, but not behind the last
+    # Behind each piece is a find, but not behind the last.
+    ends = (found[0] if len(found) == 1 else np.concatenate(found))[:-1]
+    if not len(ends):
+        return ends
     rows = low + _rows_of_finds(ends, bounds, len(literal))
     return None if len(rows) * _DENSE > high - low else rows
 
@@ -53,8 +59,9 @@ def rows_with(text: pa.Buffer, offsets: _Array, low: int, high: int, literal: by
 def _rows_of_finds(ends: _Array, bounds: _Array, size: int) -> _Array:
     """The rows of the first and of the last byte of each find, ascending and each once."""
     rows: _Array = np.searchsorted(bounds, ends - size, side="right") - 1
-    last_rows = np.searchsorted(bounds, ends - 1, side="right") - 1
-    if not np.array_equal(rows, last_rows):
+    across = ends > bounds[rows + 1]
+    if across.any():
+        last_rows = np.searchsorted(bounds, ends[across] - 1, side="right") - 1
         rows = np.sort(np.concatenate((rows, last_rows)))
     kept: _Array = rows[np.concatenate(([True], rows[1:] != rows[:-1]))] if len(rows) else rows
     return kept

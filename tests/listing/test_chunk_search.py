@@ -9,6 +9,7 @@ import pytest
 
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.chunk_search import (
+    Candidates,
     ChunkSearch,
     RowsSearch,
     first_block,
@@ -90,3 +91,47 @@ def test_a_literal_that_most_names_have_is_given_up_and_others_are_found() -> No
         keep_matching(search.run(0, search.size), pattern)
         assert len(search.result()) == count
     assert literals[b"-x"] >= 4
+
+
+def test_what_is_known_of_found_rows_is_what_their_chunk_says() -> None:
+    # Two chunks of each domain: in one a candidate does not match, and a name is too long for one byte of length.
+    listings = [
+        listing_of([f"{domain}://t/n/topic-{number:04}{end}" for number, end in rows])
+        for domain in ("persistent", "non-persistent")
+        for rows in (
+            [(number, "-xyz" * (number % 90 == 4)) for number in range(900)],
+            [
+                (number, "-xyz-7" * (number % 70 == 4) + "-long" * 40 * (number == 74))
+                for number in range(900)
+            ],
+        )
+    ]
+    chunks = [chunk for listing in listings for chunk in data_of(listing).chunks]
+    pattern = compile_pattern(".*-xyz(-7)?(-long)*|.*/topic-0074.*xyz.*z")
+    literals = {b"-xyz": 0}
+    searches = [ChunkSearch(chunk, pattern, literals) for chunk in chunks]
+    candidates = [some for search in searches for some in search.run(0, search.size)]
+    assert len(candidates) == 4
+    assert all(some.are_few for some in candidates)
+    keep_matching(candidates, pattern)
+    for search in searches:
+        found = search.result()
+        same = ChunkRows.of(found.array)
+        wanted = [row for row in range(900) if pattern.matches(search.chunk.name(row).decode())]
+        assert found.array.tolist() == wanted
+        assert found.is_hashed
+        assert found.text(search.chunk) == same.text(search.chunk)
+        assert found.fields_size(search.chunk) == same.fields_size(search.chunk)
+        assert bytes(found.body(search.chunk)) == bytes(same.body(search.chunk))
+
+
+def test_candidates_are_cut_by_their_size() -> None:
+    (chunk,) = data_of(listing_of(persistent(*(f"topic-{number:04}" for number in range(100))))).chunks
+    search = ChunkSearch(chunk, compile_pattern("t/n/.*1.*"), {})
+    every = Candidates(search, np.arange(5, 25))
+    first, rest = every.cut(every.weight // 2)
+    assert rest is not None
+    assert [*first.positions, *rest.positions] == [*range(5, 25)]
+    assert len(first.positions) == 10
+    assert len(every.cut(1)[0].positions) == 1
+    assert every.cut(every.weight) == (every, None)

@@ -13,6 +13,8 @@ from broker_core.listing.fields_codec import (
     decode_fields,
     encode_fields,
     fields_fault,
+    gathered,
+    joined_fields,
     name_start,
 )
 from broker_core.listing.topic_field import topic_field
@@ -35,6 +37,17 @@ def test_fields_are_what_protobuf_writes(sizes: list[int]) -> None:
     assert decode_fields(fields, comma=True).to_pylist() == [f",{name}".encode() for name in names]
     assert fields_fault(fields) is None
     assert [field[name_start(len(field)) :].decode() for field in fields.to_pylist()] == names
+
+
+def test_a_few_rows_are_gathered_one_by_one_as_arrow_does() -> None:
+    fields = column([f"name-{'x' * number}" for number in range(20)])
+    data, offsets = fields.buffers()[2], np.frombuffer(fields.buffers()[1], np.int64)[:21]
+    rows = np.array([0, 3, 4, 19])
+    body, sizes = joined_fields(data, offsets, rows)
+    same, edges = gathered(data, offsets, rows)
+    assert body == same.to_pybytes()[: int(edges[-1])]
+    assert sizes == np.diff(edges).tolist()
+    assert joined_fields(data, offsets, rows[:0]) == (b"", [])
 
 
 def test_a_slice_is_decoded_alone() -> None:

@@ -6,6 +6,7 @@ import random
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -176,6 +177,24 @@ def test_the_slices_of_a_slow_search_are_short(within: int | None) -> None:
     assert len(took) > 30
     assert sorted(took)[len(took) * 9 // 10] < 0.02
     assert scan.cost > 100
+
+
+def test_what_a_substring_finds_is_matched_in_slices_too() -> None:
+    """A substring is found at once, also one of a pattern that is slow to match what has it."""
+    names = [
+        f"persistent://{NAMESPACE}/{number * 7919 % COUNT:05x}{number % 97:02x}{'-mark' * (number % 4 == 0)}"
+        for number in range(COUNT)
+    ]
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names)
+    pattern = compile_pattern("(?:.*[0-9a].{0,28}[b-f]){4}-mark")
+    scan = PatternScan(data_of(listing), pattern, None)
+    sizes: list[int] = []
+    while (work := scan.take()) is not None:
+        if isinstance(work, partial) and work.func == scan._match:
+            sizes.append(sum(some.weight for some in work.args[0]))
+        work()
+    assert sum(sizes) > 20 * sizes[0]  # each says how large the next one may be
+    assert data_of(listing).rows_of(scan.result()).tolist() == brute(listing, pattern)
 
 
 @pytest.mark.parametrize("text", PATTERNS)
