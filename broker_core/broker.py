@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -30,7 +31,7 @@ from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FileBudget, raise_file_limit
-from broker_core.servers.http import AllowedQuestions, Endpoints, HttpServer, Readiness
+from broker_core.servers.http import AdminSocket, AllowedQuestions, Endpoints, HttpServer, Readiness
 from broker_core.servers.pulsar import (
     LookupService,
     PluginTopicLookups,
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
 
 
+#: Connections to the operator's socket.
+_OPERATORS: Final = 8
 #: Seconds in which snapshots are stored when the broker stops.
 _STORING: Final = 5.0
 
@@ -100,6 +103,9 @@ class Broker:
                     room=files.clients,
                     open_files=files.limit,
                 )
+            authenticator = Authenticator(settings.authentication)
+            if authenticator.enabled:
+                self.reloads.add("authentication", authenticator.reload)
             if settings.http is not None:
                 listen = settings.http.listen
                 pipeline = core.pipeline
@@ -115,9 +121,8 @@ class Broker:
                 self._http = HttpServer(endpoints, connections=files.http)
                 await self._http.start(listen.host, listen.port)
                 self._stack.push_async_callback(self._http.stop)
-            authenticator = Authenticator(settings.authentication)
-            if authenticator.enabled:
-                self.reloads.add("authentication", authenticator.reload)
+            if settings.admin.socket is not None:
+                await self._serve_operator(settings.admin.socket, core)
             self._server = PulsarServer(
                 core.pipeline,
                 core.lookups,
@@ -133,6 +138,21 @@ class Broker:
             await self.stop(0)
             raise
         self._readiness = Readiness.READY
+
+    async def _serve_operator(self, path: Path, core: _Core) -> None:
+        """The pages of HTTP on a socket for the operator, who may see all of them."""
+        pipeline = core.pipeline
+        endpoints = Endpoints(
+            core.metrics.registry,
+            lambda: self._readiness,
+            questions=pipeline.questions.most_asked,
+            plugins=pipeline.dispatcher.describe_without_errors,
+        )
+        listening = await asyncio.to_thread(AdminSocket, path)
+        self._stack.callback(listening.close)
+        server = HttpServer(endpoints, connections=_OPERATORS)
+        await server.start_on(listening.socket)
+        self._stack.push_async_callback(server.stop)
 
     async def _listen(self, listen: ListenAddress) -> tuple[str, int]:
         assert self._server is not None
@@ -263,7 +283,7 @@ async def _opened(
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         options = PipelineOptions(settings.patterns, selecting_keys=selecting)
-        authorization = Authorization(settings.authorization)
+        authorization = Authorization(settings.authorization, authentication=settings.authentication.is_on)
         pipeline = Pipeline(lister, dispatcher, permits, metrics, options, authorization=authorization)
         stack.callback(pipeline.close)
         lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)

@@ -6,7 +6,7 @@ parameter annotated with one of these types stands for the options of a group, a
 =========================================  ===========================================================
 :class:`~broker_core.ListingRequest`       ``NAMESPACE``, ``--pattern``, ``--mode`` and ``--property``
 :class:`Deletions`                         ``--max-deletions`` and ``--allow-mass-deletions``
-:class:`RunningBroker`                     ``--broker``
+:class:`RunningBroker`                     ``--broker``, ``--token-file``, ``--cert``, ``--key``, ``--ca``
 =========================================  ===========================================================
 
 A :exc:`~broker_core.errors.BrokerCoreError` that a command raises is one line on standard error and exit code 1, an

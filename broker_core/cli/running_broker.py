@@ -1,19 +1,28 @@
-"""Asking the running broker, by its HTTP port: without a credential, and bounded."""
+"""Asking the running broker, by its HTTP port or the operator's socket: bounded, and with credentials if given."""
 
 from __future__ import annotations
 
 import http.client
 import json
-from dataclasses import dataclass
-from typing import Annotated, Final, TypeAlias
-from urllib.error import HTTPError, URLError
+import os
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import urlsplit
-from urllib.request import Request, urlopen
 
 import typer
 
 from broker_core.cli.common_options import current_invocation
 from broker_core.cli.option_groups import option_group
+from broker_core.cli.options.credentials import (
+    NO_CREDENTIALS,
+    CaOption,
+    CertOption,
+    GivenCredentials,
+    KeyOption,
+    TokenFileOption,
+)
 from broker_core.errors import BrokerCoreError
 
 __all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "RunningBroker", "broker_url", "get"]
@@ -22,33 +31,54 @@ __all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "RunningBroker", "bro
 TIMEOUT: Final = 30.0
 _MOST_ERROR_BYTES: Final = 4096
 _MOST_BYTES: Final = 64 * 1024 * 1024
+_UNIX: Final = "unix:"
+#: What the challenge of a broker-core names.
+_REALM: Final = 'realm="broker-core"'
 
 BrokerOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--broker",
         metavar="URL",
-        help="The HTTP address of the running broker. Without it http.listen of the settings.",
+        help="The HTTP address of the running broker, or unix:FILE. Without it admin.socket of the settings, else "
+        "http.listen.",
         show_default=False,
     ),
 ]
 
 
 class BrokerUnreachable(BrokerCoreError):
-    """The broker's HTTP port could not be asked; the message names it and says why."""
+    """The broker could not be asked; the message names its address and says why.
+
+    ``wants_credentials``: it is a broker-core, and answers to no stranger.
+    """
+
+    def __init__(self, message: str, *, wants_credentials: bool = False) -> None:
+        super().__init__(message)
+        self.wants_credentials = wants_credentials
 
 
 def broker_url(given: str | None) -> str:
-    """The address to ask: ``given``, else that of the settings. Raises :exc:`BrokerUnreachable` without one."""
+    """The address to ask: ``given``, else that of the settings. Raises :exc:`BrokerUnreachable` without one.
+
+    It begins with ``http://``, ``https://`` or, for the operator's socket, ``unix:``.
+    """
     if given is not None:
+        if given.startswith(_UNIX):
+            return f"{_UNIX}{Path(given.removeprefix(_UNIX)).expanduser().absolute()}"
         url = given if "://" in given else f"http://{given}"
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BrokerUnreachable(f"{given!r} is no address of a broker: http://HOST:PORT")
+            raise BrokerUnreachable(f"{given!r} is no address of a broker: http://HOST:PORT, or unix:FILE")
         return url.rstrip("/")
-    settings = current_invocation().load().settings.http
+    loaded = current_invocation().load().settings
+    if loaded.admin.socket is not None:
+        return f"{_UNIX}{loaded.admin.socket.absolute()}"
+    settings = loaded.http
     if settings is None:
-        raise BrokerUnreachable("no --broker, and the settings have no [http]: the broker has no HTTP port")
+        raise BrokerUnreachable(
+            "no --broker, and the settings have no [http] and no admin.socket: the broker cannot be asked"
+        )
     if settings.listen.port == 0:
         raise BrokerUnreachable(
             "http.listen is a free port (0), so the settings do not say which: give --broker"
@@ -56,41 +86,85 @@ def broker_url(given: str | None) -> str:
     return f"http://{settings.listen.from_here}"
 
 
-def _said(error: HTTPError) -> str:
+def get(
+    url: str, path: str, *, timeout: float = TIMEOUT, credentials: GivenCredentials = NO_CREDENTIALS
+) -> str:
+    """The body at a path of the broker. Raises :exc:`BrokerUnreachable`. No other address is asked: no redirects."""
+    place = f"{url}{path}" if "://" in url else f"{url} {path}"
+    headers = {"Accept": "*/*"}
+    try:
+        connection, prefix = _connection(url, timeout, credentials)
+        # The socket of the operator asks nobody for credentials.
+        token = None if url.startswith(_UNIX) else credentials.token()
+        if token is not None:
+            headers["Authorization"] = f"Bearer {token}"
+        try:
+            connection.request("GET", f"{prefix}{path}", headers=headers)
+            response = connection.getresponse()
+            if response.status != http.client.OK:
+                wanted = _REALM in (response.getheader("WWW-Authenticate") or "")
+                raise BrokerUnreachable(f"{place}: {_said(response)}", wants_credentials=wanted)
+            body = response.read(_MOST_BYTES + 1)
+        finally:
+            connection.close()
+    except (http.client.HTTPException, OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise BrokerUnreachable(f"{place}: {reason}") from error
+    if len(body) > _MOST_BYTES:
+        raise BrokerUnreachable(f"{place}: the answer is longer than {_MOST_BYTES} bytes")
+    return body.decode(errors="replace")
+
+
+def _connection(
+    url: str, timeout: float, credentials: GivenCredentials
+) -> tuple[http.client.HTTPConnection, str]:
+    """A connection that is not open yet, and the begin of every path there."""
+    if url.startswith(_UNIX):
+        return _UnixConnection(url.removeprefix(_UNIX), timeout), ""
+    parts = urlsplit(url)
+    assert parts.hostname is not None
+    if parts.scheme == "https":
+        context = credentials.tls().context()
+        return http.client.HTTPSConnection(
+            parts.hostname, parts.port, timeout=timeout, context=context
+        ), parts.path
+    credentials.refuse_certificates(url)
+    return http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout), parts.path
+
+
+class _UnixConnection(http.client.HTTPConnection):
+    """HTTP over a unix socket."""
+
+    def __init__(self, path: str, timeout: float) -> None:
+        super().__init__("localhost", timeout=timeout)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock: Any = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(os.fspath(self._path))
+
+
+def _said(response: http.client.HTTPResponse) -> str:
     """The status, and what the broker says of it."""
     try:
-        said = json.loads(error.read(_MOST_ERROR_BYTES))["error"]
+        said = json.loads(response.read(_MOST_ERROR_BYTES))["error"]
         text = str(said).encode(errors="replace").decode()  # a lone surrogate could not be printed
     except (ValueError, TypeError, KeyError, RecursionError, OSError, http.client.HTTPException):
-        return f"HTTP status {error.code}"
-    return f"HTTP status {error.code}: {text[:300]}"
-
-
-def get(url: str, path: str, *, timeout: float = TIMEOUT) -> str:
-    """The body at a path of the broker. Raises :exc:`BrokerUnreachable`."""
-    request = Request(f"{url}{path}", headers={"Accept": "*/*"})  # noqa: S310 - http or https, see broker_url
-    try:
-        with urlopen(request, timeout=timeout) as response:  # noqa: S310
-            body: bytes = response.read(_MOST_BYTES + 1)
-    except HTTPError as error:
-        with error:
-            raise BrokerUnreachable(f"{url}{path}: {_said(error)}") from error
-    except (URLError, http.client.HTTPException, OSError, ValueError) as error:
-        reason = getattr(error, "reason", None) or error
-        raise BrokerUnreachable(f"{url}{path}: {getattr(reason, 'strerror', None) or reason}") from error
-    if len(body) > _MOST_BYTES:
-        raise BrokerUnreachable(f"{url}{path}: the answer is longer than {_MOST_BYTES} bytes")
-    return body.decode(errors="replace")
+        return f"HTTP status {response.status}"
+    return f"HTTP status {response.status}: {text[:300]}"
 
 
 @dataclass(frozen=True, slots=True)
 class RunningBroker:
-    """The broker that runs with these settings, or at ``given``, the value of ``--broker``: its HTTP port.
+    """The broker that runs with these settings, or at ``given``, the value of ``--broker``: its HTTP port or socket.
 
-    A command's parameter of this type stands for the option ``--broker``.
+    A command's parameter of this type stands for the options ``--broker``, ``--token-file``, ``--cert``, ``--key`` and
+    ``--ca``.
     """
 
     given: str | None = None
+    credentials: GivenCredentials = field(default=NO_CREDENTIALS)
 
     @property
     def url(self) -> str:
@@ -102,7 +176,25 @@ class RunningBroker:
 
         Raises :exc:`BrokerUnreachable`, also for a status that is no success.
         """
-        return get(self.url, path, timeout=timeout)
+        return get(self.url, path, timeout=timeout, credentials=self.credentials)
 
 
-option_group(RunningBroker, RunningBroker, given=(BrokerOption, None))
+def _running_broker(
+    given: str | None,
+    given_token_file: Path | None,
+    given_cert: Path | None,
+    given_key: Path | None,
+    given_ca: Path | None,
+) -> RunningBroker:
+    return RunningBroker(given, GivenCredentials(given_token_file, given_cert, given_key, given_ca))
+
+
+option_group(  # under names that parameters of the command itself hardly have
+    RunningBroker,
+    _running_broker,
+    given=(BrokerOption, None),
+    given_token_file=(TokenFileOption, None),
+    given_cert=(CertOption, None),
+    given_key=(KeyOption, None),
+    given_ca=(CaOption, None),
+)

@@ -10,15 +10,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.service_addresses import service_addresses
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
-from broker_core.settings.table import Table
+from broker_core.settings.table import SettingConflict, Table
 
 __all__ = [
+    "AdminSettings",
     "CatalogSettings",
     "HttpSettings",
     "LimitsSettings",
@@ -87,6 +88,21 @@ class HttpSettings(Table):
     questions: bool = Field(
         default=False,
         description="Whether /questions says which patterns and selecting properties were asked for how often.",
+    )
+    protect: bool = Field(
+        default=False,
+        description="Whether /metrics and health need credentials too, as /questions and /plugins do wherever clients "
+        "are authenticated.",
+    )
+
+
+class AdminSettings(Table):
+    """``[admin]``: the way for the operator on this machine, without credentials."""
+
+    socket: OptionalFile = Field(
+        default=None,
+        description="A unix socket with the pages of [http], for the user that runs the server alone; empty: none. A "
+        "relative path is taken as that of the catalogue.",
     )
 
 
@@ -237,9 +253,30 @@ class Settings(Table):
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     http: HttpSettings | None = None
+    admin: AdminSettings = AdminSettings()
     catalog: CatalogSettings = CatalogSettings()
     upstream: UpstreamSettings | None = None
     patterns: PatternsSettings = PatternsSettings()
     limits: LimitsSettings = LimitsSettings()
     plugins: PluginsSettings = PluginsSettings()
     log: LogSettings = LogSettings()
+
+    @model_validator(mode="after")
+    def _access_fits_together(self) -> Settings:
+        if self.authorization.mode == "allow" and self.authentication.is_on:
+            raise SettingConflict(
+                ("authorization", "mode"),
+                "'allow' has no use for authentication: write rules, or leave the mode out",
+            )
+        # A plugin may authenticate, which shows at the start.
+        if (
+            self.http is not None
+            and self.http.protect
+            and not self.authentication.is_on
+            and not self.plugins.enabled
+        ):
+            raise SettingConflict(
+                ("http", "protect"),
+                "it needs authentication, or nobody could ask: set authentication.methods",
+            )
+        return self

@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import shutil
+import socket
+import ssl
+import tempfile
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
+from broker_core.cli.options.credentials import GivenCredentials, UnusableCredentials
 from broker_core.cli.running_broker import BrokerUnreachable, broker_url, get
 from broker_core.testing import serve
 from tests.cli.conftest import Cli
+from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 
@@ -61,3 +71,108 @@ def test_a_free_port_is_not_asked(tmp_path: Path, cli: Cli) -> None:
     said = cli("spark", "patterns", "export", "--config", config)
     assert said.code == 1
     assert "http.listen is a free port (0)" in said.err
+
+
+@contextmanager
+def one_answer(
+    status: str, body: str, context: ssl.SSLContext | None = None
+) -> Iterator[tuple[int, list[bytes]]]:
+    """A server for one request: its port, and what it was sent."""
+    heard: list[bytes] = []
+    listening = socket.create_server(("127.0.0.1", 0))
+
+    def answer() -> None:
+        try:
+            connection, _ = listening.accept()
+            if context is not None:
+                connection = context.wrap_socket(connection, server_side=True)
+        except OSError:  # nobody has come, or it did not trust this server
+            return
+        with connection:
+            heard.append(connection.recv(65_536))
+            connection.sendall(
+                f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n{body}".encode()
+            )
+
+    thread = threading.Thread(target=answer)
+    thread.start()
+    try:
+        yield listening.getsockname()[1], heard
+    finally:
+        listening.close()
+        thread.join(30)
+
+
+def test_the_token_goes_to_the_broker(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("aaa.bbb.ccc\n")
+    given = GivenCredentials(token_file=tmp_path / "token")
+    with one_answer("200 OK", "page") as (port, heard):
+        assert get(f"http://127.0.0.1:{port}/below", "/metrics", credentials=given) == "page"
+    assert heard[0].startswith(b"GET /below/metrics HTTP/1.1\r\n")
+    assert b"\r\nAuthorization: Bearer aaa.bbb.ccc\r\n" in heard[0]
+
+
+def test_the_token_follows_no_redirect(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("aaa.bbb.ccc\n")
+    given = GivenCredentials(token_file=tmp_path / "token")
+    with (
+        one_answer("302 Found\r\nLocation: http://127.0.0.1:1/", "") as (port, _),
+        pytest.raises(BrokerUnreachable, match="HTTP status 302"),
+    ):
+        get(f"http://127.0.0.1:{port}", "/metrics", credentials=given)
+
+
+def test_a_refusal_says_what_the_broker_says() -> None:
+    challenge = '401 Unauthorized\r\nWWW-Authenticate: Bearer realm="broker-core"'
+    with (
+        one_answer(challenge, json.dumps({"error": "who are you"})) as (port, _),
+        pytest.raises(BrokerUnreachable, match="HTTP status 401: who are you") as caught,
+    ):
+        get(f"http://127.0.0.1:{port}", "/metrics")
+    assert caught.value.wants_credentials
+    with (
+        one_answer("401 Unauthorized", "") as (port, _),
+        pytest.raises(BrokerUnreachable, match="HTTP status 401") as caught,
+    ):
+        get(f"http://127.0.0.1:{port}", "/metrics")
+    assert not caught.value.wants_credentials
+
+
+def test_https_trusts_what_the_option_names(tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    server = authority.issue("server")
+    client = authority.issue("operator")
+    given = GivenCredentials(cert=client.certificate, key=client.key, ca=authority.ca)
+    with one_answer("200 OK", "page", server.server_context(authority.ca)) as (port, _):
+        assert get(f"https://127.0.0.1:{port}", "/metrics", credentials=given) == "page"
+    with (
+        one_answer("200 OK", "page", server.server_context()) as (port, heard),
+        pytest.raises(BrokerUnreachable, match="CERTIFICATE_VERIFY_FAILED"),
+    ):
+        get(f"https://127.0.0.1:{port}", "/metrics")
+    assert heard == []
+    with pytest.raises(UnusableCredentials, match="for TLS"):
+        get("http://127.0.0.1:1", "/metrics", credentials=given)
+
+
+async def test_the_socket_of_the_operator_is_asked_first(cli: Cli, tmp_path: Path) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="bc-"))
+    try:
+        async with serve(settings={"admin": {"socket": str(folder / "admin")}}) as server:
+            await server.create("persistent://t/n/a")
+            await server.list("t/n", pattern="t/n/.*")
+            url = broker_url(f"unix:{folder}/admin")
+            assert url == f"unix:{folder}/admin"
+            for path in ("/metrics", "/questions", "/plugins", "/-/live", "/-/ready"):
+                assert await asyncio.to_thread(get, url, path)
+            assert '"t/n/.*"' in await asyncio.to_thread(get, url, "/questions")
+            config = tmp_path / "s.toml"
+            config.write_text(f'[admin]\nsocket = "{folder}/admin"\n')
+            said = await asyncio.to_thread(
+                cli, "spark", "patterns", "export", "--config", config, "--min-count", "1"
+            )
+            assert (said.code, "t/n/.*" in said.out) == (0, True)
+        with pytest.raises(BrokerUnreachable, match="No such file"):
+            get(url, "/metrics")
+    finally:
+        shutil.rmtree(folder)

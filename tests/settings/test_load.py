@@ -53,6 +53,9 @@ file = "htpasswd"
 [http]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true
+protect = true
+[admin]
+socket = "/run/broker-core/admin"
 [catalog]
 path = "broker-core.sqlite"
 property_keys = ["region", "team"]

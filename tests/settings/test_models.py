@@ -5,6 +5,7 @@ from pydantic import ValidationError
 
 from broker_core.quantities import ListenAddress
 from broker_core.settings.models import (
+    HttpSettings,
     LimitsSettings,
     LogSettings,
     PluginsSettings,
@@ -36,6 +37,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "basic": None,
         },
         "http": None,
+        "admin": {"socket": ""},
         "catalog": {
             "path": "broker-core.sqlite",
             "property_keys": [],
@@ -139,3 +141,24 @@ def test_connections_that_are_no_number_are_one_finding(given: object) -> None:
 def test_an_empty_log_file_is_none() -> None:
     assert LogSettings.model_validate({"file": ""}).file is None
     assert LogSettings.model_validate({"file": "a.log"}).model_dump(mode="json")["file"] == "a.log"
+
+
+@pytest.mark.parametrize(
+    ("tables", "said"),
+    [
+        ({"authorization": {"mode": "allow"}, "authentication": {"methods": ["tls"]}}, "'allow' has no use"),
+        (
+            {"authorization": {"mode": "allow"}, "authentication": {"anonymous_role": "a"}},
+            "'allow' has no use",
+        ),
+        ({"http": {"protect": True}}, "it needs authentication"),
+    ],
+)
+def test_settings_of_access_that_do_not_go_together(tables: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        Settings.model_validate(tables)
+
+
+def test_a_plugin_may_authenticate_those_who_are_asked_for_it() -> None:
+    tables = {"http": {"protect": True}, "plugins": {"enabled": ["sso"]}}
+    assert Settings.model_validate(tables).http == HttpSettings(protect=True)

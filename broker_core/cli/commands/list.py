@@ -8,6 +8,7 @@ import typer
 
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
+from broker_core.cli.options.credentials import GivenCredentials
 from broker_core.cli.options.question import (
     HashOption,
     ModeOption,
@@ -32,6 +33,7 @@ EXAMPLES: Final = examples(
     "broker-core list public/default",
     "broker-core list public/default --pattern 'public/default/orders-.*' --property region=eu",
     "broker-core list public/default --url pulsar://broker:6650 --mode all --format json",
+    "broker-core list acme/shop --url pulsar+ssl://broker:6651 --token-file token.jwt --ca ca.pem",
 )
 
 
@@ -57,6 +59,7 @@ def list_topics(
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for the answer.", min=0.001)
     ] = 30.0,
+    credentials: GivenCredentials,
 ) -> None:
     """Ask a server for the topics of a namespace, as a consumer with a topics pattern does."""
     import asyncio
@@ -65,7 +68,15 @@ def list_topics(
     given = parse_properties(properties)
     where = service_url(invocation.load().settings) if url is None else _checked(url)
     answer = asyncio.run(
-        _ask(where, *asked, pattern=pattern, topics_hash=topics_hash, properties=given, timeout=timeout)
+        _ask(
+            where,
+            *asked,
+            pattern=pattern,
+            topics_hash=topics_hash,
+            properties=given,
+            timeout=timeout,
+            given=credentials,
+        )
     )
     _print(answer, *asked, form, pattern)
 
@@ -79,10 +90,19 @@ async def _ask(
     topics_hash: str | None,
     properties: dict[str, str],
     timeout: float,
+    given: GivenCredentials,
 ) -> TopicsAnswer:
     from broker_core.client import LookupClient
 
-    async with LookupClient(url, operation_timeout=timeout, connect_timeout=min(timeout, 10.0)) as client:
+    if not url.startswith("pulsar+ssl:"):
+        given.refuse_certificates(url)
+    async with LookupClient(
+        url,
+        operation_timeout=timeout,
+        connect_timeout=min(timeout, 10.0),
+        tls=given.tls(),
+        credentials=given.of_client(),
+    ) as client:
         return await client.get_topics(str(namespace), mode, pattern, topics_hash, properties)
 
 

@@ -11,7 +11,7 @@ from broker_core.cli.common_options import Invocation, command
 from broker_core.cli.error_line import one_line
 from broker_core.cli.help_examples import examples
 from broker_core.cli.help_format import HelpCommand, HelpGroup
-from broker_core.cli.running_broker import BrokerOption
+from broker_core.cli.running_broker import RunningBroker
 from broker_core.redaction.credentials import without_credentials
 
 if TYPE_CHECKING:
@@ -38,11 +38,11 @@ def show_plugins(
     form: Annotated[
         Literal["table", "json"], typer.Option("--format", help="How to print the plugins.")
     ] = "table",
-    broker: BrokerOption = None,
+    broker: RunningBroker,
 ) -> None:
     """Show installed and enabled plugins: who is asked in which order, their hooks, and what is wrong with them.
 
-    Where a broker runs, by http.listen of the settings, how their calls went there too.
+    Where a broker runs, by admin.socket or [http] of the settings, how their calls went there too.
     """
     from broker_core.cli.printed_output import print_json, print_lines, print_table
     from broker_core.cli.server_process.server_log import silence_logs
@@ -83,21 +83,21 @@ def show_plugins(
         raise typer.Exit(1)  # so that a script sees, before the restart, that something is wrong
 
 
-def _served(broker: str | None) -> dict[str, dict[str, Any]]:
+def _served(broker: RunningBroker) -> dict[str, dict[str, Any]]:
     """What a running broker says of its plugins, by name; nothing where none answers, unless it was named."""
     import json
 
-    from broker_core.cli.running_broker import BrokerUnreachable, broker_url, get
+    from broker_core.cli.running_broker import BrokerUnreachable
 
     try:
-        answer = json.loads(get(broker_url(broker), "/plugins", timeout=_PATIENCE))
+        answer = json.loads(broker.get("/plugins", timeout=_PATIENCE))
         return {plugin["name"]: plugin for plugin in answer["plugins"]}
     except BrokerUnreachable:
-        if broker is not None:
+        if broker.given is not None:
             raise
     except (ValueError, TypeError, LookupError):  # something else listens there
-        if broker is not None:
-            raise BrokerUnreachable(f"{broker}: there is something else than a broker") from None
+        if broker.given is not None:
+            raise BrokerUnreachable(f"{broker.given}: there is something else than a broker") from None
     return {}
 
 

@@ -44,9 +44,13 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
         elif problem is not None:
             yield Check.error(name, f"{address} {problem}")
         elif not address.host.startswith(_LOOPBACK):
+            risk = (
+                "without TLS: whoever reads the network has the tokens and passwords"
+                if settings.authentication.is_on
+                else "and there is no authentication"
+            )
             yield Check.warning(
-                name,
-                f"{address} is reached from other machines, and there is no authentication: see the docs, secure",
+                name, f"{address} is reached from other machines, {risk}: see the docs, secure"
             )
         else:
             yield Check.ok(name, f"{address} is free")
@@ -76,7 +80,8 @@ def _why_not_free(address: ListenAddress) -> str | None:
 
 def _speaks_pulsar(address: ListenAddress) -> bool:
     """Whether a broker-core answers there as to a client."""
-    from broker_core.client import ClientError, LookupClient
+    from broker_core.client import ClientError, HandshakeRefused, LookupClient
+    from broker_core.errors import ServerError
 
     async def asked() -> str:
         async with LookupClient(
@@ -86,6 +91,8 @@ def _speaks_pulsar(address: ListenAddress) -> bool:
 
     try:
         server: str = asyncio.run(asked())
+    except HandshakeRefused as refused:
+        return refused.code is ServerError.AuthenticationError  # it does not say more to strangers
     except (ClientError, OSError, ValueError):
         return False
     return server.startswith("broker-core")
@@ -98,5 +105,7 @@ def _speaks_http(address: ListenAddress) -> bool:
     try:
         said = get(f"http://{address.from_here}", "/-/live", timeout=_OWN_ANSWER)
         return bool(json.loads(said) == {"status": "live"})
-    except (BrokerUnreachable, ValueError):
+    except BrokerUnreachable as failure:
+        return failure.wants_credentials
+    except ValueError:
         return False

@@ -63,6 +63,12 @@ class Acceptor:
         name = self.sockets[0].getsockname()
         return str(name[0]), int(name[1])
 
+    def listen_on(self, sock: socket.socket) -> None:
+        """Accept from a socket that listens already and does not block; :meth:`close` closes it."""
+        self._loop = asyncio.get_running_loop()
+        self.sockets.append(sock)
+        self._loop.add_reader(sock, self._accept, sock)
+
     def close(self) -> None:
         """Stop accepting. May be called again."""
         for timer in self._paused.values():

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from broker_core.servers.http.admin_socket import AdminSocket, AdminSocketError
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.server import HttpListenError, HttpServer
 
-__all__ = ["AllowedQuestions", "Endpoints", "HttpListenError", "HttpServer", "Readiness"]
+__all__ = [
+    "AdminSocket",
+    "AdminSocketError",
+    "AllowedQuestions",
+    "Endpoints",
+    "HttpListenError",
+    "HttpServer",
+    "Readiness",
+]

@@ -57,6 +57,21 @@ class HttpServer:
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
+        await self._set_up()
+        try:
+            self._address = await self._acceptor.listen(host, port)
+        except OSError as error:
+            await self.stop()
+            raise HttpListenError(
+                f"http.listen: cannot listen on {host} port {port}: {_reason(error)}"
+            ) from error
+
+    async def start_on(self, sock: socket.socket) -> None:
+        """Serve a socket that listens already, such as a unix socket; it is closed by :meth:`stop`."""
+        await self._set_up()
+        self._acceptor.listen_on(sock)
+
+    async def _set_up(self) -> None:
         app = web.Application(middlewares=[self._in_use, errors_in_json], client_max_size=_MAX_BODY_BYTES)
         app.router.add_routes(self._endpoints.routes())
         runner = web.AppRunner(
@@ -75,13 +90,6 @@ class HttpServer:
         make_request = functools.partial(app._make_request, _cls=_QuietRequest)  # noqa: SLF001
         runner.server.request_factory = make_request
         self._runner = runner
-        try:
-            self._address = await self._acceptor.listen(host, port)
-        except OSError as error:
-            await self.stop()
-            raise HttpListenError(
-                f"http.listen: cannot listen on {host} port {port}: {_reason(error)}"
-            ) from error
 
     @property
     def address(self) -> tuple[str, int]:

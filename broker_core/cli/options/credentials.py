@@ -1,0 +1,127 @@
+"""The options of commands that ask a server which authenticates: a token in a file, certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from broker_core.cli.option_groups import option_group
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.client import ClientTls, Credentials
+
+__all__ = [
+    "NO_CREDENTIALS",
+    "CaOption",
+    "CertOption",
+    "GivenCredentials",
+    "KeyOption",
+    "TokenFileOption",
+    "UnusableCredentials",
+]
+
+#: Bytes of a token; more than any header has room for.
+_LONGEST_TOKEN: Final = 64 * 1024
+
+TokenFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help="Ask with the token in this file: what a command line says, every user of the machine can read.",
+        show_default=False,
+    ),
+]
+CertOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--cert", metavar="FILE", help="Ask with this client certificate, as PEM.", show_default=False
+    ),
+]
+KeyOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--key",
+        metavar="FILE",
+        help="The key of --cert; without it, it is in the same file.",
+        show_default=False,
+    ),
+]
+CaOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca",
+        metavar="FILE",
+        help="Trust these certificates, as PEM, instead of those of the system.",
+        show_default=False,
+    ),
+]
+
+
+class UnusableCredentials(BrokerCoreError):
+    """A file of credentials cannot be used; the message names it, and shows nothing of what is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GivenCredentials:
+    """What ``--token-file``, ``--cert``, ``--key`` and ``--ca`` say: files, which are read when they are used."""
+
+    token_file: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+    ca: Path | None = None
+
+    def token(self) -> str | None:
+        """The token, without white space around it. Raises :exc:`UnusableCredentials`."""
+        if self.token_file is None:
+            return None
+        try:
+            with self.token_file.open("rb") as stream:
+                token = stream.read(_LONGEST_TOKEN + 1).decode("ascii").strip()
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UnusableCredentials(f"--token-file {self.token_file}: {reason}") from None
+        except UnicodeDecodeError:
+            token = ""
+        if not token or len(token) > _LONGEST_TOKEN or not token.isprintable() or " " in token:
+            raise UnusableCredentials(f"--token-file {self.token_file}: there is no token in it")
+        return token
+
+    def tls(self) -> ClientTls:
+        """The certificates. Raises :exc:`UnusableCredentials` for a key without a certificate."""
+        from broker_core.client import ClientTls
+
+        if self.key is not None and self.cert is None:
+            raise UnusableCredentials("--key is the key of a certificate: give --cert too")
+        return ClientTls(ca=self.ca, certificate=self.cert, key=self.key)
+
+    def refuse_certificates(self, url: str) -> None:
+        """Raise :exc:`UnusableCredentials` where certificates are given for an address without TLS."""
+        if self.cert is not None or self.key is not None or self.ca is not None:
+            raise UnusableCredentials(f"--cert, --key and --ca are for TLS, and {url} has none")
+
+    def of_client(self) -> Credentials | None:
+        """The method and its data for Pulsar's protocol: the token, else the certificate, else none."""
+        from broker_core.client import Credentials
+
+        token = self.token()
+        if token is not None:
+            data = token.encode()
+            return Credentials("token", lambda: data)
+        return None if self.cert is None else Credentials("tls")
+
+
+NO_CREDENTIALS: Final = GivenCredentials()
+
+option_group(
+    GivenCredentials,
+    GivenCredentials,
+    token_file=(TokenFileOption, None),
+    cert=(CertOption, None),
+    key=(KeyOption, None),
+    ca=(CaOption, None),
+)
