@@ -15,6 +15,7 @@ import structlog
 from broker_core.broker import Broker
 from broker_core.cli.server_process.server_log import ServerLog, server_log
 from broker_core.cli.server_process.systemd_notify import ServiceManager
+from broker_core.memory.freed_memory import keep_freed_memory
 from broker_core.quantities import ListenAddress
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ def serve(settings: Settings, *, debug: bool = False, when_ready: WhenReady | No
     What goes wrong at the start is raised.
     """
     ignore_hangups()
+    keep_freed_memory()
     manager = ServiceManager.of(os.environ)
     logged = settings.log
     with server_log(logged.file, "debug" if debug else logged.level, logged.format) as log:
