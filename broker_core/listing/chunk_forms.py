@@ -27,6 +27,8 @@ _Array = np.ndarray[Any, Any]
 #: UTF-8 sorts characters from this lead byte on otherwise than UTF-16 does.
 _FIRST_MOVED: Final = 0xEE
 _END: Final = 2**31 - 1  # behind the end of any name
+#: The size of a field up to which its length takes one byte, as nearly always.
+_SHORT: Final = 129
 
 
 def are_plain(fields: pa.LargeBinaryArray) -> bool:
@@ -90,7 +92,14 @@ class PlainForms:
 
     def range(self, low: bytes, high: bytes) -> tuple[int, int]:
         """The positions of the forms within ``[low, high)`` bytes."""
-        return _range(len(self), self._form, low, high)
+        data, offsets, head = memoryview(self.text), self.offsets.data, self._head
+
+        def form(position: int) -> bytes:
+            start, stop = offsets[position], offsets[position + 1]
+            size = stop - start
+            return data[start + head + (2 if size <= _SHORT else name_start(size)) : stop].tobytes()
+
+        return _range(len(self), form, low, high)
 
     @property
     def bounds(self) -> tuple[bytes, bytes]:
@@ -175,7 +184,8 @@ class SortedForms:
         return found
 
     def range(self, low: bytes, high: bytes) -> tuple[int, int]:
-        return _range(len(self), self._form, low, high)
+        data, offsets = memoryview(self.text), self.offsets.data
+        return _range(len(self), lambda at: data[offsets[at] : offsets[at + 1]].tobytes(), low, high)
 
     @property
     def bounds(self) -> tuple[bytes, bytes]:
@@ -189,8 +199,6 @@ ChunkForms: TypeAlias = PlainForms | SortedForms
 
 
 def _range(size: int, form: Callable[[int], bytes], low: bytes, high: bytes) -> tuple[int, int]:
-    if size and low <= form(0) and form(size - 1) < high:
-        return 0, size
     every = range(size)
     first = bisect_left(every, low, key=form)
     # As a rule the end is near, and the longer the steps the farther it is.

@@ -25,7 +25,7 @@ def ranges_in(chunk: Chunk, pattern: TopicsPattern) -> list[tuple[int, int]]:
     """Positions of the chunk's forms, ``[low, high)``, outside of which nothing matches."""
     if not pattern.ranges:
         return [(0, chunk.size)]
-    found = [chunk.forms.range(low, high) for low, high in pattern.ranges]
+    found = [chunk.form_range(low, high) for low, high in pattern.ranges]
     return [(low, high) for low, high in found if low < high]
 
 

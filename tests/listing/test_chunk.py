@@ -40,11 +40,22 @@ def test_hashes_are_computed_once(chunk: Chunk) -> None:
     assert crc_text(without_first_comma(chunk.crc)) == topics_hash(NAMES)
     assert chunk.is_hashed
     assert chunk.crc is chunk.text_crc(0, 10_000)
-    for low, high in ((0, 10), (100, 9000), (5000, 10_000), (7, 7)):
+    for low, high in ((0, 10), (0, 32), (40, 73), (100, 9000), (5000, 10_000), (7, 7)):
         assert crc_text(without_first_comma(chunk.text_crc(low, high))) == topics_hash(NAMES[low:high])
     rows = np.array([0, 500, 9999])
     found = chunk.text_crc(0, 10_000, rows)
     assert crc_text(without_first_comma(found)) == topics_hash(NAMES[row] for row in rows)
+
+
+def test_hashes_of_a_few_names_whose_lengths_take_more_bytes_than_one() -> None:
+    names = sorted(
+        persistent(*("n" * size for size in (1, 100, 101, 102, 103, 104, 105, 200, 16_400, 20_000)))
+    )
+    (chunk,) = data_of(listing_of(names, Mode.PERSISTENT)).chunks
+    for low in range(10):
+        for high in range(low, 11):
+            assert crc_text(without_first_comma(chunk.text_crc(low, high))) == topics_hash(names[low:high])
+    assert chunk.form_range(b"t/n/" + b"n" * 101, b"t/n/" + b"n" * 20_000) == (2, 9)
 
 
 def test_what_it_holds_is_counted(chunk: Chunk) -> None:
