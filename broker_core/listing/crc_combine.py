@@ -13,14 +13,14 @@ from typing import Any, Final
 import google_crc32c
 import numpy as np
 
-__all__ = ["joined_groups", "shifted", "shifted_alike", "shifted_one"]
+__all__ = ["COMMA_CRC", "joined_groups", "shifted", "shifted_alike", "shifted_one"]
 
 _POLYNOMIAL: Final = 0x82F63B78  # CRC32C (Castagnoli), bits reversed
 _MOST_BITS: Final = 48  # lengths are below 2**48 bytes
 _DIGIT: Final = 4  # bits
 #: Where the table of each byte of a CRC begins.
 _BYTES: Final = np.arange(0, 1024, 256)
-_COMMA: Final = int(google_crc32c.value(b","))
+COMMA_CRC: Final = int(google_crc32c.value(b","))
 _Array = np.ndarray[Any, Any]
 
 
@@ -53,6 +53,12 @@ def _operators(digit: int, *, back: bool = False) -> _Array:
     for value in range(1, 1 << _DIGIT):
         operators[value] = _applied(unit, operators[value - 1])
     return operators.reshape(-1)
+
+
+@lru_cache(maxsize=_MOST_BITS // _DIGIT)
+def _words(digit: int) -> memoryview:
+    """The same for reading a word at a time."""
+    return _operators(digit).data
 
 
 def _applied(operator: _Array, crcs: _Array, first: _Array | int = 0) -> _Array:
@@ -100,12 +106,12 @@ def shifted_one(crc: int, size: int) -> int:
     while size:
         value = size & ((1 << _DIGIT) - 1)
         if value:
-            table, first = _operators(digit), value << 10
+            table, first = _words(digit), value << 10
             crc = (
-                table.item(first + (crc & 0xFF))
-                ^ table.item(first + 0x100 + (crc >> 8 & 0xFF))
-                ^ table.item(first + 0x200 + (crc >> 16 & 0xFF))
-                ^ table.item(first + 0x300 + (crc >> 24))
+                table[first + (crc & 0xFF)]
+                ^ table[first + 0x100 + (crc >> 8 & 0xFF)]
+                ^ table[first + 0x200 + (crc >> 16 & 0xFF)]
+                ^ table[first + 0x300 + (crc >> 24)]
             )
         size >>= _DIGIT
         digit += 1
@@ -124,7 +130,7 @@ def joined_groups(crcs: _Array, sizes: _Array, starts: _Array) -> tuple[_Array, 
     # Each part but the first of its group has a comma in front, which is linear as well.
     has_comma = np.ones(len(sizes), bool)
     has_comma[starts] = False
-    commas = np.where(has_comma, np.uint32(_COMMA), np.uint32(0)).astype(np.uint32)
+    commas = np.where(has_comma, np.uint32(COMMA_CRC), np.uint32(0)).astype(np.uint32)
     parts = shifted(commas, sizes) ^ np.asarray(crcs, np.uint32)
     lengths = sizes + has_comma.astype(np.uint64)
     ends = np.cumsum(lengths)

@@ -7,25 +7,21 @@ the CRC of the whole. Where one text changes its size, those in front of it are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
-import google_crc32c
 import numpy as np
 
-from broker_core.listing.crc_combine import shifted, shifted_alike, shifted_one
+from broker_core.listing.crc_combine import COMMA_CRC, shifted, shifted_alike, shifted_one
 
-__all__ = ["JoinedCrcs", "TextCrc", "joined", "without_first_comma"]
+__all__ = ["JoinedCrcs", "TextCrc", "joined", "with_first_comma", "without_first_comma"]
 
 #: So many are moved one by one as quickly as a column.
 _FEW: Final = 6
-_COMMA: Final = int(google_crc32c.value(b","))
 _Array = np.ndarray[Any, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class TextCrc:
+class TextCrc(NamedTuple):
     """The CRC32C of some names in a row, each behind a comma, and how many bytes that text has."""
 
     crc: int
@@ -92,4 +88,9 @@ def without_first_comma(text: TextCrc) -> int:
     """The CRC32C that the topics hash is of: names with commas between them."""
     if not text.size:
         return 0
-    return text.crc ^ shifted_one(_COMMA, text.size - 1)
+    return text.crc ^ shifted_one(COMMA_CRC, text.size - 1)
+
+
+def with_first_comma(crc: int, size: int) -> TextCrc:
+    """The CRC of a text of ``size`` bytes that begins with a comma, of the CRC32C without that comma."""
+    return TextCrc(crc ^ shifted_one(COMMA_CRC, size - 1), size)

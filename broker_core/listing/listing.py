@@ -316,6 +316,8 @@ class Selection(Sealed):
     def body(self) -> memoryview:
         """The encoded fields as one buffer: a view of a slice of one chunk, gathered otherwise (do not keep it)."""
         part, data = part_of(self), _data_of(self)
+        if part.pieces is None and len(data.chunks) == 1:
+            return data.chunks[0].body(part.low, part.high)
         pieces = part.pieces_in(data)
         if len(pieces) == 1:
             number, rows = pieces[0]

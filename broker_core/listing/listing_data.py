@@ -214,6 +214,8 @@ class ListingData:
         """Bytes of the encoded names from row ``low`` to ``high``."""
         if low >= high:
             return 0
+        if len(self.chunks) == 1 and high - low == self.size:
+            return self.chunks[0].fields_size
         return self._bytes_at(high) - self._bytes_at(low)
 
     def _bytes_at(self, row: int) -> int:
@@ -313,14 +315,20 @@ class ListingData:
         known = self.known_range_hash(low, high)
         if known is None:
             if high - low == self.size:
-                if self._joined is None:
-                    self._joined = JoinedCrcs.of(*_crcs_of(self.chunks))
-                self._hash = known = crc_text(without_first_comma(self._joined.total))
+                self._hash = known = crc_text(without_first_comma(self._text_crc()))
             else:
                 known = self.hash(self.pieces(low, high))
                 if remember:
                     self.memo.put(("\0hash", (low, high)), known)
         return known
+
+    def _text_crc(self) -> TextCrc:
+        """The CRC of all names, each behind a comma."""
+        if len(self.chunks) == 1:
+            return self.chunks[0].crc
+        if self._joined is None:
+            self._joined = JoinedCrcs.of(*_crcs_of(self.chunks))
+        return self._joined.total
 
     def follow(self, former: ListingData) -> None:
         """Take over what is known of the hash of the listing before a change: only new chunks are looked at."""

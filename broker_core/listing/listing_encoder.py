@@ -19,11 +19,11 @@ from broker_core.listing.build_chunks import cut_chunk, cuts_by_size
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.fields_codec import binary_column, encode_fields
-from broker_core.listing.joined_crcs import TextCrc
+from broker_core.listing.joined_crcs import with_first_comma
 from broker_core.listing.listing import Listing, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topic_field import TAG
-from broker_core.listing.topics_hash import extend_crc
+from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import MAX_NAME_BYTES, NON_PERSISTENT, Mode, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.hash_order import hash_order_bytes, hash_order_key, is_ascending
@@ -64,10 +64,9 @@ class ListingEncoder:
         self._chunks: list[Chunk] = []
         # The chunk that is being filled.
         self._domain = NON_PERSISTENT
-        self._parts: list[bytes | bytearray] = []  # encoded, and where each name of them ends
+        self._fields = bytearray()  # encoded, and where each name of them ends
         self._ends: list[_Array] = []
-        self._size = 0
-        self._text = TextCrc(0, 0)
+        self._crc = self._text_size = 0  # of its text without the first comma, and the bytes of all of it
         self._last = b""  # the last full name, as it is ordered
         self._loose: list[pa.LargeStringArray] = []  # full names that came out of order
 
@@ -75,7 +74,7 @@ class ListingEncoder:
     def nbytes(self) -> int:
         """Bytes that it holds."""
         loose = sum(column.nbytes for column in self._loose)
-        own = self._size + sum(int(ends.nbytes) for ends in self._ends)
+        own = len(self._fields) + sum(int(ends.nbytes) for ends in self._ends)
         return sum(chunk.column_bytes for chunk in self._chunks) + own + int(loose)
 
     def add(self, domain: str, page: bytes) -> int:
@@ -113,24 +112,26 @@ class ListingEncoder:
 
     def finish(self) -> Listing:
         """The listing of all pages; the encoder is of no use afterwards."""
-        self._close()
+        topics_hash = None if self._chunks or self._loose else crc_text(self._crc)
+        if self._ends:
+            self._close(is_all=topics_hash is not None)
         data = ListingData(self.namespace, self.mode, self._chunks)
         if not self._loose:
-            data.range_hash(0, data.size)
+            data.know_hash(topics_hash or data.range_hash(0, data.size))
             return listing_of(data)
         names = pa.concat_arrays([data.names(data.pieces(0, data.size)), *self._loose])
         return Listing.from_names(self.namespace, self.mode, names)
 
-    def _close(self) -> None:
-        """Make what there is a chunk, and begin the next."""
-        if not self._ends:
-            return
+    def _close(self, *, is_all: bool = False) -> None:
+        """Make what there is a chunk, and begin the next; ``is_all``: there is no other, whose hash goes with it."""
         offsets = np.concatenate((_ZERO, *self._ends))
-        fields = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        chunk = Chunk(self.namespace, self._domain, pa.py_buffer(fields), offsets)
-        chunk.know_crc(self._text)
+        chunk = Chunk(
+            self.namespace, self._domain, pa.py_buffer(memoryview(self._fields).toreadonly()), offsets
+        )
+        if not is_all:
+            chunk.know_crc(with_first_comma(self._crc, self._text_size))
         self._chunks += cut_chunk(chunk)  # names of very different sizes
-        self._parts, self._ends, self._size, self._text = [], [], 0, TextCrc(0, 0)
+        self._fields, self._ends, self._crc, self._text_size = bytearray(), [], 0, 0
 
     def _ordered(self, page: bytes, offsets: _Array) -> tuple[bytes, _Array]:
         """The page in the order of the hash, each name once."""
@@ -203,8 +204,7 @@ class ListingEncoder:
     def _append(self, domain: str, page: bytes, offsets: _Array) -> None:
         """Encode a page that is in order; behind what there is, if that is its place."""
         prefix = f"{domain}://{self.namespace}".encode()
-        first = hash_order_bytes(prefix + page[: offsets.item(1)])
-        if self._loose or first <= self._last:
+        if self._loose or (self._last and hash_order_bytes(prefix + page[: offsets.item(1)]) <= self._last):
             joined = page.replace(b"/", b"," + prefix + b"/")
             column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
             self._loose.append(without_ends(column, 1, 0))
@@ -213,9 +213,9 @@ class ListingEncoder:
         rows = len(offsets) - 1
         # A large page is cut before it is encoded, so that no chunk of it is copied and hashed once more.
         for low, high in pairwise(cuts_by_size(len(page) + (len(prefix) + 2) * rows, rows)):
-            if self._size >= chunk_size().made or domain != self._domain:
+            if self._ends and (domain != self._domain or len(self._fields) >= chunk_size().made):
                 self._close()
-                self._domain = domain
+            self._domain = domain
             if high - low == rows:
                 self._encode(prefix, page, offsets)
             else:
@@ -225,8 +225,9 @@ class ListingEncoder:
     def _encode(self, prefix: bytes, page: bytes, offsets: _Array) -> None:
         """Put the names of a page, or of a part of it, behind those of the chunk that is being filled."""
         joined = page.replace(b"/", b"," + prefix + b"/")
-        text = memoryview(joined)
-        self._text = TextCrc(extend_crc(self._text.crc, text), self._text.size + len(text))
+        self._crc = extend_crc(self._crc, memoryview(joined)[0 if self._ends else 1 :])
+        self._text_size += len(joined)
+        base = len(self._fields)
         sizes = offsets[1:] - offsets[:-1] + len(prefix)
         longest = int(sizes.max())
         width = 1 if longest < 1 << 7 else 2
@@ -234,22 +235,22 @@ class ListingEncoder:
             column = _column(joined, offsets + np.arange(len(offsets)) * (len(prefix) + 1))
             encoded, ends = column_data(encode_fields(column))
             low = ends.item(0)
-            part: bytes | bytearray = bytes(memoryview(encoded)[low : ends.item(-1)])
-            ends = ends[1:] + (self._size - low)
+            self._fields += memoryview(encoded)[low : ends.item(-1)]
+            self._ends.append(ends[1:] + (base - low))
+            return
+        # One piece of memory that grows: parts would be copied once more in the end.
+        self._fields += page.replace(b"/", bytes([TAG, *bytes(width)]) + prefix + b"/")
+        ends = (sizes + (1 + width)).cumsum()
+        ends += base
+        bytes_of = np.frombuffer(self._fields, np.uint8)
+        lengths_at = ends - sizes - width
+        if width == 1:
+            bytes_of[lengths_at] = sizes
         else:
-            part = bytearray(page).replace(b"/", bytes([TAG, *bytes(width)]) + prefix + b"/")
-            bytes_of = np.frombuffer(part, np.uint8)
-            ends = (sizes + (1 + width)).cumsum()
-            lengths_at = ends - sizes - width
-            if width == 1:
-                bytes_of[lengths_at] = sizes
-            else:
-                bytes_of[lengths_at] = sizes & 0x7F | 0x80
-                bytes_of[lengths_at + 1] = sizes >> 7
-            ends += self._size
-        self._parts.append(part)
+            bytes_of[lengths_at] = sizes & 0x7F | 0x80
+            bytes_of[lengths_at + 1] = sizes >> 7
+        del bytes_of  # while it is there, the bytes cannot grow
         self._ends.append(ends)
-        self._size += len(part)
 
 
 def _offsets(page: bytes) -> _Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from broker_core.names.namespace_name import NamespaceName
@@ -33,10 +34,8 @@ class SystemTopics:
     local_suffix: str
     name_prefixes: tuple[str, ...]
 
-    @property
-    def mark(self) -> str:
-        """What stands in each of these local names, to see quickly that a column has none; it may be empty."""
-        return "__" if all("__" in name for name in (*self.local_names, self.local_suffix)) else ""
+    mark: str
+    """What stands in each of these local names, to see quickly that a column has none; it may be empty."""
 
     def local_prefixes(self, namespace: NamespaceName, domain: str) -> list[str]:
         """How local names of a namespace begin that are system topics there; an empty one is all of them."""
@@ -50,7 +49,13 @@ class SystemTopics:
 
 def system_topics_rule() -> SystemTopics:
     """The rule as of now."""
-    return SystemTopics(SYSTEM_LOCAL_NAMES, SYSTEM_LOCAL_SUFFIX, SYSTEM_NAME_PREFIXES)
+    return _rule(SYSTEM_LOCAL_NAMES, SYSTEM_LOCAL_SUFFIX, SYSTEM_NAME_PREFIXES)
+
+
+@lru_cache(maxsize=4)
+def _rule(local_names: frozenset[str], local_suffix: str, name_prefixes: tuple[str, ...]) -> SystemTopics:
+    mark = "__" if all("__" in name for name in (*local_names, local_suffix)) else ""
+    return SystemTopics(local_names, local_suffix, name_prefixes, mark)
 
 
 def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
+from broker_core.listing.joined_crcs import JoinedCrcs, TextCrc, joined, with_first_comma, without_first_comma
 
 TEXTS = st.lists(st.binary(max_size=300), max_size=20)
 
@@ -53,4 +53,5 @@ def test_the_hash_has_no_comma_at_the_beginning() -> None:
     text = b",persistent://t/n/a,persistent://t/n/b"
     crc = TextCrc(google_crc32c.value(text), len(text))
     assert without_first_comma(crc) == google_crc32c.value(text[1:])
+    assert with_first_comma(google_crc32c.value(text[1:]), len(text)) == crc
     assert without_first_comma(TextCrc(0, 0)) == 0

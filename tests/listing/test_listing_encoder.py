@@ -7,6 +7,7 @@ import random
 import pytest
 
 from broker_core.errors import InvalidListing
+from broker_core.listing.block_hashes import crc_of_fields
 from broker_core.listing.listing import Listing, data_of
 from broker_core.listing.listing_encoder import ListingEncoder
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
@@ -37,6 +38,8 @@ def same(encoded: Listing, wanted: Listing) -> None:
         found, expected = (one.matching(compile_pattern(text)) for one in (encoded, wanted))
         assert found.names.equals(expected.names)
     assert len(encoded) == len(wanted)
+    for chunk in data_of(encoded).chunks:
+        assert chunk.crc == crc_of_fields(chunk.column(0, chunk.size))
 
 
 @pytest.mark.parametrize("seed", range(40))
