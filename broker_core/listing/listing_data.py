@@ -331,14 +331,20 @@ class ListingData:
         return self._joined.total
 
     def follow(self, former: ListingData) -> None:
-        """Take over what is known of the hash of the listing before a change: only new chunks are looked at."""
-        if former._joined is None:
-            return
+        """Take over what is known of the listing before a change, of its hash too: only new chunks are looked at."""
         first = _alike(former.chunks, self.chunks)
         most = min(len(former.chunks), len(self.chunks)) - first
         last = min(_alike(former.chunks[::-1], self.chunks[::-1]), most)
         new = self.chunks[first : len(self.chunks) - last]
-        self._joined = former._joined.replaced(first, len(former.chunks) - last, *_crcs_of(new))
+        if former._believed and self._borders_checked:
+            self._believed = all(chunk.is_believed for chunk in new)
+        if former._joined is not None:
+            self._joined = former._joined.replaced(first, len(former.chunks) - last, *_crcs_of(new))
+
+    @property
+    def is_nearly_hashed(self) -> bool:
+        """Whether the hash of all takes no look at the chunks."""
+        return self._joined is not None or self._hash is not None
 
     def know_hash(self, topics_hash: str) -> None:
         """Take the hash of all that was computed while the listing was made."""

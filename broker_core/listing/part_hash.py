@@ -25,7 +25,7 @@ def bytes_to_hash(data: ListingData, part: Part) -> int:
         return sum(
             0 if rows.is_hashed else rows.fields_size(data.chunks[number]) for number, rows in part.pieces
         )
-    if part.low >= part.high:
+    if part.low >= part.high or (part.is_whole(data) and data.is_nearly_hashed):
         return 0
     first, last = data.chunk_at(part.low), data.chunk_at(part.high - 1)
     total = 0

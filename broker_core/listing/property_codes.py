@@ -17,6 +17,8 @@ __all__ = ["NO_VALUE", "PropertyCodes"]
 NO_VALUE: Final = -1
 #: Values that no topic has any more are left in the column until they are so many.
 _MOST_UNUSED: Final = 1024
+#: So few rows are looked at one by one: a kernel's call costs more.
+_FEW: Final = 4
 _TEXT: Final = pa.large_string()
 _Array = np.ndarray[Any, Any]
 
@@ -33,6 +35,13 @@ class PropertyCodes:
     @classmethod
     def of(cls, values: pa.LargeStringArray) -> PropertyCodes:
         """Of the value of each row, null where it has none."""
+        if len(values) <= _FEW:
+            texts = values.to_pylist()
+            places: dict[str | None, int] = {None: NO_VALUE}
+            for text in texts:
+                places.setdefault(text, len(places) - 1)
+            column = pa.array([text for text in places if text is not None], _TEXT)
+            return cls(np.array([places[text] for text in texts], np.int32), column)
         encoded = values.dictionary_encode()
         codes = encoded.indices.fill_null(NO_VALUE).to_numpy(zero_copy_only=False)
         return cls(codes.astype(np.int32, copy=False), encoded.dictionary)
@@ -90,8 +99,11 @@ class PropertyCodes:
             known, column = self._codes_of(texts)
             places = np.array([*(known[text] for text in texts), NO_VALUE], np.int32)
             own = places[own]  # -1 is the last
-        kept = np.delete(self.codes, gone)
-        codes = np.insert(kept, put - np.searchsorted(gone, put), own)
+        if len(gone) + len(put) <= _FEW:
+            codes = _spliced(self.codes, gone.tolist(), put.tolist(), own)
+        else:
+            kept = np.delete(self.codes, gone)
+            codes = np.insert(kept, put - np.searchsorted(gone, put), own)
         return self._tidy(codes, column)
 
     @staticmethod
@@ -123,3 +135,26 @@ class PropertyCodes:
 
     def __repr__(self) -> str:
         return f"<PropertyCodes of {len(self.codes)} rows, {len(self.values)} values>"
+
+
+def _spliced(codes: _Array, gone: list[int], put: list[int], own: _Array) -> _Array:
+    """The same in one pass over memory, a step for each change."""
+    pieces: list[_Array] = []
+    begin = 0
+    for row, number in sorted(
+        [*((row, -1) for row in gone), *zip(put, range(len(put)), strict=True)], key=_place
+    ):
+        pieces.append(codes[begin:row])
+        begin = row
+        if number < 0:
+            begin = row + 1
+        else:
+            pieces.append(own[number : number + 1])
+    pieces.append(codes[begin:])
+    return np.concatenate(pieces)
+
+
+def _place(change: tuple[int, int]) -> tuple[int, bool, int]:
+    """What is put in front of a row comes before the row goes."""
+    row, number = change
+    return row, number < 0, number

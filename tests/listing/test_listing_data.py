@@ -175,6 +175,21 @@ def test_a_change_shares_all_other_chunks() -> None:
     assert len(set(data_of(after).chunks) & set(chunks)) >= len(chunks) - 2
 
 
+def test_what_is_known_of_a_listing_is_known_after_a_change() -> None:
+    _, encoded, _ = both(3000)
+    data = data_of(encoded)
+    added = data_of(encoded.with_changes([], ["persistent://t/n/!"]))
+    assert not added.is_nearly_hashed
+    assert not added.is_believed  # of those chunks alone that it shares, and which are not looked at yet
+    encoded.all().check()
+    assert encoded.topics_hash == topics_hash(encoded.names.to_pylist())
+    assert data.is_believed
+    again = data_of(encoded.with_changes([], ["persistent://t/n/!"]))
+    assert again.is_believed
+    assert again.is_nearly_hashed
+    assert again.range_hash(0, again.size) == added.range_hash(0, added.size)
+
+
 def test_a_change_does_not_make_lies_about_the_order_of_chunks_true() -> None:
     column = both(9000)[1].all().column()
     persistent_ = [field for field in column.to_pylist() if b"non-persistent" not in field]
