@@ -33,9 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.clean:
         shutil.rmtree(options.cache, ignore_errors=True)
         return
-    signal.signal(
-        signal.SIGTERM, lambda *_: sys.exit("the benchmark was told to end")
-    )  # not without its servers
+    # So that its servers end with it.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("the benchmark was told to end"))
     trees = [Tree("this tree", ROOT)]
     if options.against is not None:
         trees.append(Tree("against", options.against.resolve()))
@@ -51,11 +50,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for tree in trees:
             tree.check()
         with tempfile.TemporaryDirectory(prefix="broker-core-bench-") as work:
-            measure(trees, Catalogues(options.cache, Path(work), _say), options, results, _say)
+            measure(
+                trees,
+                Catalogues(options.cache, Path(work), _say),
+                options,
+                results,
+                _say,
+                lambda: _write(results, options.output),
+            )
     except BenchmarkFailed as error:
         failure = f"the benchmark ended: {error}"
     results["load_average"].append(os.getloadavg())
-    options.output.write_text(json.dumps(results, indent=1) + "\n")
+    _write(results, options.output)
     options.output.with_suffix(".md").write_text(report(results, goals=False) + "\n")
     print(report(results))
     if options.plot is not None:
@@ -64,6 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"{options.output}, {options.output.with_suffix('.md')}")
     if failure is not None:
         sys.exit(failure)
+
+
+def _write(results: dict[str, Any], output: Path) -> None:
+    output.write_text(json.dumps(results, indent=1) + "\n")
 
 
 def _say(what: str) -> None:
@@ -95,7 +105,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--against", type=Path, help="the folder of another source tree")
     parser.add_argument("--rounds", type=int, default=int(environment("BENCH_GROWTH_ROUNDS", "1")))
-    parser.add_argument("--repeats", type=int, default=7, help="of each change and page")
+    parser.add_argument("--repeats", type=int, default=25, help="of each change and page")
     parser.add_argument(
         "--random-changes", type=int, default=100_000, help="topics changed at random, a tenth of them alone"
     )

@@ -40,14 +40,19 @@ def measure(
     options: argparse.Namespace,
     results: dict[str, Any],
     say: Callable[[str], None],
+    keep: Callable[[], None],
 ) -> None:
-    """Put the figures into ``results["sizes"]`` and ``results["namespaces"]``; what is there stays after a failure."""
+    """Put the figures into ``results["sizes"]`` and ``results["namespaces"]``; what is there stays after a failure.
+
+    ``keep`` is called when a size is done.
+    """
     for size in options.sizes:
         part = _Parts(trees, catalogues, options, say, size, f"{size:,} topics")
         try:
             part.of_one_namespace()
         finally:
             results["sizes"][str(size)] = part.summary()
+            keep()
     if "namespaces" in options.parts:
         count = options.namespaces
         part = _Parts(trees, catalogues, options, say, count, f"{count:,} namespaces")
@@ -55,6 +60,7 @@ def measure(
             part.of_many_namespaces()
         finally:
             results["namespaces"][str(count)] = part.summary()
+            keep()
 
 
 @dataclass(slots=True)

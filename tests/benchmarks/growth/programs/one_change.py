@@ -47,7 +47,6 @@ class Probe:
 
     async def cost(self, page: Page | None = None) -> tuple[float, int]:
         """Processor seconds of all threads, and bytes at most, of one answer."""
-        gc.collect()
         before = resident("VmRSS")
         reset_peak()
         begun = time.process_time()
@@ -128,8 +127,8 @@ async def opened(arguments: dict[str, Any]) -> AsyncIterator[Probe]:
 async def measure(arguments: dict[str, Any]) -> dict[str, Any]:
     """Everything."""
     async with opened(arguments) as probe:
-        loaded = await probe.cost()
-        figures: dict[str, Any] = {"load": loaded}
+        figures: dict[str, Any] = {"load": await probe.cost()}
+        gc.collect()
         for _ in range(probe.repeats):
             async for kind, cost in probe.one_change():
                 figures.setdefault(kind, []).append(cost)
