@@ -40,6 +40,9 @@ class Verifier(Protocol):
     def reload(self) -> None:
         """Read keys and files again; raises where the former ones stay."""
 
+    def close(self) -> None:
+        """Verify nothing any more."""
+
 
 class Authenticator:
     """Authenticates clients by the settings, and by plugins (``ask_plugins``) for other methods.
@@ -118,6 +121,11 @@ class Authenticator:
         if failures:
             raise ValueError("; ".join(failures))
 
+    def close(self) -> None:
+        """Let go of threads, when no client is served any more."""
+        for verifier in self._verifiers.values():
+            verifier.close()
+
 
 def _unknown(method: str | None) -> AuthenticationFailed:
     if method in (None, "", _NO_METHOD):
@@ -126,9 +134,19 @@ def _unknown(method: str | None) -> AuthenticationFailed:
 
 
 def _verifiers(settings: AuthenticationSettings) -> dict[str, Verifier]:
+    # Here, since servers without authentication have no use for the libraries.
     verifiers: dict[str, Verifier] = {}
+    if "token" in settings.methods:
+        from broker_core.access.authentication.tokens.token_verifier import TokenVerifier
+        from broker_core.settings import TokenSettings
+
+        verifiers["token"] = TokenVerifier(settings.token or TokenSettings())
     if "tls" in settings.methods:
         from broker_core.access.authentication.tls import TlsVerifier
 
         verifiers["tls"] = TlsVerifier()
+    if "basic" in settings.methods and settings.basic is not None and settings.basic.file is not None:
+        from broker_core.access.authentication.basic.basic_verifier import BasicVerifier
+
+        verifiers["basic"] = BasicVerifier(settings.basic.file)
     return verifiers

@@ -23,7 +23,7 @@ REASONS: Final = (
     "certificate",  # no verified certificate, or none with a common name
     "plugin",  # a plugin failed, or answered wrongly
     "refused_by_plugins",  # each plugin has passed
-    "not_ready",  # the verifier is overloaded
+    "overloaded",  # too many passwords wait to be verified
 )
 
 

@@ -33,3 +33,6 @@ class TlsVerifier:
 
     def reload(self) -> None:
         """There is nothing to read: the server of TLS reads its certificates itself."""
+
+    def close(self) -> None:
+        """There is nothing to let go of."""

@@ -1,0 +1,189 @@
+"""The keys of tokens: a secret, a public key or a set of keys, each bound to the algorithms of its kind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
+from cryptography.hazmat.primitives.serialization import load_der_public_key, load_pem_public_key
+from jwt import PyJWK
+from jwt.algorithms import get_default_algorithms
+from jwt.exceptions import PyJWTError
+
+from broker_core.settings import TokenSettings
+
+__all__ = ["TokenKeys", "algorithms_of"]
+
+Key: TypeAlias = bytes | RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
+
+#: Bytes of a secret, at least (RFC 7518, 3.2).
+_SECRETS: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
+_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+#: Bits of an RSA key, at least (RFC 7518, 3.3).
+_RSA_BITS: Final = 2048
+_CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+#: A key in DER begins with a sequence of objects.
+_SEQUENCE: Final = 0x30
+
+
+@dataclass(frozen=True, slots=True)
+class _BoundKey:
+    """A key with the algorithms that it may verify, and its id in a set."""
+
+    key: Key = field(repr=False)
+    algorithms: frozenset[str]
+    key_id: str | None = None
+
+
+class TokenKeys:
+    """The keys in force. They are read once: :meth:`read` them again for new ones."""
+
+    def __init__(self, keys: Collection[_BoundKey], *, is_set: bool) -> None:
+        self._keys = tuple(keys)
+        self._is_set = is_set
+        self._by_id = {key.key_id: key for key in keys if key.key_id is not None}
+
+    @classmethod
+    def read(cls, settings: TokenSettings) -> TokenKeys:
+        """The keys of the settings. Raises :exc:`OSError`, or :exc:`ValueError` in words that show no key."""
+        if settings.jwks is not None:
+            return cls(_set_of(settings.jwks.read(), settings.algorithms), is_set=True)
+        if settings.key is None:
+            raise ValueError("authentication.token.key is not set")
+        key = _key_of(settings.key.read(), settings.algorithms)
+        unfit = [name for name in settings.algorithms if name not in algorithms_of(key)]
+        if unfit:
+            raise ValueError(f"the key is {_kind(key)}, which is not one for {', '.join(unfit)}")
+        return cls([_BoundKey(key, frozenset(settings.algorithms))], is_set=False)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """What each key is, in words."""
+        return tuple(_kind(key.key) for key in self._keys)
+
+    def verifies(self, algorithm: str, key_id: str | None, signed: bytes, signature: bytes) -> bool:
+        """Whether the signature of ``signed`` is one of a key of ours, by an algorithm that the key may verify.
+
+        Of a set, the key with the id that the token names; a token without an id needs a set of one key.
+        """
+        key = self._chosen(key_id)
+        if key is None or algorithm not in key.algorithms:
+            return False
+        verified: Any = _ALGORITHMS[algorithm].verify(signed, key.key, signature)
+        return verified is True
+
+    def _chosen(self, key_id: str | None) -> _BoundKey | None:
+        if self._is_set and key_id is not None:
+            return self._by_id.get(key_id)
+        return self._keys[0] if len(self._keys) == 1 else None
+
+
+_ALGORITHMS: Final[Mapping[str, Any]] = get_default_algorithms()
+
+
+def algorithms_of(key: Key) -> tuple[str, ...]:
+    """The algorithms that a key can verify; none for a key that is too weak."""
+    if isinstance(key, bytes):
+        return tuple(name for name, size in _SECRETS.items() if len(key) >= size)
+    if isinstance(key, RSAPublicKey):
+        return _RSA if key.key_size >= _RSA_BITS else ()
+    if isinstance(key, EllipticCurvePublicKey):
+        return (_CURVES[key.curve.name],) if key.curve.name in _CURVES else ()
+    return ("EdDSA",)
+
+
+def _kind(key: Key) -> str:
+    if isinstance(key, bytes):
+        return f"a secret of {len(key)} bytes"
+    if isinstance(key, RSAPublicKey):
+        return f"an RSA key of {key.key_size} bits"
+    if isinstance(key, EllipticCurvePublicKey):
+        return f"a key of the curve {key.curve.name}"
+    return "an Ed25519 key"
+
+
+def _key_of(data: bytes, algorithms: Collection[str]) -> Key:
+    if all(name in _SECRETS for name in algorithms):
+        # As a secret, a public key would be one that everybody knows.
+        if data.lstrip().startswith(b"-----BEGIN ") or _public_key(data) is not None:
+            raise ValueError(f"it is no secret, which {', '.join(algorithms)} needs, but another kind of key")
+        return data
+    if b"PRIVATE KEY-----" in data:
+        raise ValueError(
+            "it is a private key: only the one who makes tokens has it, the server has the public key"
+        )
+    key = _public_key(data)
+    if key is None:
+        raise ValueError("it is no public key in PEM or DER (RSA, P-256, P-384, P-521 or Ed25519)")
+    return key
+
+
+def _public_key(data: bytes) -> Key | None:
+    try:
+        if b"-----BEGIN " in data:
+            key = load_pem_public_key(data)
+        elif data[:1] and data[0] == _SEQUENCE:
+            key = load_der_public_key(data)
+        else:
+            return None
+    except (ValueError, UnsupportedAlgorithm):
+        return None
+    return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey) else None
+
+
+def _set_of(data: bytes, algorithms: Collection[str]) -> list[_BoundKey]:
+    """The keys of a JSON Web Key Set that can verify one of the algorithms; others are left out."""
+    try:
+        members = json.loads(data)["keys"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise ValueError("it is no JSON Web Key Set: an object with a list of 'keys'") from None
+    if not isinstance(members, list):
+        raise ValueError("it is no JSON Web Key Set: 'keys' is no list")  # noqa: TRY004 - as for all that is wrong
+    found: list[_BoundKey] = []
+    for member in members:
+        key = _member(member, algorithms) if isinstance(member, dict) else None
+        if key is None:
+            continue
+        if key.key_id is not None and any(key.key_id == other.key_id for other in found):
+            raise ValueError(f"two keys of the set have the id {key.key_id!r}")
+        found.append(key)
+    if not found:
+        raise ValueError(f"the set has no key for {', '.join(algorithms)}")
+    if len(found) > 1 and any(key.key_id is None for key in found):
+        raise ValueError("a key of the set has no id ('kid'), which a set of several keys needs")
+    return found
+
+
+def _member(member: Mapping[str, Any], algorithms: Collection[str]) -> _BoundKey | None:
+    """A key of a set, ``None`` for one that is there for something else."""
+    if "d" in member:
+        raise ValueError("a key of the set is a private key: the server has public keys")
+    use, operations, key_id = member.get("use", "sig"), member.get("key_ops", ["verify"]), member.get("kid")
+    if use != "sig" or not isinstance(operations, list) or "verify" not in operations:
+        return None
+    own = member.get("alg")
+    if own is not None and own not in _ALGORITHMS:
+        return None
+    try:
+        key: Any = PyJWK(dict(member)).key
+    except PyJWTError:
+        return None  # of a kind that is not known here
+    if not isinstance(key, bytes | RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey):
+        return None
+    possible = frozenset(algorithms_of(key)) & frozenset(algorithms)
+    if own is not None:
+        possible &= {own}
+    if not possible:
+        return None
+    if key_id is not None and not isinstance(key_id, str):
+        raise ValueError("the id ('kid') of a key of the set is no text")
+    return _BoundKey(key, possible, key_id)

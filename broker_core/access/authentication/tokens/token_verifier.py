@@ -1,0 +1,76 @@
+"""The method ``token``: JSON Web Tokens with a signature by a key of ours.
+
+Nothing is kept by the text of a token: one token has many spellings, and each is verified anew (some 50 µs).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json
+from broker_core.access.authentication.tokens.token_claims import check_header, principal_of
+from broker_core.access.authentication.tokens.token_keys import TokenKeys
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.settings import TokenSettings
+
+__all__ = ["TokenVerifier"]
+
+#: Bytes of a token that is verified on the event loop, at most: less than a millisecond.
+_AT_ONCE: Final = 64 * 1024
+
+
+class TokenVerifier:
+    """Verifies tokens by the settings. Raises :exc:`OSError` or :exc:`ValueError` for keys that cannot be used."""
+
+    def __init__(self, settings: TokenSettings, *, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._keys = TokenKeys.read(settings)
+        # Large tokens wait for each other: nobody keeps more than one thread busy with them.
+        self._one_large = asyncio.Lock()
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The file of the key or of the set."""
+        source = self._settings.jwks or self._settings.key
+        return () if source is None or source.path is None else (source.path,)
+
+    def verify_now(self, data: bytes, peer: Peer) -> Principal | None:  # noqa: ARG002 - a token says it all
+        """The principal of a token, ``None`` for a large one; raises :exc:`AuthenticationFailed`."""
+        return None if len(data) > _AT_ONCE else self._verify(data)
+
+    async def verify(self, data: bytes, peer: Peer) -> Principal:
+        """The principal of a token; raises :exc:`AuthenticationFailed`."""
+        at_once = self.verify_now(data, peer)
+        if at_once is not None:
+            return at_once
+        async with self._one_large:
+            return await asyncio.to_thread(self._verify, data)
+
+    def reload(self) -> None:
+        """Read the keys again; raises where they cannot be used, and the former ones stay."""
+        self._keys = TokenKeys.read(self._settings)
+
+    def close(self) -> None:
+        """There is nothing to let go of."""
+
+    def _verify(self, data: bytes) -> Principal:
+        if not data:
+            raise AuthenticationFailed("no_credentials", "the client sends no token")
+        try:
+            token = CompactToken.parse(data)
+            algorithm, key_id = check_header(token.header)
+            if not self._keys.verifies(algorithm, key_id, token.signed, token.signature):
+                raise AuthenticationFailed(
+                    "bad_token", "it is not signed by a key and an algorithm of this server"
+                )
+            claims = read_json(token.payload, "payload")
+        except MalformedToken as error:
+            raise AuthenticationFailed("bad_token", str(error)) from None
+        return principal_of(claims, self._settings, self._clock())

@@ -1,0 +1,114 @@
+"""The method basic: users of an htpasswd file, kept verdicts, and a file that changes."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.access.authentication.basic import verdicts as verdicts_module
+from broker_core.access.authentication.basic.basic_verifier import BasicVerifier
+from broker_core.access.authentication.basic.htpasswd_file import matches
+from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from tests.support.eventually import eventually
+from tests.support.htpasswd import write_htpasswd
+
+PEER = Peer("127.0.0.1:1", "pulsar")
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return write_htpasswd(tmp_path / "htpasswd", alice="secret:with:colons", bob="")
+
+
+@pytest.fixture
+async def verifier(file: Path) -> AsyncIterator[BasicVerifier]:
+    verifier = BasicVerifier(file)
+    yield verifier
+    verifier.close()
+
+
+async def _reason(verifier: BasicVerifier, data: bytes) -> str:
+    with pytest.raises(AuthenticationFailed) as refused:
+        await verifier.verify(data, PEER)
+    assert "secret" not in str(refused.value)
+    return refused.value.reason
+
+
+async def test_a_verdict_is_given_at_once_when_it_is_known(verifier: BasicVerifier) -> None:
+    right, wrong = b"alice:secret:with:colons", b"alice:other"
+    assert verifier.verify_now(right, PEER) is None
+    assert verifier.verify_now(wrong, PEER) is None
+    assert await verifier.verify(right, PEER) == Principal("alice")
+    assert await _reason(verifier, wrong) == "bad_password"
+    assert verifier.verify_now(right, PEER) == Principal("alice")
+    with pytest.raises(AuthenticationFailed):
+        verifier.verify_now(wrong, PEER)
+    assert await verifier.verify(b"bob:", PEER) == Principal("bob")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"", "no_credentials"),
+        (b"alice", "bad_password"),
+        (b":", "bad_password"),
+        (b":secret:with:colons", "bad_password"),
+        (b"nobody:secret:with:colons", "bad_password"),
+        (b"Alice:secret:with:colons", "bad_password"),
+        (b"alice :secret:with:colons", "bad_password"),
+        (b"\xff:x", "bad_password"),
+        (b"x" * 2000 + b":x", "bad_password"),
+        (b"alice:" + b"x" * 100_000, "bad_password"),
+    ],
+)
+async def test_others_are_refused(verifier: BasicVerifier, data: bytes, reason: str) -> None:
+    assert await _reason(verifier, data) == reason
+
+
+async def test_a_changed_file_counts_at_once(verifier: BasicVerifier, file: Path) -> None:
+    right = b"alice:secret:with:colons"
+    await verifier.verify(right, PEER)
+    write_htpasswd(file, alice="another")
+    assert verifier.verify_now(right, PEER) == Principal("alice")
+    verifier.reload()
+    assert verifier.verify_now(right, PEER) is None
+    assert await _reason(verifier, right) == "bad_password"
+    assert await verifier.verify(b"alice:another", PEER) == Principal("alice")
+
+
+async def test_a_broken_file_changes_nothing(verifier: BasicVerifier, file: Path) -> None:
+    await asyncio.to_thread(file.write_text, "alice")
+    with pytest.raises(ValueError, match="line 1"):
+        verifier.reload()
+    await asyncio.to_thread(file.unlink)
+    with pytest.raises(FileNotFoundError):
+        verifier.reload()
+    assert await verifier.verify(b"alice:secret:with:colons", PEER) == Principal("alice")
+    assert verifier.files == (file,)
+
+
+async def test_a_file_that_changes_while_a_password_is_verified(
+    verifier: BasicVerifier, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+
+    def slow(hashed: str, password: bytes) -> bool:
+        begun.set()
+        may_end.wait(20)
+        return matches(hashed, password)
+
+    monkeypatch.setattr(verdicts_module, "matches", slow)
+    asked = asyncio.create_task(verifier.verify(b"alice:secret:with:colons", PEER))
+    await eventually(begun.is_set)
+    write_htpasswd(file, alice="another")
+    verifier.reload()
+    may_end.set()
+    with pytest.raises(AuthenticationFailed):
+        await asked
+    assert verifier.verify_now(b"alice:another", PEER) is None

@@ -1,0 +1,207 @@
+"""Keys of tokens: forms, kinds, sets; and no key verifies by an algorithm of another kind."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from jwt.algorithms import ECAlgorithm, HMACAlgorithm, OKPAlgorithm, RSAAlgorithm
+
+from broker_core.access.authentication.tokens.token_keys import TokenKeys
+from broker_core.settings import TokenSettings
+from tests.support.tokens import SECRET, curve_key, data_url, der, edwards_key, pem, rsa_key, token
+
+RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
+SECRETS = ("HS256", "HS384", "HS512")
+
+
+def _keys(key: bytes, *algorithms: str, is_set: bool = False) -> TokenKeys:
+    settings = {("jwks" if is_set else "key"): data_url(key), "algorithms": algorithms}
+    return TokenKeys.read(TokenSettings.model_validate(settings))
+
+
+def _verifies(keys: TokenKeys, by: str, key: Any, key_id: str | None = None) -> bool:
+    signed, _, signature = token({"sub": "a"}, key=key, by=by).rpartition(b".")
+    return keys.verifies(by, key_id, signed, base64.urlsafe_b64decode(signature + b"=="))
+
+
+def _jwk(algorithm: Any, key: Any, **more: Any) -> dict[str, Any]:
+    found: dict[str, Any] = algorithm.to_jwk(key, as_dict=True)
+    return found | more
+
+
+def _set(*members: object) -> bytes:
+    return json.dumps({"keys": members}).encode()
+
+
+@pytest.mark.parametrize("form", [der, pem])
+@pytest.mark.parametrize("algorithm", RSA)
+def test_an_rsa_key_verifies_all_algorithms_of_rsa_that_are_allowed(form: Any, algorithm: str) -> None:
+    assert _verifies(_keys(form(rsa_key()), algorithm), algorithm, rsa_key())
+    assert not _verifies(_keys(form(rsa_key()), algorithm), algorithm, rsa_key(1))
+    other = next(name for name in RSA if name != algorithm)
+    assert not _verifies(_keys(form(rsa_key()), other), algorithm, rsa_key())
+
+
+@pytest.mark.parametrize("algorithm", SECRETS)
+def test_a_secret(algorithm: str) -> None:
+    assert _verifies(_keys(SECRET, *SECRETS), algorithm, SECRET)
+    assert not _verifies(_keys(SECRET, *SECRETS), algorithm, SECRET[::-1])
+
+
+@pytest.mark.parametrize(
+    ("curve", "algorithm"), [(ec.SECP256R1, "ES256"), (ec.SECP384R1, "ES384"), (ec.SECP521R1, "ES512")]
+)
+def test_curves(curve: type[ec.EllipticCurve], algorithm: str) -> None:
+    assert _verifies(_keys(der(curve_key(curve)), algorithm), algorithm, curve_key(curve))
+    with pytest.raises(ValueError, match="is a key of the curve"):
+        _keys(der(curve_key(curve)), next(name for name in ("ES256", "ES384") if name != algorithm))
+
+
+def test_edwards_curve() -> None:
+    assert _verifies(_keys(der(edwards_key()), "EdDSA"), "EdDSA", edwards_key())
+
+
+def test_an_hmac_with_the_public_key_is_none() -> None:
+    for public in (der(rsa_key()), pem(rsa_key())):
+        assert not _keys(public, "RS256").verifies(
+            "HS256", None, b"a.b", HMACAlgorithm(HMACAlgorithm.SHA256).sign(b"a.b", public)
+        )
+        with pytest.raises(ValueError, match="it is no secret"):
+            _keys(public, "HS256")
+
+
+@pytest.mark.parametrize("algorithm", ["none", "None", "hs256", "rs256", "", "ES256K", "unknown"])
+def test_other_algorithms(algorithm: str) -> None:
+    assert not _keys(der(rsa_key()), "RS256").verifies(algorithm, None, b"a.b", b"")
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithms", "said"),
+    [
+        (SECRET[:31], ["HS256"], "a secret of 31 bytes, which is not one for HS256"),
+        (SECRET[:32], ["HS256", "HS512"], "not one for HS512"),
+        (der(rsa_key()), ["RS256", "ES256"], "an RSA key of 2048 bits, which is not one for ES256"),
+        (der(rsa_key(bits=1024)), ["RS256"], "an RSA key of 1024 bits, which is not one for RS256"),
+        (der(curve_key()), ["RS256"], "a key of the curve secp256r1"),
+        (der(edwards_key()), ["RS256"], "an Ed25519 key"),
+        (SECRET, ["RS256"], "no public key in PEM or DER"),
+        (b"", ["RS256"], "no public key in PEM or DER"),
+        (b"", ["HS256"], "a secret of 0 bytes"),
+        (b"-----BEGIN PUBLIC KEY-----\nhunter2\n-----END PUBLIC KEY-----", ["RS256"], "no public key"),
+        (
+            rsa_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+            ["RS256"],
+            "it is a private key",
+        ),
+    ],
+)
+def test_keys_that_do_not_fit(key: bytes, algorithms: list[str], said: str) -> None:
+    with pytest.raises(ValueError, match=said) as refused:
+        _keys(key, *algorithms)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_missing_file_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        TokenKeys.read(TokenSettings.model_validate({"key": f"file:{tmp_path}/no.der"}))
+    with pytest.raises(ValueError, match="is not set"):
+        TokenKeys.read(TokenSettings())
+
+
+def test_keys_are_not_shown() -> None:
+    keys = _keys(SECRET, "HS256")
+    assert keys.kinds == ("a secret of 64 bytes",)
+    assert str(SECRET[:8]) not in repr(vars(keys))
+
+
+def test_a_set_chooses_by_the_id_of_the_key() -> None:
+    keys = _keys(
+        _set(
+            _jwk(RSAAlgorithm, rsa_key().public_key(), kid="one"),
+            _jwk(RSAAlgorithm, rsa_key(1).public_key(), kid="two", use="sig", alg="RS512"),
+            _jwk(ECAlgorithm, curve_key().public_key(), kid="three"),
+        ),
+        "RS256",
+        "RS512",
+        "ES256",
+        is_set=True,
+    )
+    assert len(keys) == 3
+    assert _verifies(keys, "RS256", rsa_key(), "one")
+    assert _verifies(keys, "RS512", rsa_key(), "one")
+    assert not _verifies(keys, "RS256", rsa_key(1), "one")
+    assert _verifies(keys, "RS512", rsa_key(1), "two")
+    assert not _verifies(keys, "RS256", rsa_key(1), "two")  # its own algorithm is another
+    assert _verifies(keys, "ES256", curve_key(), "three")
+    assert not _verifies(keys, "ES256", curve_key(), "one")
+    assert not _verifies(keys, "RS256", rsa_key(), "four")
+    assert not _verifies(keys, "RS256", rsa_key())
+
+
+def test_a_set_of_one_needs_no_id() -> None:
+    keys = _keys(_set(_jwk(OKPAlgorithm, edwards_key().public_key())), "EdDSA", is_set=True)
+    assert _verifies(keys, "EdDSA", edwards_key())
+    assert not _verifies(keys, "EdDSA", edwards_key(), "one")
+
+
+def test_a_key_alone_has_no_id() -> None:
+    assert _verifies(_keys(der(rsa_key()), "RS256"), "RS256", rsa_key(), "whatever")
+
+
+def test_members_for_something_else_are_left_out() -> None:
+    keys = _keys(
+        _set(
+            _jwk(RSAAlgorithm, rsa_key(1).public_key(), kid="a", use="enc"),
+            _jwk(RSAAlgorithm, rsa_key(1).public_key(), kid="b", key_ops=["encrypt"]),
+            _jwk(RSAAlgorithm, rsa_key(1).public_key(), kid="c", alg="RSA-OAEP"),
+            _jwk(RSAAlgorithm, rsa_key(bits=1024).public_key(), kid="d"),
+            {"kty": "oct", "k": base64.urlsafe_b64encode(SECRET).decode(), "kid": "e"},
+            {"kty": "new", "kid": "f"},
+            7,
+            _jwk(RSAAlgorithm, rsa_key().public_key(), kid="g"),
+        ),
+        "RS256",
+        is_set=True,
+    )
+    assert len(keys) == 1
+    assert _verifies(keys, "RS256", rsa_key(), "g")
+    assert not _verifies(keys, "RS256", rsa_key(1), "a")
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no JSON Web Key Set"),
+        (b"[]", "no JSON Web Key Set"),
+        (b"{}", "no JSON Web Key Set"),
+        (b'{"keys": {}}', "'keys' is no list"),
+        (b'{"keys": []}', "has no key for RS256"),
+        (_set({"kty": "oct", "k": "hunter2hunter2"}), "has no key for RS256"),
+        (
+            _set(
+                _jwk(RSAAlgorithm, rsa_key().public_key(), kid="a"),
+                _jwk(RSAAlgorithm, rsa_key(1).public_key(), kid="a"),
+            ),
+            "two keys of the set have the id 'a'",
+        ),
+        (
+            _set(
+                _jwk(RSAAlgorithm, rsa_key().public_key(), kid="a"),
+                _jwk(RSAAlgorithm, rsa_key(1).public_key()),
+            ),
+            "has no id",
+        ),
+        (_set(_jwk(RSAAlgorithm, rsa_key().public_key(), kid=7)), "is no text"),
+        (_set(_jwk(RSAAlgorithm, rsa_key(), kid="a")), "a private key"),
+    ],
+)
+def test_broken_sets(data: bytes, said: str) -> None:
+    with pytest.raises(ValueError, match=said) as refused:
+        _keys(data, "RS256", is_set=True)
+    assert "hunter2" not in str(refused.value)
