@@ -76,7 +76,7 @@ class ClientConnection(asyncio.Protocol):
         self._requests = RequestsUnderWay(
             context.load, failed=self._request_failed, ended=self._close_if_drained
         )
-        self._awaited = AwaitedReplies(context.load, replied=self._replied, failed=self._request_failed)
+        self._awaited: AwaitedReplies | None = None  # made with the first of them
         self._last: LastFrame | None = None  # of a connection that ends
         self._handler: CommandHandler
         self._transport: asyncio.Transport
@@ -109,7 +109,7 @@ class ClientConnection(asyncio.Protocol):
             self._handler.splitter(),
             handle=self._handle,
             failed=self._failed,
-            is_crowded=lambda: self._writer.is_crowded or self._awaited.holds,
+            is_crowded=self._is_crowded,
             begin=self._writer.gather,
             end=self._writer.write_gathered,
             count=context.load.hold,
@@ -126,7 +126,8 @@ class ClientConnection(asyncio.Protocol):
         self._queue.close()
         self._writer.closed()
         self._requests.cancel()
-        self._awaited.cancel()
+        if self._awaited is not None:
+            self._awaited.cancel()
 
     def pause_writing(self) -> None:
         self._writer.paused()
@@ -189,7 +190,8 @@ class ClientConnection(asyncio.Protocol):
         self._say_closed(closing.reason, closing.event, **closing.values)
         self._queue.close()
         self._requests.cancel()
-        self._awaited.cancel()
+        if self._awaited is not None:
+            self._awaited.cancel()
         self._transport.resume_reading()  # to see the client's end
 
     def _stalled(self, seconds: float) -> None:
@@ -240,12 +242,21 @@ class ClientConnection(asyncio.Protocol):
         if isinstance(done, bytes):
             self._writer.send(done)
         elif isinstance(done, Awaited):
-            if not self._awaited.start(done, len(command)):
-                self._close_for("buffers", "too much memory in commands under way")
+            self._wait_for(done, len(command))
         elif isinstance(done, Closing):
             self._close_as(done)
         else:
             self._begin(done, len(command))
+
+    def _is_crowded(self) -> bool:
+        return self._writer.is_crowded or (self._awaited is not None and self._awaited.holds)
+
+    def _wait_for(self, awaited: Awaited, size: int) -> None:
+        if self._awaited is None:
+            load = self._context.load
+            self._awaited = AwaitedReplies(load, replied=self._replied, failed=self._request_failed)
+        if not self._awaited.start(awaited, size):
+            self._close_for("buffers", "too much memory in commands under way")
 
     def _replied(self, reply: bytes | Closing | None) -> None:
         """A reply that was awaited is known."""
