@@ -31,7 +31,14 @@ from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FileBudget, raise_file_limit
-from broker_core.servers.http import AdminSocket, AllowedQuestions, Endpoints, HttpServer, Readiness
+from broker_core.servers.http import (
+    AdminSocket,
+    AllowedQuestions,
+    Endpoints,
+    HttpAccess,
+    HttpServer,
+    Readiness,
+)
 from broker_core.servers.pulsar import (
     LookupService,
     PluginTopicLookups,
@@ -109,14 +116,21 @@ class Broker:
             if settings.http is not None:
                 listen = settings.http.listen
                 pipeline = core.pipeline
+                access = HttpAccess(
+                    authenticator,
+                    pipeline.authorization,
+                    methods=settings.authentication.methods,
+                    protect=settings.http.protect,
+                    count=partial(core.metrics.authentication, "http"),
+                    identify=self._identify,
+                )
                 endpoints = Endpoints(
                     core.metrics.registry,
                     lambda: self._readiness,
                     questions=pipeline.questions.most_asked if settings.http.questions else None,
-                    allowed=AllowedQuestions(pipeline, self._identify)
-                    if pipeline.dispatcher.has_gates
-                    else None,
+                    allowed=AllowedQuestions(pipeline) if pipeline.has_guards else None,
                     plugins=pipeline.dispatcher.describe_without_errors,
+                    access=access,
                 )
                 self._http = HttpServer(endpoints, connections=files.http)
                 await self._http.start(listen.host, listen.port)
@@ -283,7 +297,10 @@ async def _opened(
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         options = PipelineOptions(settings.patterns, selecting_keys=selecting)
-        authorization = Authorization(settings.authorization, authentication=settings.authentication.is_on)
+        by_plugin = any("broker_core_authenticate" in plugin.implementations for plugin in registry)
+        authorization = Authorization(
+            settings.authorization, authentication=settings.authentication.is_on or by_plugin
+        )
         pipeline = Pipeline(lister, dispatcher, permits, metrics, options, authorization=authorization)
         stack.callback(pipeline.close)
         lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)

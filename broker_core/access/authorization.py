@@ -101,8 +101,9 @@ class Authorization:
         """The same for an action of the rules, also for the whole server."""
         for decision in self.decisions(asker, action, namespace):
             if not decision.allowed:
+                where = "all namespaces" if namespace is None else f"namespace {namespace}"
                 raise ListingFailed(
-                    _denial(decision.role, action, namespace), cause=Cause.DENIED, reason="denied"
+                    _denial(decision.role, action, where), cause=Cause.DENIED, reason="denied"
                 )
 
     def allows_list(self, asker: Asker, namespace: str) -> bool:
@@ -120,10 +121,16 @@ class Authorization:
             self._verdicts[key] = verdict
         return verdict
 
-    def allows_somewhere(self, asker: Asker, action: str) -> bool:
-        """Whether an asker may do an action of the rules in some namespace at least."""
+    def check_somewhere(self, asker: Asker, action: str) -> None:
+        """The same for an action of the rules in some namespace at least."""
+        if not self.on:
+            return
         roles = [asker.role] if asker.original_principal is None else [asker.role, asker.original_principal]
-        return not self.on or all(self._allowed_somewhere(role, action) for role in roles)
+        for role in roles:
+            if not self._allowed_somewhere(role, action):
+                raise ListingFailed(
+                    _denial(role, action, "any namespace"), cause=Cause.DENIED, reason="denied"
+                )
 
     def _allowed_somewhere(self, role: str | None, action: str) -> bool:
         if not role or len(role) > _LONGEST_ROLE:
@@ -188,7 +195,6 @@ def rule_text(rule: AuthorizationRule) -> str:
     return f"{roles} may {actions} in {namespaces}"
 
 
-def _denial(role: str | None, action: str, namespace: str | None) -> str:
+def _denial(role: str | None, action: str, where: str) -> str:
     who = f"Role {quoted(role)}" if role else "A client without a role"
-    where = "all namespaces" if namespace is None else f"namespace {namespace}"
     return f"{who} has no right to {action} in {where}"

@@ -211,6 +211,12 @@ class Pipeline:
             asker = access.asker
             _log.info("denied by the rules", peer=asker.remote_address, message=denied.message)
             raise
+        await self.ask_gates(access, deadline, steps)
+
+    async def ask_gates(
+        self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None
+    ) -> None:
+        """The same of the gates alone."""
         if not self.dispatcher.gates(access.namespace):
             return
         async with self._budget.until(self._budget.deadline() if deadline is None else deadline):

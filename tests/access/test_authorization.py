@@ -90,7 +90,11 @@ def test_where_there_are_rules(table: dict[str, Any], authentication: bool, on: 
     assert authorization.on is on
     assert authorization.allows_list(Asker(), "t/n") is not on
     assert authorization.decide(None, "admin", None).allowed is not on
-    assert authorization.allows_somewhere(Asker(), "admin") is not on
+    if on:
+        with pytest.raises(ListingFailed, match="without a role has no right to admin in any namespace"):
+            authorization.check_somewhere(Asker(), "admin")
+    else:
+        authorization.check_somewhere(Asker(), "admin")
     assert not authorization.decide("b", "list", "t/n").allowed or not on
 
 
@@ -188,4 +192,8 @@ def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_an_action_that_is_allowed_somewhere(role: str | None, original: str | None, somewhere: bool) -> None:
-    assert made().allows_somewhere(Asker(role, original), "admin") is somewhere
+    if somewhere:
+        made().check_somewhere(Asker(role, original), "admin")
+    else:
+        with pytest.raises(ListingFailed, match="no right to admin in any namespace"):
+            made().check_somewhere(Asker(role, original), "admin")

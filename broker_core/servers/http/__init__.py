@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker_core.servers.http.admin_socket import AdminSocket, AdminSocketError
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.endpoints import Endpoints, Readiness
+from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.server import HttpListenError, HttpServer
 
 __all__ = [
@@ -12,7 +13,9 @@ __all__ = [
     "AdminSocketError",
     "AllowedQuestions",
     "Endpoints",
+    "HttpAccess",
     "HttpListenError",
     "HttpServer",
+    "ProtectedFromAll",
     "Readiness",
 ]

@@ -1,9 +1,9 @@
-"""Filtering ``/questions``: only questions about namespaces that the HTTP client may list."""
+"""Filtering ``/questions``: only questions about namespaces that the HTTP client administers and may list."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from broker_core.access.access import Access
@@ -21,22 +21,20 @@ _AT_A_TIME: Final = 4
 
 
 class AllowedQuestions:
-    """Asks the gates of a pipeline. ``identify`` gives a client's identity, from its address."""
+    """Asks the rules and the gates of a pipeline."""
 
-    def __init__(self, pipeline: Pipeline, identify: Callable[[Asker], Asker] | None = None) -> None:
+    def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._identify = identify
 
     async def __call__(self, questions: Sequence[QuestionCount], asker: Asker) -> list[QuestionCount]:
-        """The questions, in their order, without those of namespaces that a gate refuses.
+        """The questions, in their order, without those of namespaces where the rules do not allow the action ``admin``,
+        and of those that a gate refuses to list.
 
         Each namespace is asked for once. A gate that fails is an error, as everywhere: raises
         :exc:`~broker_core.errors.ListingFailed`.
         """
-        if not self._pipeline.dispatcher.has_gates:
+        if not self._pipeline.has_guards:
             return list(questions)
-        if self._identify is not None:
-            asker = self._identify(asker)
         deadline = asyncio.get_running_loop().time() + self._pipeline.options.time_budget
         namespaces = list(dict.fromkeys(question.namespace for question in questions))
         places = asyncio.Semaphore(_AT_A_TIME)
@@ -55,8 +53,11 @@ class AllowedQuestions:
         return [question for question in questions if allowed[question.namespace]]
 
     async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:
+        rules = self._pipeline.authorization
+        if not all(decision.allowed for decision in rules.decisions(asker, "admin", namespace)):
+            return False
         try:
-            await self._pipeline.authorize(
+            await self._pipeline.ask_gates(
                 Access("list", NamespaceName.parse(namespace), None, asker), deadline
             )
         except RefusedByPlugin:

@@ -13,7 +13,8 @@ from prometheus_client.exposition import choose_encoder
 
 from broker_core.access.asker import Asker
 from broker_core.metrics.frequent_questions import QuestionCount, question_lines
-from broker_core.quantities import ListenAddress
+from broker_core.servers.http.http_access import HttpAccess, Needs
+from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.json_responses import json_response
 
 __all__ = ["Endpoints", "Readiness"]
@@ -32,7 +33,8 @@ class Endpoints:
 
     ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are not
     served. ``allowed`` filters them by what the client may see. ``plugins`` gives the state of each plugin, in plain
-    values. All are called on the event loop.
+    values. ``access`` says who may see a page; without it everybody who can connect may. All are called on the event
+    loop.
     """
 
     def __init__(
@@ -43,28 +45,40 @@ class Endpoints:
         questions: Callable[[int | None], list[QuestionCount]] | None = None,
         allowed: Callable[[Sequence[QuestionCount], Asker], Awaitable[list[QuestionCount]]] | None = None,
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
+        access: HttpAccess | None = None,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
         self._questions = questions
         self._allowed = allowed
         self._plugins = plugins
+        self._access = access
 
     def routes(self) -> list[web.RouteDef]:
-        """The path of each endpoint."""
+        """The path of each endpoint, and what it needs."""
         return [
-            web.get("/metrics", self._metrics),
-            web.get("/questions", self._asked),
-            web.get("/plugins", self._described),
-            web.get("/-/live", self._live),
-            web.get("/-/ready", self._ready),
+            self._page("/metrics", Needs.ADMIN_IF_PROTECTED, self._metrics),
+            self._page("/questions", Needs.ADMIN_SOMEWHERE, self._asked),
+            self._page("/plugins", Needs.ADMIN_EVERYWHERE, self._described),
+            self._page("/-/live", Needs.CREDENTIALS_IF_PROTECTED, self._live),
+            self._page("/-/ready", Needs.CREDENTIALS_IF_PROTECTED, self._ready),
         ]
 
-    async def _metrics(self, request: web.Request) -> web.Response:
+    def _page(
+        self, path: str, needs: Needs, answer: Callable[[web.Request, Asker], Awaitable[web.Response]]
+    ) -> web.RouteDef:
+        async def admitted(request: web.Request) -> web.Response:
+            access = self._access
+            asker = asker_of(request) if access is None else await access.admit(request, needs)
+            return await answer(request, asker)
+
+        return web.get(path, admitted)
+
+    async def _metrics(self, request: web.Request, _asker: Asker) -> web.Response:
         encode, content_type = choose_encoder(request.headers.get(hdrs.ACCEPT, ""))
         return web.Response(body=encode(self._registry), headers={hdrs.CONTENT_TYPE: content_type})
 
-    async def _asked(self, request: web.Request) -> web.Response:
+    async def _asked(self, request: web.Request, asker: Asker) -> web.Response:
         """The most frequent questions as JSON lines, ``?limit=`` of them."""
         if self._questions is None:
             return json_response(
@@ -82,27 +96,18 @@ class Endpoints:
         if self._allowed is None:
             found = self._questions(most)
         else:
-            found = (await self._allowed(self._questions(None), _asker(request)))[:most]
+            found = (await self._allowed(self._questions(None), asker))[:most]
         # Thousands of them take too long for the event loop.
         body = await asyncio.to_thread(lambda: "".join(question_lines(found)).encode())
         return web.Response(body=body, content_type="application/x-ndjson", charset="utf-8")
 
-    async def _described(self, _request: web.Request) -> web.Response:
+    async def _described(self, _request: web.Request, _asker: Asker) -> web.Response:
         """The plugins in the order of the chain."""
         return json_response(200, {"plugins": self._plugins()})
 
-    async def _live(self, _request: web.Request) -> web.Response:
+    async def _live(self, _request: web.Request, _asker: Asker) -> web.Response:
         return json_response(200, {"status": "live"})
 
-    async def _ready(self, _request: web.Request) -> web.Response:
+    async def _ready(self, _request: web.Request, _asker: Asker) -> web.Response:
         readiness = self._readiness()
         return json_response(200 if readiness is Readiness.READY else 503, {"status": readiness.value})
-
-
-def _asker(request: web.Request) -> Asker:
-    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
-    return Asker(
-        remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
-        client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
-        transport="http",
-    )

@@ -39,7 +39,10 @@ async def errors_in_json(
         response.headers[hdrs.ALLOW] = allowed
         return response
     except web.HTTPException as error:
-        return json_response(error.status, {"error": error.reason})
+        response = json_response(error.status, {"error": error.reason})
+        for challenge in error.headers.getall(hdrs.WWW_AUTHENTICATE, ()):
+            response.headers.add(hdrs.WWW_AUTHENTICATE, challenge)
+        return response
     except ListingFailed as failure:
         return json_response(STATUS_CODES[failure.cause], {"error": failure.message})
     except Exception:  # noqa: BLE001 - whatever a metric raises, it is our fault and not the end of the connection

@@ -27,6 +27,8 @@ __all__ = ["HttpListenError", "HttpServer"]
 _log = structlog.get_logger(__name__)
 
 _MAX_LINE_BYTES: Final = 4096
+#: A token with many claims has some kilobytes.
+_MAX_FIELD_BYTES: Final = 16 * 1024
 _MAX_HEADERS: Final = 64
 _MAX_BODY_BYTES: Final = 1024
 #: Seconds that an idle connection stays; longer than the usual interval of a scrape.
@@ -81,7 +83,7 @@ class HttpServer:
             keepalive_timeout=_IDLE_TIMEOUT,
             shutdown_timeout=_STOP_TIMEOUT,
             max_line_size=_MAX_LINE_BYTES,
-            max_field_size=_MAX_LINE_BYTES,
+            max_field_size=_MAX_FIELD_BYTES,
             max_headers=_MAX_HEADERS,
         )
         await runner.setup()

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 
 import pytest
 
 from broker_core.access.access import Access, Refused
 from broker_core.access.asker import Asker
+from broker_core.access.authorization import Authorization
 from broker_core.errors import Cause, ListingFailed
 from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.names import Mode
 from broker_core.servers.http import AllowedQuestions
+from broker_core.settings import AuthorizationSettings
 from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
 
@@ -33,11 +34,8 @@ async def test_a_namespace_is_asked_for_once_as_whoever_asks() -> None:
         asked.append(access)
         return Refused("no") if str(access.namespace) == "acme/b" else None
 
-    def identify(asker: Asker) -> Asker:
-        return replace(asker, role="alice")
-
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
-        found = await AllowedQuestions(m.pipeline, identify)(QUESTIONS, Asker(transport="http"))
+        found = await AllowedQuestions(m.pipeline)(QUESTIONS, Asker("alice", transport="http"))
         assert [question.namespace for question in found] == ["acme/a", "acme/a", "acme/c"]
         assert [(access.action, str(access.namespace), access.asker.role) for access in asked] == [
             ("list", "acme/a", "alice"),
@@ -68,3 +66,25 @@ async def test_a_gate_that_fails_is_an_error() -> None:
         with pytest.raises(ListingFailed) as caught:
             await AllowedQuestions(m.pipeline)(QUESTIONS, Asker())
         assert caught.value.cause is Cause.DENIED
+
+
+async def test_a_question_is_shown_to_those_who_administer_its_namespace() -> None:
+    rules = [{"roles": ["alice"], "namespaces": ["acme/a", "acme/b"], "actions": ["admin"]}]
+    settings = AuthorizationSettings.model_validate({"super_roles": ["root"], "rules": rules})
+
+    def gate(access: Access) -> Refused | None:
+        return Refused("no") if str(access.namespace) == "acme/b" else None
+
+    async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
+        m.pipeline.authorization = Authorization(settings)
+        shown = {}
+        for asker in (Asker("alice"), Asker("root"), Asker("bob"), Asker("root", "alice"), Asker()):
+            found = await AllowedQuestions(m.pipeline)(QUESTIONS, asker)
+            shown[asker.role, asker.original_principal] = {question.namespace for question in found}
+        assert shown == {
+            ("alice", None): {"acme/a"},
+            ("root", None): {"acme/a", "acme/c"},
+            ("bob", None): set(),
+            ("root", "alice"): {"acme/a"},
+            (None, None): set(),
+        }

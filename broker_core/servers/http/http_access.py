@@ -1,0 +1,155 @@
+"""Who may see a page of HTTP: the credentials of a request, and the rules about the page.
+
+Where clients are authenticated, ``/questions`` and ``/plugins`` are never open. ``/metrics`` and health are, unless
+``[http] protect`` is on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import structlog
+from aiohttp import hdrs, web
+
+from broker_core.access.asker import Asker
+from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.authorization import Authorization
+from broker_core.access.peer import Peer
+from broker_core.access.remote_address import host_of
+from broker_core.errors import BrokerCoreError
+from broker_core.servers.admission import FailurePace
+from broker_core.servers.http.http_asker import asker_of
+from broker_core.servers.http.http_credentials import challenges, read_credentials
+
+__all__ = ["HttpAccess", "Needs", "ProtectedFromAll"]
+
+_log = structlog.get_logger(__name__)
+
+#: The principal that a proxy asks for, as Pulsar's proxies name it to the brokers' web service.
+_ORIGINAL_PRINCIPAL: Final = "X-Original-Principal"
+
+
+class ProtectedFromAll(BrokerCoreError):
+    """``[http] protect`` is on where nobody is authenticated: no scrape and no probe would have an answer."""
+
+
+class Needs(enum.Enum):
+    """What a page needs, where clients are authenticated or there are rules."""
+
+    ADMIN_EVERYWHERE = "admin in all namespaces"
+    ADMIN_SOMEWHERE = "admin in some namespace: the page shows no other"
+    ADMIN_IF_PROTECTED = "admin in all namespaces, with [http] protect"
+    CREDENTIALS_IF_PROTECTED = "the credentials of anybody, with [http] protect"
+
+
+#: What a page needs that is open unless ``[http] protect`` is on.
+_IF_PROTECTED: Final = frozenset({Needs.ADMIN_IF_PROTECTED, Needs.CREDENTIALS_IF_PROTECTED})
+
+
+class HttpAccess:
+    """The access to the pages of one server.
+
+    ``methods`` are those of the settings, ``pace`` that of failures by address. ``count`` is called with the outcome of
+    each authentication. ``identify`` gives a client's identity, from what is known of it. Raises
+    :exc:`ProtectedFromAll`.
+    """
+
+    def __init__(
+        self,
+        authenticator: Authenticator,
+        authorization: Authorization,
+        *,
+        methods: Collection[str] = (),
+        protect: bool = False,
+        pace: FailurePace | None = None,
+        count: Callable[[str], object] = lambda _outcome: None,
+        identify: Callable[[Asker], Asker] | None = None,
+    ) -> None:
+        if protect and not authenticator.enabled:
+            raise ProtectedFromAll(
+                "http.protect needs authentication, or nobody could ask: set authentication.methods"
+            )
+        self._authenticator = authenticator
+        self._authorization = authorization
+        self._methods = frozenset(methods)
+        self._pace = pace or FailurePace()
+        self._count = count
+        self._identify = identify
+        self._protect = protect
+
+    async def admit(self, request: web.Request, needs: Needs) -> Asker:
+        """Who asks for a page that needs this.
+
+        Raises :exc:`aiohttp.web.HTTPUnauthorized` and :exc:`aiohttp.web.HTTPForbidden`, and
+        :exc:`~broker_core.errors.ListingFailed` with the cause ``DENIED``.
+        """
+        asker = asker_of(request)
+        if needs in _IF_PROTECTED and not self._protect:
+            return asker
+        if self._authenticator.enabled:
+            try:
+                asker = await self._authenticated(request, asker)
+            except AuthenticationFailed as error:
+                raise self._unauthenticated(error, asker) from None
+            except InvalidRoles as error:
+                raise self._wrong_roles(error, asker) from None
+        if self._identify is not None:
+            asker = self._identify(asker)
+        if needs is Needs.ADMIN_SOMEWHERE:
+            self._authorization.check_somewhere(asker, "admin")
+        elif needs is not Needs.CREDENTIALS_IF_PROTECTED:
+            self._authorization.check_action(asker, "admin", None)
+        return asker
+
+    async def _authenticated(self, request: web.Request, asker: Asker) -> Asker:
+        """The asker with its roles; raises :exc:`AuthenticationFailed` and :exc:`InvalidRoles`."""
+        transport = request.transport
+        tls = None if transport is None else transport.get_extra_info("ssl_object")
+        name = None if tls is None else _common_name(tls)
+        peer = Peer(asker.remote_address, "http", tls is not None, name)
+        method, data = read_credentials(request, name if "tls" in self._methods else None)
+        if method is not None and (delay := self._pace.delay(host_of(peer.remote_address))):
+            await asyncio.sleep(delay)
+        principal = self._authenticator.authenticate_now(method, data, peer)
+        if principal is None:
+            principal = await self._authenticator.authenticate(method, data, peer)
+        role, original = self._authenticator.identity(
+            principal, original_principal=request.headers.get(_ORIGINAL_PRINCIPAL)
+        )
+        self._count("ok")
+        return replace(asker, role=role, original_principal=original)
+
+    def _unauthenticated(self, error: AuthenticationFailed, asker: Asker) -> web.HTTPUnauthorized:
+        said = "credentials are needed here"
+        if error.reason != "no_credentials":  # many clients wait to be asked for them
+            said = "Failed to authenticate"
+            self._pace.failed(host_of(asker.remote_address))
+        self._failed(error.reason, error.detail, asker)
+        headers = [(hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._methods)]
+        return web.HTTPUnauthorized(reason=said, headers=headers)
+
+    def _wrong_roles(self, error: InvalidRoles, asker: Asker) -> web.HTTPForbidden:
+        self._pace.failed(host_of(asker.remote_address))
+        self._failed("invalid_roles", error.message, asker)
+        return web.HTTPForbidden(reason=error.message)
+
+    def _failed(self, reason: str, detail: str, asker: Asker) -> None:
+        self._count(reason)
+        _log.warning(
+            "HTTP authentication failed",
+            peer=asker.remote_address,
+            client=asker.client_version,
+            reason=reason,
+            detail=detail,
+        )
+
+
+def _common_name(tls: Any) -> str | None:
+    """The common name in the client's certificate, which the handshake has verified; ``None`` without exactly one."""
+    certificate: Mapping[str, Any] = tls.getpeercert() or {}
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return str(names[0]) if len(names) == 1 else None

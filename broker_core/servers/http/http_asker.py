@@ -1,0 +1,20 @@
+"""The asker of an HTTP request, as the transport knows it."""
+
+from __future__ import annotations
+
+from aiohttp import hdrs, web
+
+from broker_core.access.asker import Asker
+from broker_core.quantities import ListenAddress
+
+__all__ = ["asker_of"]
+
+
+def asker_of(request: web.Request) -> Asker:
+    """Who asks, before any authentication: a client without a role."""
+    peer = request.transport.get_extra_info("peername") if request.transport is not None else None
+    return Asker(
+        remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
+        client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
+        transport="http",
+    )

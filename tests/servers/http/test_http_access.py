@@ -1,0 +1,285 @@
+"""Which page of HTTP a client may see, by its credentials and the rules."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from prometheus_client import CollectorRegistry
+
+from broker_core.access.asker import Asker
+from broker_core.access.authentication import AuthenticationFailed, Authenticator
+from broker_core.access.authorization import Authorization
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.metrics.frequent_questions import QuestionCount
+from broker_core.servers.admission import FailurePace
+from broker_core.servers.http import Endpoints, HttpAccess, HttpServer, ProtectedFromAll, Readiness
+from broker_core.settings import AuthenticationSettings, AuthorizationSettings
+
+PAGES = ("/metrics", "/questions", "/plugins", "/-/live", "/-/ready")
+RULES = {
+    "super_roles": ["root"],
+    "rules": [
+        {"roles": ["scraper"], "namespaces": ["*"], "actions": ["admin"]},
+        {"roles": ["team"], "namespaces": ["acme/*"], "actions": ["admin"]},
+        {"roles": ["reader", "proxy"], "namespaces": ["*"], "actions": ["list", "lookup"]},
+        {"roles": ["proxy"], "namespaces": ["*"], "actions": ["admin"]},
+    ],
+}
+
+
+async def by_data(method: str, data: bytes, peer: Peer) -> Principal | None:
+    """A plugin for tests: the data is the role, but for some."""
+    assert peer.transport == "http"
+    if method == "none":
+        return None
+    if data in (b"", b"wrong"):
+        raise AuthenticationFailed("bad_token", "secret detail")
+    return Principal(data.decode().partition(":")[0]) if method in ("token", "basic", "magic") else None
+
+
+class Site:
+    """A server with access, and a client of it."""
+
+    def __init__(self, url: str, session: aiohttp.ClientSession, outcomes: list[str]) -> None:
+        self.url = url
+        self.session = session
+        self.outcomes = outcomes
+
+    async def get(self, path: str, role: str | None = None, **headers: str) -> aiohttp.ClientResponse:
+        if role is not None:
+            headers["Authorization"] = f"Bearer {role}"
+        async with self.session.get(self.url + path, headers=headers) as answer:
+            await answer.read()
+            return answer
+
+    async def statuses(self, role: str | None = None, **headers: str) -> list[int]:
+        return [(await self.get(path, role, **headers)).status for path in PAGES]
+
+
+@asynccontextmanager
+async def site(
+    *,
+    authentication: dict[str, Any] | None = None,
+    plugin: Any = by_data,
+    rules: dict[str, Any] = RULES,
+    protect: bool = False,
+    identify: Callable[[Asker], Asker] | None = None,
+    pace: FailurePace | None = None,
+    asked: list[Asker] | None = None,
+) -> AsyncIterator[Site]:
+    settings = AuthenticationSettings.model_validate(authentication or {})
+    authenticator = Authenticator(settings, plugin)
+    authorization = Authorization(
+        AuthorizationSettings.model_validate(rules), authentication=authenticator.enabled
+    )
+    outcomes: list[str] = []
+
+    async def allowed(questions: Any, asker: Asker) -> list[QuestionCount]:
+        if asked is not None:
+            asked.append(asker)
+        return list(questions)
+
+    access = HttpAccess(
+        authenticator,
+        authorization,
+        methods=settings.methods,
+        protect=protect,
+        identify=identify,
+        pace=pace,
+        count=outcomes.append,
+    )
+    endpoints = Endpoints(
+        CollectorRegistry(),
+        lambda: Readiness.READY,
+        questions=lambda _: [],
+        allowed=allowed,
+        access=access,
+    )
+    server = HttpServer(endpoints)
+    await server.start("127.0.0.1", 0)
+    try:
+        async with aiohttp.ClientSession() as session:
+            host, port = server.address
+            yield Site(f"http://{host}:{port}", session, outcomes)
+    finally:
+        await server.stop()
+
+
+OPEN = [200, 200, 200, 200, 200]
+
+
+async def test_without_authentication_all_is_open() -> None:
+    async with site(plugin=None, rules={}) as there:
+        assert await there.statuses() == OPEN
+        assert there.outcomes == []
+
+
+@pytest.mark.parametrize(
+    ("role", "statuses"),
+    [
+        (None, [200, 401, 401, 200, 200]),
+        ("root", OPEN),
+        ("scraper", OPEN),
+        ("team", [200, 200, 403, 200, 200]),
+        ("reader", [200, 403, 403, 200, 200]),
+        ("wrong", [200, 401, 401, 200, 200]),
+    ],
+)
+async def test_questions_and_plugins_are_never_open_with_authentication(
+    role: str | None, statuses: list[int]
+) -> None:
+    async with site() as there:
+        assert await there.statuses(role) == statuses
+
+
+@pytest.mark.parametrize(
+    ("role", "statuses"),
+    [
+        (None, [401] * 5),
+        ("root", OPEN),
+        ("scraper", OPEN),
+        ("team", [403, 200, 403, 200, 200]),
+        ("reader", [403, 403, 403, 200, 200]),
+        ("wrong", [401] * 5),
+    ],
+)
+async def test_all_pages_can_be_protected(role: str | None, statuses: list[int]) -> None:
+    async with site(protect=True) as there:
+        assert await there.statuses(role) == statuses
+
+
+@pytest.mark.parametrize("path", ["/%70lugins", "/plugins?x=1", "//127.0.0.1/../plugins", "/plugins/"])
+async def test_another_spelling_of_a_page_opens_nothing(path: str) -> None:
+    async with site() as there:
+        answer = await there.get(path)
+        assert answer.status in (401, 404)
+        async with there.session.head(there.url + "/plugins") as head:
+            assert head.status == 401
+
+
+async def test_a_refusal_says_what_is_wrong_and_nothing_of_a_secret() -> None:
+    async with site(authentication={"methods": ["tls"]}) as there:
+        nobody = await there.get("/plugins")
+        assert await nobody.json() == {"error": "credentials are needed here"}
+        assert nobody.headers.getall("WWW-Authenticate") == ['Bearer realm="broker-core"']
+        wrong = await there.get("/plugins", "wrong")
+        assert await wrong.json() == {"error": "Failed to authenticate"}
+        denied = await there.get("/plugins", "reader")
+        assert await denied.json() == {"error": "Role 'reader' has no right to admin in all namespaces"}
+        denied = await there.get("/questions", "reader")
+        assert await denied.json() == {"error": "Role 'reader' has no right to admin in any namespace"}
+        assert there.outcomes == ["no_credentials", "bad_token", "ok", "ok"]
+
+
+async def test_other_schemes_are_methods_too() -> None:
+    async with site() as there:
+        for header, status in (
+            ("Basic cm9vdDpwYXNzd29yZA==", 200),
+            ("Basic cmVhZGVyOnBhc3N3b3Jk", 403),
+            ("Magic root", 200),
+            ("Unknown root", 401),
+            ("root", 401),
+        ):
+            assert (await there.get("/plugins", Authorization=header)).status == status, header
+
+
+async def test_a_proxy_names_whom_it_asks_for_and_both_are_checked() -> None:
+    authentication = {"proxy_roles": ["proxy"], "anonymous_role": "nobody"}
+    name = "X-Original-Principal"
+    asked: list[Asker] = []
+    async with site(authentication=authentication, asked=asked) as there:
+        assert (await there.get("/plugins", "proxy", **{name: "root"})).status == 200
+        assert (await there.get("/plugins", "proxy", **{name: "reader"})).status == 403
+        for role, original in (("proxy", ""), ("proxy", "proxy"), ("root", "team"), ("root", "root")):
+            answer = await there.get("/plugins", role, **{name: original})
+            assert (answer.status, await answer.json()) == (403, {"error": "Invalid roles."})
+        assert (await there.get("/plugins", "proxy")).status == 403
+        assert (await there.get("/questions", "proxy", **{name: "team"})).status == 200
+    assert [(asker.role, asker.original_principal) for asker in asked] == [("proxy", "team")]
+    assert asked[0].remote_address.startswith("127.0.0.1:")
+
+
+async def test_an_anonymous_role_is_a_role() -> None:
+    rules = {"rules": [{"roles": ["guest"], "namespaces": ["*"], "actions": ["admin"]}]}
+    async with site(authentication={"anonymous_role": "guest"}, plugin=None, rules=rules) as there:
+        assert await there.statuses() == OPEN
+        assert await there.statuses("any token") == OPEN
+
+
+async def test_a_program_that_embeds_the_server_says_who_asks() -> None:
+    def identify(asker: Asker) -> Asker:
+        return replace(asker, role=asker.client_version)
+
+    async with site(plugin=None, identify=identify) as there:
+        assert (await there.get("/plugins", **{"User-Agent": "root"})).status == 200
+        assert (await there.get("/plugins", **{"User-Agent": "reader"})).status == 403
+
+
+async def test_a_storm_of_failures_is_slowed() -> None:
+    failed: list[str] = []
+    delayed: list[str] = []
+
+    class Pace(FailurePace):
+        def failed(self, host: str) -> None:
+            failed.append(host)
+
+        def delay(self, host: str) -> float:
+            delayed.append(host)
+            return 0.0
+
+    async with site(pace=Pace()) as there:
+        await there.get("/plugins")
+        assert (failed, delayed) == ([], []), "a client without credentials waits to be asked for them"
+        await there.get("/plugins", "wrong")
+        await there.get("/plugins", "root")
+        assert (failed, delayed) == (["127.0.0.1"], ["127.0.0.1"] * 2)
+
+
+def test_what_is_protected_from_all_is_refused() -> None:
+    with pytest.raises(ProtectedFromAll, match=r"http\.protect needs authentication"):
+        HttpAccess(Authenticator(AuthenticationSettings()), Authorization(), protect=True)
+
+
+class _Tls:
+    def __init__(self, certificate: dict[str, Any]) -> None:
+        self._certificate = certificate
+
+    def getpeercert(self) -> dict[str, Any]:
+        return self._certificate
+
+
+@pytest.mark.parametrize(
+    ("certificate", "status"),
+    [
+        ({"subject": ((("commonName", "root"),),)}, 200),
+        ({"subject": ((("commonName", "reader"),),)}, 403),
+        ({"subject": ((("commonName", "root"), ("commonName", "reader")),)}, 401),
+        ({"subject": ()}, 401),
+        ({}, 401),
+    ],
+)
+async def test_the_role_of_a_certificate_is_its_common_name(
+    monkeypatch: pytest.MonkeyPatch, certificate: dict[str, Any], status: int
+) -> None:
+    tls = _Tls(certificate)
+
+    class Secured:
+        def __init__(self, request: web.Request) -> None:
+            self._transport = request.protocol.transport
+
+        def get_extra_info(self, name: str) -> Any:
+            assert self._transport is not None
+            return tls if name == "ssl_object" else self._transport.get_extra_info(name)
+
+    monkeypatch.setattr(web.Request, "transport", property(Secured))
+    async with site(authentication={"methods": ["tls"]}, plugin=None) as there:
+        assert (await there.get("/plugins")).status == status
+    async with site(authentication={"anonymous_role": "nobody"}, plugin=None) as there:
+        assert (await there.get("/plugins")).status == 403, "no method takes certificates"
