@@ -22,6 +22,8 @@ __all__ = ["spliced_chunk"]
 _MANY: Final = 256
 #: With a change for each so many rows, most blocks would be hashed again.
 _ROWS_EACH: Final = 512
+#: Bytes that are read in some ten microseconds.
+_QUICK: Final = 64 * 1024
 _Array = np.ndarray[Any, Any]
 
 
@@ -42,7 +44,8 @@ def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) 
         blocks = chunk.blocks.after(gone.tolist(), put.tolist(), made.column(0, made.size))
         if blocks is not None:
             made.know_blocks(blocks)
-    if chunk.is_searchable:  # else it is not known to be plain, and finding that out reads all of it
+    # Where it is not known whether the chunk is plain, finding that out reads all of it.
+    if chunk.is_searchable or chunk.fields_size <= _QUICK:
         if chunk.is_plain and fresh.is_plain:
             made.know_plain(True)
         elif not chunk.is_plain and len(gone) + len(put) <= _MANY:

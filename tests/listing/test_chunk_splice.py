@@ -75,3 +75,11 @@ def test_the_chunk_before_stays_as_it_was() -> None:
     after = spliced_chunk(chunk, np.array([3]), np.array([0, 500]), chunk_of(["!", "zz"]))
     assert_chunk(chunk, names)
     assert_chunk(after, ["!", *names[:3], *names[4:], "zz"])
+
+
+def test_of_a_small_chunk_it_is_found_out_whether_it_is_plain() -> None:
+    whole = chunk_of([f"n{number:05}" for number in range(5000)])
+    for rows, found in ((100, True), (5000, False)):  # of a large one that would read all of it
+        asked_never = Chunk(NAMESPACE, "persistent", whole.fields, whole.field_offsets[: rows + 1])
+        made = spliced_chunk(asked_never, np.array([7]), np.array([], np.int64), None)
+        assert made.is_searchable is found
