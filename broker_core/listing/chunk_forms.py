@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.listing.fields_codec import binary_column, decode_fields, name_start
+from broker_core.listing.fields_codec import SHORT_FIELD, binary_column, decode_fields, name_start
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.name_columns import column_data, contains, without_ends
 from broker_core.names.partition_columns import split_partitions
@@ -27,8 +27,6 @@ _Array = np.ndarray[Any, Any]
 #: UTF-8 sorts characters from this lead byte on otherwise than UTF-16 does.
 _FIRST_MOVED: Final = 0xEE
 _END: Final = 2**31 - 1  # behind the end of any name
-#: The size of a field up to which its length takes one byte, as nearly always.
-_SHORT: Final = 129
 
 
 def are_plain(fields: pa.LargeBinaryArray) -> bool:
@@ -97,7 +95,7 @@ class PlainForms:
         def form(position: int) -> bytes:
             start, stop = offsets[position], offsets[position + 1]
             size = stop - start
-            return data[start + head + (2 if size <= _SHORT else name_start(size)) : stop].tobytes()
+            return data[start + head + (2 if size <= SHORT_FIELD else name_start(size)) : stop].tobytes()
 
         return _range(len(self), form, low, high)
 

@@ -5,7 +5,7 @@ Names have at most 32,767 bytes, so that a length takes one to three bytes; the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,7 @@ from broker_core.listing.topic_field import TAG
 from broker_core.names.name_columns import column_data, without_ends
 
 __all__ = [
+    "SHORT_FIELD",
     "binary_column",
     "decode_fields",
     "encode_fields",
@@ -25,6 +26,10 @@ __all__ = [
 ]
 
 _Array = np.ndarray[Any, Any]
+
+
+#: The size of a field up to which its name begins behind two bytes, as that of nearly every topic does.
+SHORT_FIELD: Final = 129
 
 
 def name_start(size: int) -> int:

@@ -28,7 +28,7 @@ from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
 from broker_core.listing.selection_splice import bytes_to_splice, own_chunks, spliced_at, spliced_part
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
-from broker_core.names.hash_order import hash_order_key
+from broker_core.names.hash_order import hash_order_keys
 from broker_core.names.name_columns import as_column, split_full_names
 from broker_core.patterns import TopicsPattern
 from broker_core.patterns.topics_pattern import real_pattern
@@ -179,8 +179,7 @@ class Listing(Sealed):
 
         A binary search for each.
         """
-        keys = hash_order_key(as_column(names))
-        return data_of(self).locate([key.as_buffer().to_pybytes() for key in keys])
+        return data_of(self).locate(hash_order_keys(as_column(names)))
 
     def difference(self, older: Listing) -> tuple[Selection, Selection]:
         """The topics that ``older`` does not have, and (of ``older``) those that are not here any more.

@@ -21,10 +21,10 @@ from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.names.hash_order import hash_order_bytes, hash_order_key
+from broker_core.names.hash_order import hash_order_bytes, hash_order_keys
 from broker_core.names.name_columns import as_column, split_full_names
 
-__all__ = ["Changed", "splice"]
+__all__ = ["Changed", "Touched", "splice"]
 
 _Array = np.ndarray[Any, Any]
 #: With more changed names than this, and more than this part of the listing, building anew is quicker.
@@ -50,8 +50,9 @@ class Changed:
 
 
 @dataclass(slots=True)
-class _Touched:
-    """What changes in one chunk: rows that go, where rows of the addition go, and which rows have other values."""
+class Touched:
+    """What changes in one chunk, or in a piece of one: rows that go, in front of which rows go which rows of the
+    addition, and which rows have the values of which of the addition."""
 
     gone: list[int] = field(default_factory=list)
     put: list[int] = field(default_factory=list)
@@ -126,24 +127,24 @@ def _spliced_domain(
     if not own:
         return addition or None
     fresh = joined_chunks(addition) if addition else None
-    touched: dict[int, _Touched] = {}
+    touched: dict[int, Touched] = {}
     kept: set[tuple[int, int]] = set()
     for index, key in enumerate(_keys_of(fresh)):
         number, row, is_there = listing.place(key, low, high)
         if is_there:
             kept.add((number, row))
             if fresh is not None and fresh.properties:
-                change = touched.setdefault(number - low, _Touched())
+                change = touched.setdefault(number - low, Touched())
                 change.kept.append(row)
                 change.kept_from.append(index)
             continue
-        change = touched.setdefault(number - low, _Touched())
+        change = touched.setdefault(number - low, Touched())
         change.put.append(row)
         change.fresh.append(index)
     for key in removed:
         number, row, is_there = listing.place(key, low, high)
         if is_there and (number, row) not in kept:
-            touched.setdefault(number - low, _Touched()).gone.append(row)
+            touched.setdefault(number - low, Touched()).gone.append(row)
     if not touched:
         return None
     made: list[Chunk] = []
@@ -163,7 +164,7 @@ def _spliced_domain(
     return _merged(made, new) if new else made
 
 
-def _after(chunk: Chunk, change: _Touched, fresh: Chunk | None) -> Sequence[Chunk]:
+def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
     if change.kept and fresh is not None:
         chunk = _with_values(chunk, change, fresh)
     if not change.gone and not change.put:
@@ -173,7 +174,7 @@ def _after(chunk: Chunk, change: _Touched, fresh: Chunk | None) -> Sequence[Chun
     return cut_chunk(spliced_chunk(chunk, gone, np.array(change.put, np.int64), added))
 
 
-def _with_values(chunk: Chunk, change: _Touched, fresh: Chunk) -> Chunk:
+def _with_values(chunk: Chunk, change: Touched, fresh: Chunk) -> Chunk:
     """The chunk with the values of properties that topics which are there already have now."""
     properties = dict(chunk.properties)
     for key, codes in fresh.properties.items():
@@ -240,7 +241,7 @@ def _rebuilt(listing: ListingData, changed: Changed) -> ListingData:
 def _keys(names: Sequence[str] | pa.LargeStringArray) -> list[bytes]:
     """What puts names in the order of the hash."""
     if isinstance(names, pa.Array):
-        return [value.as_buffer().to_pybytes() for value in hash_order_key(names)]
+        return hash_order_keys(names)
     return [hash_order_bytes(name.encode()) for name in names]
 
 

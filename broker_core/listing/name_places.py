@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final, TypeAlias
 
 from broker_core.listing.chunk import Chunk
-from broker_core.listing.fields_codec import name_start
+from broker_core.listing.fields_codec import SHORT_FIELD, name_start
 from broker_core.listing.listing_data import ListingData
 from broker_core.names.hash_order import hash_order_bytes
 
@@ -45,7 +45,8 @@ def _places_in(chunk: Chunk, number: int, keys: Sequence[bytes]) -> list[Place]:
 
     def key_at(row: int) -> bytes:
         start, stop = offsets[row], offsets[row + 1]
-        return hash_order_bytes(bytes(data[start + name_start(stop - start) : stop]))
+        head = 2 if stop - start <= SHORT_FIELD else name_start(stop - start)
+        return hash_order_bytes(data[start + head : stop].tobytes())
 
     found: list[Place] = [(number, 0, False)] * len(keys)
     # (keys from, to; rows from, to): the one in the middle is looked up, and bounds those on both sides.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -23,10 +22,11 @@ from broker_core.listing.chunk_splice import spliced_chunk
 from broker_core.listing.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_splice import Touched
 from broker_core.listing.name_places import Place, places
 from broker_core.listing.part_hash import compute_hash
 from broker_core.names import NON_PERSISTENT, PERSISTENT
-from broker_core.names.hash_order import hash_order_key
+from broker_core.names.hash_order import hash_order_keys
 from broker_core.names.name_columns import column_data
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
@@ -34,15 +34,6 @@ __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 #: The first byte of what a full name of the domain begins with.
 _FIRST: Final = {NON_PERSISTENT: b"n", PERSISTENT: b"p"}
 _Array = np.ndarray[Any, Any]
-
-
-@dataclass(slots=True)
-class _Touched:
-    """What changes in one piece: rows of it that go, and in front of which rows of it go which fresh ones."""
-
-    gone: list[int] = field(default_factory=list)
-    put: list[int] = field(default_factory=list)
-    fresh: list[int] = field(default_factory=list)
 
 
 def own_chunks(data: ListingData, part: Part) -> list[Chunk]:
@@ -111,7 +102,7 @@ def spliced_part(
     chunks: list[Chunk] = []
     made: list[tuple[int, ChunkRows]] = []
     is_changed = False
-    gone = _keys(removed)
+    gone = hash_order_keys(removed)
     for domain in (NON_PERSISTENT, PERSISTENT):
         own = tuple(piece for piece in pieces if data.chunks[piece[0]].domain == domain)
         addition = [chunk for chunk in fresh if chunk.domain == domain]
@@ -160,23 +151,23 @@ def spliced_at(
 
 def _touched(
     data: ListingData, pieces: Pieces, removed: Sequence[bytes], fresh: Chunk | None
-) -> dict[int, _Touched]:
+) -> dict[int, Touched]:
     """What changes in each piece (by its position) of the pieces of one domain."""
-    touched: dict[int, _Touched] = {}
+    touched: dict[int, Touched] = {}
     if not pieces:
         return touched
     numbers = [number for number, _ in pieces]
-    put = _keys(fresh.names(0, fresh.size)) if fresh is not None else []
+    put = hash_order_keys(fresh.names(0, fresh.size)) if fresh is not None else []
     for index, place in enumerate(places(data, put)):
         piece, row, is_there = _in_piece(pieces, numbers, place)
         if not is_there:
-            change = touched.setdefault(piece, _Touched())
+            change = touched.setdefault(piece, Touched())
             change.put.append(row)
             change.fresh.append(index)
     for place in places(data, sorted(set(removed).difference(put))):
         piece, row, is_there = _in_piece(pieces, numbers, place)
         if is_there:
-            touched.setdefault(piece, _Touched()).gone.append(row)
+            touched.setdefault(piece, Touched()).gone.append(row)
     return touched
 
 
@@ -193,7 +184,7 @@ def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
     return piece, at, is_there and at < len(rows) and int(rows.rows[at]) == row
 
 
-def _after(chunk: Chunk, rows: ChunkRows, change: _Touched, fresh: Chunk | None) -> Sequence[Chunk]:
+def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
     """A piece after a change."""
     added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
     gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)
@@ -207,10 +198,6 @@ def _some(chunk: Chunk, rows: ChunkRows) -> Chunk:
     if rows.rows is not None:
         return _copied([(chunk, rows)])
     return Chunk(chunk.namespace, chunk.domain, chunk.fields, chunk.field_offsets[rows.low : rows.high + 1])
-
-
-def _keys(names: pa.LargeStringArray) -> list[bytes]:
-    return [value.as_buffer().to_pybytes() for value in hash_order_key(names)]
 
 
 def _shown(data: ListingData) -> str:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from broker_core.names.name_columns import column_data
 
-__all__ = ["hash_order_bytes", "hash_order_key", "is_ascending", "names_of_key"]
+__all__ = ["hash_order_bytes", "hash_order_key", "hash_order_keys", "is_ascending", "names_of_key"]
 
 # UTF-8 sorts characters beyond the BMP behind U+E000..U+FFFF, UTF-16 in front of them. Their lead bytes (F0..F4) stay,
 # those of U+E000..U+FFFF (EE, EF) move behind, to values that UTF-8 never uses: then bytes sort as UTF-16 does.
@@ -49,6 +49,11 @@ def names_of_key(key: pa.LargeBinaryArray) -> pa.LargeStringArray:
 def hash_order_bytes(name: bytes) -> bytes:
     """The same key for the UTF-8 bytes of one name."""
     return name.translate(_UTF16_ORDER)
+
+
+def hash_order_keys(column: pa.LargeStringArray) -> list[bytes]:
+    """The same key for each name of a column."""
+    return [key.as_buffer().to_pybytes() for key in hash_order_key(column)]
 
 
 def is_ascending(key: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.topics_hash import utf16_key
-from broker_core.names.hash_order import hash_order_bytes, hash_order_key, is_ascending
+from broker_core.names.hash_order import hash_order_bytes, hash_order_key, hash_order_keys, is_ascending
 from tests.support.topics import local_names
 
 
@@ -19,6 +19,7 @@ def column(names: list[str]) -> pa.LargeStringArray:
 @given(st.lists(local_names(), max_size=8))
 def test_the_key_sorts_as_java_does(names: list[str]) -> None:
     keys = hash_order_key(column(names)).to_pylist()
+    assert keys == hash_order_keys(column(names))
     assert keys == [hash_order_bytes(name.encode()) for name in names]
     by_key = [name for _, name in sorted(zip(keys, names, strict=True))]
     assert by_key == sorted(names, key=utf16_key)
