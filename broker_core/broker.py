@@ -49,6 +49,7 @@ from broker_core.servers.pulsar import (
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
+from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -110,9 +111,10 @@ class Broker:
                     room=files.clients,
                     open_files=files.limit,
                 )
-            authenticator = Authenticator(settings.authentication)
+            authenticator = await asyncio.to_thread(Authenticator, settings.authentication)
+            self._stack.callback(authenticator.close)
             if authenticator.enabled:
-                self.reloads.add("authentication", authenticator.reload)
+                self.reloads.add("authentication", authenticator.reload, lambda: authenticator.files)
             if settings.http is not None:
                 listen = settings.http.listen
                 pipeline = core.pipeline
@@ -147,6 +149,9 @@ class Broker:
                 authenticator=authenticator,
             )
             self._address = await self._listen(settings.pulsar.listen)
+            watched_files = WatchedFiles(self.reloads)
+            self._stack.push_async_callback(watched_files.stop)
+            await watched_files.start()
             await core.warm_up()
         except BaseException:
             await self.stop(0)

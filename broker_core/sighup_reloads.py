@@ -1,4 +1,4 @@
-"""What is read again while the server runs (SIGHUP): log files now, and whatever has a file that others replace.
+"""What is read again while the server runs: on SIGHUP everything, and what has files of its own when they change.
 
 A part that fails to be read again stays as it was; the others are read all the same.
 """
@@ -6,7 +6,8 @@ A part that fails to be read again stays as it was; the others are read all the 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import Final
 
 import structlog
@@ -23,11 +24,34 @@ class Reloads:
 
     def __init__(self) -> None:
         self._parts: dict[str, Callable[[], object]] = {}
+        self._files: dict[str, Callable[[], Iterable[Path]]] = {}
         self._one_at_a_time = asyncio.Lock()
 
-    def add(self, name: str, reload: Callable[[], object]) -> None:
-        """Call ``reload`` in a thread when the operator asks for it. It raises where the former state stays."""
+    def add(
+        self, name: str, reload: Callable[[], object], files: Callable[[], Iterable[Path]] | None = None
+    ) -> None:
+        """Call ``reload`` in a thread when the operator asks for it. It raises where the former state stays.
+
+        ``files`` are the files that it reads, at this moment: it is called when they change, too
+        (:class:`~broker_core.watched_files.WatchedFiles`).
+        """
         self._parts[name] = reload
+        if files is not None:
+            self._files[name] = files
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The names of all parts."""
+        return tuple(self._parts)
+
+    def files_of(self, name: str) -> tuple[Path, ...]:
+        """The files of a part, none for one that has told none."""
+        return tuple(self._files[name]()) if name in self._files else ()
+
+    async def reload_part(self, name: str) -> None:
+        """Reload one part, after what is reloaded now; raises what it raises."""
+        async with self._one_at_a_time:
+            await asyncio.to_thread(self._parts[name])
 
     async def reload_all(self) -> bool:
         """Reload all parts, and say so in one line of the log; whether none has failed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +16,20 @@ from pydantic import BaseModel
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
+from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.catalog.warm_start import stored_snapshots, warm_start
-from broker_core.client import ClientError, LookupClient, ServerRefused
+from broker_core.client import ClientError, Credentials, LookupClient, ServerRefused
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
 from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
 from broker_core.settings import Settings
+from broker_core.watched_files import WatchedFiles
 from tests.support.eventually import eventually
 from tests.support.raw_client import RawClient
+from tests.support.tokens import der, rsa_key, token
 
 NAMESPACE = NamespaceName("public", "default")
 ORDERS = "persistent://public/default/orders"
@@ -335,3 +339,55 @@ async def test_in_the_delay_of_a_stop_clients_are_served(tmp_path: Path) -> None
 
 async def test_a_broker_that_never_served_has_no_delay(tmp_path: Path) -> None:
     await asyncio.wait_for(Broker(settings(tmp_path)).stop(delay=3600), 60)
+
+
+def _with_tokens(folder: Path, key: object) -> Settings:
+    (folder / "public.der").write_bytes(der(key))
+    table = {"methods": ["token"], "token": {"key": f"file:{folder}/public.der"}}
+    rule = {"roles": ["alice"], "namespaces": ["*"], "actions": ["list"]}
+    return settings(folder, authentication=table, authorization={"rules": [rule]})
+
+
+async def _listed(broker: Broker, made: bytes) -> int:
+    async with LookupClient(url(broker), credentials=Credentials("token", lambda: made)) as client:
+        return len((await client.get_topics(str(NAMESPACE))).topics)
+
+
+async def test_a_replaced_key_counts_without_a_restart(tmp_path: Path) -> None:
+    filled(tmp_path)
+    first, second = token({"sub": "alice"}), token({"sub": "alice"}, key=rsa_key(1))
+    async with Broker(_with_tokens(tmp_path, rsa_key())) as broker:
+        assert await _listed(broker, first) == 3
+        with pytest.raises(ClientError, match="Failed to authenticate"):
+            await _listed(broker, second)
+        await asyncio.to_thread((tmp_path / "public.der").write_bytes, b"broken")
+        assert not await broker.reloads.reload_all()
+        assert await _listed(broker, first) == 3
+        await asyncio.to_thread((tmp_path / "public.der").write_bytes, der(rsa_key(1)))
+        assert await broker.reloads.reload_all()
+        assert await _listed(broker, second) == 3
+        with pytest.raises(ClientError, match="Failed to authenticate"):
+            await _listed(broker, first)
+
+
+async def test_a_key_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None:
+    filled(tmp_path)
+    given = _with_tokens(tmp_path, rsa_key())
+    await asyncio.to_thread((tmp_path / "public.der").write_bytes, b"broken")
+    with pytest.raises(AuthenticationUnusable, match=r"^authentication\.token\.key: it is no public key"):
+        await Broker(given).start()
+
+
+async def test_the_files_of_keys_are_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.broker.WatchedFiles", partial(WatchedFiles, period=0.01))
+    filled(tmp_path)
+    async with Broker(_with_tokens(tmp_path, rsa_key())) as broker:
+        await asyncio.to_thread((tmp_path / "public.der").write_bytes, der(rsa_key(1)))
+
+        async def listed() -> int:
+            try:
+                return await _listed(broker, token({"sub": "alice"}, key=rsa_key(1)))
+            except ClientError:
+                return 0
+
+        assert await eventually(listed) == 3

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from pathlib import Path
 
 from structlog.testing import capture_logs
 
@@ -60,3 +61,15 @@ async def test_one_at_a_time() -> None:
     go_on.set()
     assert await asyncio.gather(*both) == [True, True]
     assert most == [1]
+
+
+async def test_a_part_has_files_and_is_reloaded_alone(tmp_path: Path) -> None:
+    reloads = Reloads()
+    done: list[str] = []
+    reloads.add("a", lambda: done.append("a"), lambda: [tmp_path / "a"])
+    reloads.add("b", lambda: done.append("b"))
+    assert reloads.parts == ("a", "b")
+    assert reloads.files_of("a") == (tmp_path / "a",)
+    assert reloads.files_of("b") == ()
+    await reloads.reload_part("a")
+    assert done == ["a"]

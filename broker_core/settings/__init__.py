@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
-from broker_core.settings.authentication_model import AuthenticationSettings, BasicSettings, TokenSettings
+from broker_core.settings.authentication_model import (
+    AuthenticationSettings,
+    BasicSettings,
+    Method,
+    TokenSettings,
+)
 from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
 from broker_core.settings.key_source import KeySource
@@ -48,6 +53,7 @@ __all__ = [
     "ListenAddress",
     "LoadedSettings",
     "LogSettings",
+    "Method",
     "PatternsSettings",
     "PluginsSettings",
     "PulsarSettings",

@@ -3,6 +3,20 @@
 from __future__ import annotations
 
 from broker_core.access.authentication.authenticator import AskPlugins, Authenticator
-from broker_core.access.authentication.failures import REASONS, AuthenticationFailed, InvalidRoles
+from broker_core.access.authentication.failures import (
+    REASONS,
+    AuthenticationFailed,
+    AuthenticationUnusable,
+    InvalidRoles,
+    unusable_reason,
+)
 
-__all__ = ["REASONS", "AskPlugins", "AuthenticationFailed", "Authenticator", "InvalidRoles"]
+__all__ = [
+    "REASONS",
+    "AskPlugins",
+    "AuthenticationFailed",
+    "AuthenticationUnusable",
+    "Authenticator",
+    "InvalidRoles",
+    "unusable_reason",
+]

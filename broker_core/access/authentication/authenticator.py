@@ -6,11 +6,15 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
-from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.failures import (
+    AuthenticationFailed,
+    AuthenticationUnusable,
+    unusable_reason,
+)
 from broker_core.access.authentication.proxy_roles import check_roles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
-from broker_core.settings import AuthenticationSettings
+from broker_core.settings import AuthenticationSettings, BasicSettings, Method, TokenSettings
 
 __all__ = ["AskPlugins", "Authenticator", "Verifier"]
 
@@ -47,7 +51,8 @@ class Verifier(Protocol):
 class Authenticator:
     """Authenticates clients by the settings, and by plugins (``ask_plugins``) for other methods.
 
-    Nothing of a client's credentials is logged, or is a part of an error.
+    Nothing of a client's credentials is logged, or is a part of an error. It reads files when it is made: call it in a
+    thread. Raises :exc:`AuthenticationUnusable` for keys and files that cannot be used.
     """
 
     def __init__(self, settings: AuthenticationSettings, ask_plugins: AskPlugins | None = None) -> None:
@@ -111,15 +116,18 @@ class Authenticator:
         return principal.role, original_principal
 
     def reload(self) -> None:
-        """Read keys and files again. Raises where one is broken: its former state stays, and the others are read."""
+        """Read keys and files again: of one that is broken the former state stays, and the others are read.
+
+        Raises :exc:`AuthenticationUnusable`.
+        """
         failures: list[str] = []
         for method, verifier in self._verifiers.items():
             try:
                 verifier.reload()
-            except Exception as error:  # noqa: BLE001 - whatever it is, what was there before goes on
-                failures.append(f"{method}: {error}")
+            except (OSError, ValueError) as error:
+                failures.append(str(_unusable(method, self._settings, error)))
         if failures:
-            raise ValueError("; ".join(failures))
+            raise AuthenticationUnusable("; ".join(failures))
 
     def close(self) -> None:
         """Let go of threads, when no client is served any more."""
@@ -134,19 +142,36 @@ def _unknown(method: str | None) -> AuthenticationFailed:
 
 
 def _verifiers(settings: AuthenticationSettings) -> dict[str, Verifier]:
-    # Here, since servers without authentication have no use for the libraries.
     verifiers: dict[str, Verifier] = {}
-    if "token" in settings.methods:
+    for method in settings.methods:
+        try:
+            verifiers[method] = _verifier(method, settings)
+        except (OSError, ValueError) as error:
+            raise _unusable(method, settings, error) from error
+    return verifiers
+
+
+def _verifier(method: Method, settings: AuthenticationSettings) -> Verifier:
+    # Imported here, since servers without authentication have no use for the libraries.
+    if method == "token":
         from broker_core.access.authentication.tokens.token_verifier import TokenVerifier
-        from broker_core.settings import TokenSettings
 
-        verifiers["token"] = TokenVerifier(settings.token or TokenSettings())
-    if "tls" in settings.methods:
-        from broker_core.access.authentication.tls import TlsVerifier
-
-        verifiers["tls"] = TlsVerifier()
-    if "basic" in settings.methods and settings.basic is not None and settings.basic.file is not None:
+        return TokenVerifier(settings.token or TokenSettings())
+    if method == "basic":
         from broker_core.access.authentication.basic.basic_verifier import BasicVerifier
 
-        verifiers["basic"] = BasicVerifier(settings.basic.file)
-    return verifiers
+        return BasicVerifier(settings.basic or BasicSettings())
+    from broker_core.access.authentication.tls import TlsVerifier
+
+    return TlsVerifier()
+
+
+def _unusable(
+    method: str, settings: AuthenticationSettings, error: OSError | ValueError
+) -> AuthenticationUnusable:
+    setting = "basic.file"
+    if method == "token":
+        setting = (
+            "token.jwks" if settings.token is not None and settings.token.jwks is not None else "token.key"
+        )
+    return AuthenticationUnusable(f"authentication.{setting}: {unusable_reason(error)}")

@@ -6,7 +6,7 @@ from typing import Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["REASONS", "AuthenticationFailed", "InvalidRoles"]
+__all__ = ["REASONS", "AuthenticationFailed", "AuthenticationUnusable", "InvalidRoles", "unusable_reason"]
 
 #: The reasons of failures, as the values of a label of metrics.
 REASONS: Final = (
@@ -39,6 +39,10 @@ class AuthenticationFailed(BrokerCoreError):
         self.detail = detail
 
 
+class AuthenticationUnusable(BrokerCoreError):
+    """A key or a file of the settings cannot be used. The message names the setting, and shows no secret."""
+
+
 class InvalidRoles(BrokerCoreError):
     """An authenticated client may not act for the principal that it names. ``message`` is the text for the client.
 
@@ -48,3 +52,8 @@ class InvalidRoles(BrokerCoreError):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
+
+
+def unusable_reason(error: OSError | ValueError) -> str:
+    """Why a key or a file cannot be used, in words."""
+    return f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)

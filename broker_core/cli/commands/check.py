@@ -35,6 +35,12 @@ _RESTS_ON: Final = {
     "catalog.space": ("catalog.path", "upstream.service_url"),
     "catalog.property_keys": ("catalog.path", "upstream.service_url"),
     "plugins": ("plugins.enabled",),
+    "authentication": ("authentication.methods", "authentication.anonymous_role"),
+    "authentication.token": ("authentication.methods",),
+    "authentication.token.key": ("authentication.methods", "authentication.token.algorithms"),
+    "authentication.token.jwks": ("authentication.methods", "authentication.token.algorithms"),
+    "authentication.basic": ("authentication.methods",),
+    "authentication.basic.file": ("authentication.methods",),
     "authorization": ("authorization.mode", "authorization.super_roles", "authorization.rules"),
 }
 
@@ -67,6 +73,7 @@ def check_settings(
 
 def all_checks(invocation: Invocation) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
+    from broker_core.cli.startup_checks.authentication_keys import authentication_checks
     from broker_core.cli.startup_checks.authorization_rules import authorization_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
@@ -86,6 +93,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     upstream = settings.upstream
     parts: list[tuple[str, Any, float]] = [
         ("listen", lambda: listen_checks(settings), PATIENCE),
+        ("authentication", lambda: authentication_checks(settings.authentication), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),

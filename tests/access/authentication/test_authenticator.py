@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
-from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.authentication import (
+    AuthenticationFailed,
+    AuthenticationUnusable,
+    Authenticator,
+    InvalidRoles,
+)
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.settings import AuthenticationSettings
+from tests.support.htpasswd import write_htpasswd
+from tests.support.tokens import data_url, der, rsa_key, token
 
 PEER = Peer("127.0.0.1:1", "pulsar")
 WITH_CERTIFICATE = Peer("127.0.0.1:1", "pulsar", is_tls=True, common_name="alice")
@@ -102,3 +112,40 @@ def test_there_is_nothing_to_reload_without_files() -> None:
     authenticator = _authenticator(methods=["tls"])
     authenticator.reload()
     assert authenticator.files == ()
+
+
+def test_a_key_that_cannot_be_used_names_its_setting(tmp_path: Path) -> None:
+    for table, said in (
+        ({"methods": ["token"], "token": {"key": f"file:{tmp_path}/no"}}, "authentication.token.key: "),
+        ({"methods": ["token"], "token": {"jwks": f"file:{tmp_path}/no"}}, "authentication.token.jwks: "),
+        (
+            {"methods": ["token"], "token": {"key": data_url(b"hunter2")}},
+            "authentication.token.key: it is no public key",
+        ),
+        ({"methods": ["basic"], "basic": {"file": f"{tmp_path}/no"}}, "authentication.basic.file: "),
+    ):
+        with pytest.raises(AuthenticationUnusable) as refused:
+            _authenticator(**table)
+        assert said in str(refused.value)
+        assert "hunter2" not in str(refused.value)
+
+
+async def test_all_methods_side_by_side_and_one_broken_file(tmp_path: Path) -> None:
+    key, htpasswd = tmp_path / "key", write_htpasswd(tmp_path / "htpasswd", bob="secret")
+    key.write_bytes(der(rsa_key()))
+    authenticator = _authenticator(
+        methods=["token", "tls", "basic"], token={"key": f"file:{key}"}, basic={"file": str(htpasswd)}
+    )
+    assert authenticator.files == (key, htpasswd)
+    assert authenticator.authenticate_now("token", token({"sub": "alice"}), PEER) == Principal("alice")
+    assert await authenticator.authenticate("basic", b"bob:secret", PEER) == Principal("bob")
+    assert authenticator.authenticate_now("tls", b"", WITH_CERTIFICATE) == Principal("alice")
+    await asyncio.to_thread(key.write_bytes, b"broken")
+    write_htpasswd(htpasswd, bob="other")
+    with pytest.raises(AuthenticationUnusable, match=r"^authentication\.token\.key: it is no public key"):
+        authenticator.reload()
+    assert authenticator.authenticate_now("token", token({"sub": "alice"}), PEER) == Principal("alice")
+    assert await authenticator.authenticate("basic", b"bob:other", PEER) == Principal("bob")
+    with pytest.raises(AuthenticationFailed):
+        authenticator.authenticate_now("token", token({"sub": "alice"}, key=rsa_key(1)), PEER)
+    authenticator.close()

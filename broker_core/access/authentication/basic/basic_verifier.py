@@ -12,6 +12,7 @@ from broker_core.access.authentication.failures import AuthenticationFailed
 from broker_core.access.peer import Peer
 from broker_core.access.principal import LONGEST_ROLE, Principal
 from broker_core.access.remote_address import host_of
+from broker_core.settings import BasicSettings
 
 __all__ = ["BasicVerifier"]
 
@@ -19,9 +20,11 @@ __all__ = ["BasicVerifier"]
 class BasicVerifier:
     """Verifies passwords. Raises :exc:`OSError` or :exc:`ValueError` for a file that cannot be used."""
 
-    def __init__(self, file: Path) -> None:
-        self._file = file
-        self._verdicts = Verdicts(read_htpasswd(file))
+    def __init__(self, settings: BasicSettings) -> None:
+        if settings.file is None:
+            raise ValueError("it is not set")
+        self._file = settings.file
+        self._verdicts = Verdicts(read_htpasswd(settings.file))
         self._threads = PasswordThreads()
 
     @property

@@ -55,7 +55,7 @@ class TokenKeys:
         if settings.jwks is not None:
             return cls(_set_of(settings.jwks.read(), settings.algorithms), is_set=True)
         if settings.key is None:
-            raise ValueError("authentication.token.key is not set")
+            raise ValueError("it is not set")
         key = _key_of(settings.key.read(), settings.algorithms)
         unfit = [name for name in settings.algorithms if name not in algorithms_of(key)]
         if unfit:

@@ -15,6 +15,7 @@ from broker_core.access.authentication.basic.htpasswd_file import matches
 from broker_core.access.authentication.failures import AuthenticationFailed
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
+from broker_core.settings import BasicSettings
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
 
@@ -28,7 +29,7 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 async def verifier(file: Path) -> AsyncIterator[BasicVerifier]:
-    verifier = BasicVerifier(file)
+    verifier = BasicVerifier(BasicSettings(file=file))
     yield verifier
     verifier.close()
 

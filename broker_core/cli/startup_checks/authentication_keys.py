@@ -1,0 +1,82 @@
+"""The keys and files of ``[authentication]``: whether they can be read and used, and who else can read them."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.settings import AuthenticationSettings, BasicSettings, TokenSettings
+
+__all__ = ["authentication_checks"]
+
+
+def authentication_checks(settings: AuthenticationSettings) -> Iterator[Check]:
+    """How clients are authenticated, and what each method needs."""
+    if not settings.is_on:
+        yield Check.ok("authentication", "off: every client is let in, and none has a role")
+    else:
+        methods = ", ".join(settings.methods) or "no method"
+        others = (
+            f"others are {settings.anonymous_role!r}" if settings.anonymous_role else "others are refused"
+        )
+        yield Check.ok("authentication", f"{methods}; {others}")
+    for method, table in (("token", settings.token), ("basic", settings.basic)):
+        if table is not None and method not in settings.methods:
+            yield Check.warning(
+                f"authentication.{method}", f"it is not used: {method!r} is not one of authentication.methods"
+            )
+    if "token" in settings.methods and settings.token is not None:
+        yield from _token_checks(settings.token)
+    if "basic" in settings.methods and settings.basic is not None:
+        yield from _basic_checks(settings.basic)
+
+
+def _token_checks(settings: TokenSettings) -> Iterator[Check]:
+    from broker_core.access.authentication import unusable_reason
+    from broker_core.access.authentication.tokens.token_keys import TokenKeys
+
+    name = f"authentication.token.{'key' if settings.jwks is None else 'jwks'}"
+    source = settings.jwks or settings.key
+    try:
+        keys = TokenKeys.read(settings)
+    except (OSError, ValueError) as error:
+        yield Check.error(name, unusable_reason(error))
+        return
+    kinds = ", ".join(keys.kinds)
+    yield Check.ok(name, f"{source}: {kinds}, for {', '.join(settings.algorithms)}")
+    if source is not None and source.path is not None and settings.algorithms[0].startswith("HS"):
+        yield from _shared(name, source.path, "make tokens of any role")
+
+
+def _basic_checks(settings: BasicSettings) -> Iterator[Check]:
+    from broker_core.access.authentication import unusable_reason
+    from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
+
+    name = "authentication.basic.file"
+    if settings.file is None:
+        return
+    try:
+        users = read_htpasswd(settings.file)
+    except (OSError, ValueError) as error:
+        yield Check.error(name, unusable_reason(error))
+        return
+    yield Check.ok(name, f"{settings.file}: {len(users)} user{'s' if len(users) > 1 else ''}")
+    weak = sum(hashed.startswith("$apr1$") for hashed in users.values())
+    if weak:
+        yield Check.warning(
+            name, f"{weak} of {len(users)} hashes are $apr1$, which is weak: `htpasswd -B` makes better ones"
+        )
+    yield from _shared(name, settings.file, "guess passwords without being noticed")
+
+
+def _shared(name: str, path: Path, danger: str) -> Iterator[Check]:
+    """A warning where everybody on this machine can read a secret."""
+    if path.stat().st_mode & stat.S_IROTH:
+        yield Check.warning(
+            name, f"everybody on this machine can read {path}, and {danger}: `chmod o-r {path}`"
+        )
