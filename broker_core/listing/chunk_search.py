@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, groupby, pairwise
 from operator import attrgetter, itemgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import google_crc32c
 import numpy as np
@@ -14,12 +14,14 @@ import pyarrow as pa
 
 from broker_core.listing.chunk_ranges import ranges_in
 from broker_core.listing.chunk_rows import FEW_ROWS, ChunkRows
+from broker_core.listing.class_run_search import ClassRun
 from broker_core.listing.fields_codec import binary_column, decode_fields, joined_fields
 from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.substring_search import rows_with
 from broker_core.names import NON_PERSISTENT, NamespaceName
 from broker_core.names.name_columns import column_data
 from broker_core.patterns import TopicsPattern
+from broker_core.patterns.class_runs import class_run
 
 if TYPE_CHECKING:
     from broker_core.listing.chunk import Chunk
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
 __all__ = [
     "Candidates",
     "ChunkSearch",
+    "Clues",
     "RowsSearch",
     "first_block",
     "keep_matching",
+    "useful_clues",
     "useful_literals",
 ]
 
@@ -43,7 +47,12 @@ _FIRST_BLOCK: Final = 128 * 1024  # bytes
 _SMALLEST_BLOCK: Final = 256
 _WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
 
+#: A shorter substring is in more names than a run of bytes that the pattern has.
+_LONG: Final = 3
+
 _Array = np.ndarray[Any, Any]
+#: What every match has, and in how many stretches in a row too many names had it.
+Clues: TypeAlias = dict[bytes | ClassRun, int]
 
 
 def first_block(pattern: TopicsPattern) -> int:
@@ -54,11 +63,10 @@ def first_block(pattern: TopicsPattern) -> int:
 class ChunkSearch:
     """The search of a chunk within the ranges of a pattern. Positions are those of the chunk's forms, in the ranges."""
 
-    __slots__ = ("_bytes", "_found", "_literals", "_pattern", "_ranges", "chunk", "size")
+    __slots__ = ("_bytes", "_clues", "_found", "_pattern", "_ranges", "chunk", "size")
 
-    def __init__(self, chunk: Chunk, pattern: TopicsPattern, literals: dict[bytes, int]) -> None:
-        """``literals`` are substrings of every match, to be searched first, which all chunks of a search share: in how
-        many stretches in a row too many names had each."""
+    def __init__(self, chunk: Chunk, pattern: TopicsPattern, clues: Clues) -> None:
+        """``clues`` are searched first; all chunks of a search share them."""
         self.chunk = chunk
         self._pattern = pattern
         self._ranges = ranges_in(chunk, pattern)
@@ -66,7 +74,7 @@ class ChunkSearch:
         self.size = sum(high - low for low, high in self._ranges)
         self._found: list[tuple[int, _Array, ChunkRows | None]] = []
         self._bytes = self._weight(0, self.size)
-        self._literals = literals if self._bytes > _TINY else {}
+        self._clues: Clues = clues if self._bytes > _TINY else {}
 
     def _parts(self, low: int, high: int) -> list[tuple[int, int]]:
         """The positions among the forms of those from ``low`` to ``high`` that are searched."""
@@ -123,14 +131,17 @@ class ChunkSearch:
 
     def _search(self, low: int, high: int) -> list[Candidates]:
         forms = self.chunk.forms
-        for literal, dense in self._literals.items():
+        for clue, dense in self._clues.items():
             if dense >= _GIVEN_UP:
                 continue
-            positions = rows_with(forms.text, forms.offsets, low, high, literal)
+            if isinstance(clue, ClassRun):
+                positions = clue.rows(forms.text, forms.offsets, low, high)
+            else:
+                positions = rows_with(forms.text, forms.offsets, low, high, clue)
             if positions is not None:
-                self._literals[literal] = 0
+                self._clues[clue] = 0
                 return [Candidates(self, positions)] if len(positions) else []
-            self._literals[literal] = dense + 1
+            self._clues[clue] = dense + 1
         keep = self._pattern.match_column(forms.between(low, high))
         if keep.true_count:
             self.keep(np.flatnonzero(keep.to_numpy(zero_copy_only=False)) + low)
@@ -279,3 +290,13 @@ def useful_literals(namespace: NamespaceName, pattern: TopicsPattern) -> dict[by
     rests = (literal.removeprefix(own) for literal in pattern.required)
     useful = (rest.encode() for rest in rests if rest not in everywhere)
     return dict.fromkeys([rest for rest in useful if len(rest) >= _SHORTEST][:_MOST_LITERALS], 0)
+
+
+def useful_clues(namespace: NamespaceName, pattern: TopicsPattern) -> Clues:
+    """Required substrings, and a run of bytes where none of them is long, in the order in which they are searched."""
+    literals = useful_literals(namespace, pattern)
+    clues: Clues = {literal: 0 for literal in literals if len(literal) >= _LONG}
+    run = () if pattern.plan == "literal" else class_run(pattern.text.removeprefix(f"{namespace}/"))
+    if run:
+        clues[ClassRun(run)] = 0
+    return clues | literals

@@ -31,6 +31,7 @@ from broker_core.listing.chunk_search import (
     RowsSearch,
     first_block,
     keep_matching,
+    useful_clues,
     useful_literals,
 )
 from broker_core.patterns import TopicsPattern
@@ -117,12 +118,12 @@ class PatternScan:
 
     __slots__ = (
         "_block",
+        "_clues",
         "_done",
         "_handed_out",
         "_is_direct",
         "_known",
         "_listing",
-        "_literals",
         "_match_block",
         "_next",
         "_pattern",
@@ -144,7 +145,6 @@ class PatternScan:
         self._is_direct = within is not None and (within.is_direct or not listing.is_believed)
         self._state = _ScanState.PREPARING
         self._unprepared = self._without_forms()
-        self._literals = useful_literals(listing.namespace, pattern)
         self._known: list[tuple[int, ChunkRows]] = []
         self._searches: list[tuple[int, ChunkSearch | RowsSearch]] = []
         self._next = 0  # search to cut a slice of, and where in it
@@ -157,6 +157,7 @@ class PatternScan:
         #: What this may take at most, in millions of bytes times instructions; known better once it has begun.
         size = listing.fields_size(0, listing.size)
         self.cost: int = size * pattern.program_size // _COST_UNIT
+        self._clues = useful_clues(listing.namespace, pattern) if size > _QUICK_MATCH // 8 else {}
 
     def take(self) -> Callable[[], None] | None:
         """The next slice, if there is one now."""
@@ -234,7 +235,7 @@ class PatternScan:
         if known is not None:
             self._known.append((number, known))
             return
-        self._searches.append((number, ChunkSearch(chunk, pattern, self._literals)))
+        self._searches.append((number, ChunkSearch(chunk, pattern, self._clues)))
 
     def _begin_rows(self, number: int, chunk: Chunk, rows: ChunkRows) -> None:
         """Search some rows of a chunk."""

@@ -26,7 +26,7 @@ import re2
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_ranges import is_whole_range, ranges_in
 from broker_core.listing.chunk_rows import ChunkRows
-from broker_core.listing.chunk_search import ChunkSearch, keep_matching, useful_literals
+from broker_core.listing.chunk_search import ChunkSearch, keep_matching, useful_clues
 from broker_core.patterns import TopicsPattern
 
 __all__ = ["Matches", "match_patterns", "matching_rows"]
@@ -90,7 +90,7 @@ def matching_rows(chunk: Chunk, pattern: TopicsPattern) -> Matches:
     if is_whole_range(chunk, pattern):
         found = ChunkRows(0, chunk.size) if not pattern.ranges else chunk.rows_of_range(*pattern.ranges[0])
     else:
-        search = ChunkSearch(chunk, pattern, useful_literals(chunk.namespace, pattern))
+        search = ChunkSearch(chunk, pattern, useful_clues(chunk.namespace, pattern))
         position = 0
         while position < search.size:
             stop = search.until(position, _BLOCK)

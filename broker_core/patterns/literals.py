@@ -12,7 +12,7 @@ from typing import Final
 
 from broker_core.patterns.tokens import Kind, Token, close_quote, tokens
 
-__all__ = ["Shape", "plain_shape", "read_shape"]
+__all__ = ["Shape", "plain_shape", "read_shape", "top_level"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def read_shape(text: str) -> Shape:
         return plain
     every = list(tokens(text))
     asserts = any(token.kind is Kind.ESCAPE and token.text in "bB" for token in every)
-    top = _top_level(every)
+    top = top_level(every)
     if top is None:
         return Shape(asserts=asserts)
     bars = [token for token in top if token.kind is Kind.ALTERNATIVE]
@@ -83,7 +83,7 @@ def _bounded(alternatives: tuple[str, ...]) -> tuple[str, ...]:
     return alternatives if len(alternatives) <= _MAX_ALTERNATIVES else ()
 
 
-def _top_level(every: list[Token]) -> list[Token] | None:
+def top_level(every: list[Token]) -> list[Token] | None:
     """The tokens outside of groups, each group as one ``OPEN`` token that spans it; ``None`` where one is strange.
 
     Strange are flags, which change what the characters mean, and a repetition of a repetition: RE2 takes ``a+\\Q\\E*``
@@ -168,7 +168,7 @@ def _at_least_once(repeat: Token) -> bool:
 def _expanded(text: str, group: Token) -> tuple[str, ...]:
     """``a(b|c)d`` as ``a(?:b)d`` and ``a(?:c)d``: the first group taken apart into its alternatives."""
     inner = text[group.start + len(group.text) : group.end - 1]
-    top = _top_level(list(tokens(inner)))
+    top = top_level(list(tokens(inner)))
     if top is None:
         return ()
     bars = [token for token in top if token.kind is Kind.ALTERNATIVE]

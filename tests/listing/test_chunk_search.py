@@ -11,9 +11,11 @@ from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.chunk_search import (
     Candidates,
     ChunkSearch,
+    Clues,
     RowsSearch,
     first_block,
     keep_matching,
+    useful_clues,
     useful_literals,
 )
 from broker_core.listing.listing import data_of
@@ -26,6 +28,7 @@ PATTERNS = [
     "t/n/top.*-00[0-9]*",
     ".*-x1.*",
     "t/n/(topic-00|topic-03).*9.*",
+    ".*[01][34][56]-x[2-4].*",
 ]
 
 
@@ -46,7 +49,7 @@ def test_slices_of_any_size_find_the_same(text: str, *, partitions: bool) -> Non
     some = np.array(sorted(pick.sample(range(900), 300)))
     for size in (1, 700, 10**6):
         searches: list[tuple[ChunkSearch | RowsSearch, list[int]]] = [
-            (ChunkSearch(chunk, pattern, useful_literals(chunk.namespace, pattern)), wanted),
+            (ChunkSearch(chunk, pattern, useful_clues(chunk.namespace, pattern)), wanted),
             *(
                 (
                     RowsSearch(chunk, pattern, ChunkRows.of(some), direct=direct),
@@ -75,6 +78,17 @@ def test_literals_that_every_name_has_are_not_searched() -> None:
     assert useful_literals(NAMESPACE, compile_pattern("t/n/.*abc.*de.*")) == {b"abc": 0, b"de": 0}
 
 
+def test_a_run_of_bytes_is_searched_behind_long_literals() -> None:
+    def kinds(text: str) -> list[object]:
+        clues = useful_clues(NAMESPACE, compile_pattern(text))
+        return [clue if isinstance(clue, bytes) else "run" for clue in clues]
+
+    assert kinds(".*_[01][23][45].*") == ["run", b"_"]
+    assert kinds(".*abc[01][23][45].*de.*") == [b"abc", "run", b"de"]
+    assert kinds("t/n/[01][23][45].*") == ["run"]
+    assert kinds("t/n/[0-9].*x.*") == [b"x"]
+
+
 def test_the_first_slice_of_a_dear_pattern_is_small() -> None:
     assert first_block(compile_pattern("(?:.*[0-9a].{1,28}[b-f]){10}x")) < first_block(compile_pattern(".*a"))
 
@@ -85,7 +99,7 @@ def test_a_literal_that_most_names_have_is_given_up_and_others_are_found() -> No
         listing_of(persistent(*(f"{number:04}{'-x' * (number == 7)}" for number in range(2000))))
     ).chunks
     pattern = compile_pattern("t/n/.*-x.*")
-    literals = useful_literals(NAMESPACE, pattern)
+    literals = useful_clues(NAMESPACE, pattern)
     for chunk, count in ((dense, 2000), (rare, 1), *[(dense, 2000)] * 6, (rare, 1)):
         search = ChunkSearch(chunk, pattern, literals)
         keep_matching(search.run(0, search.size), pattern)
@@ -108,7 +122,7 @@ def test_what_is_known_of_found_rows_is_what_their_chunk_says() -> None:
     ]
     chunks = [chunk for listing in listings for chunk in data_of(listing).chunks]
     pattern = compile_pattern(".*-xyz(-7)?(-long)*|.*/topic-0074.*xyz.*z")
-    literals = {b"-xyz": 0}
+    literals: Clues = {b"-xyz": 0}
     searches = [ChunkSearch(chunk, pattern, literals) for chunk in chunks]
     candidates = [some for search in searches for some in search.run(0, search.size)]
     assert len(candidates) == 4

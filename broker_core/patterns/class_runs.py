@@ -1,0 +1,80 @@
+"""Runs of bytes that every match of a pattern has, each of which is one of a few: ``[01][23]-[w-z]``.
+
+For patterns that RE2 *accepts*. What has more than this understands ends a run: a wrong claim would lose topics.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from math import prod
+from typing import Final
+
+from broker_core.patterns.literals import top_level
+from broker_core.patterns.tokens import Kind, Token, tokens
+
+__all__ = ["class_run"]
+
+#: The longest run that is worth looking for: each byte costs a pass over memory.
+LONGEST: Final = 4
+#: The chance to be one of so many bytes is taken to be a tenth each: names are digits and words, as a rule.
+_BYTES: Final = 10
+#: A run that a byte of a name begins by chance more often is of no help.
+_CHANCE: Final = 0.02
+_CLASS: Final = re.compile(r"\[(?:[A-Za-z0-9_](?:-[A-Za-z0-9_])?)+\]", re.ASCII)
+_ITEMS: Final = re.compile(r"(.)(?:-(.))?")
+_EXACTLY: Final = re.compile(r"\{([1-9])\}", re.ASCII)
+_DIGITS: Final = frozenset(b"0123456789")
+
+_Bytes = frozenset[int]
+
+
+def class_run(text: str) -> tuple[_Bytes, ...]:
+    """The bytes of which every match of a pattern has one each, in a row; the run that the fewest names have by chance.
+
+    Empty where there is none that few names have, or where it is a literal text.
+    """
+    top = top_level(list(tokens(text)))
+    if top is None or any(token.kind is Kind.ALTERNATIVE for token in top):
+        return ()
+    every = [
+        run[begin : begin + LONGEST] for run in _runs(top) for begin in range(max(len(run) - LONGEST, 0) + 1)
+    ]
+    best = min((run for run in every if any(len(some) > 1 for some in run)), key=_chance, default=[])
+    return tuple(best) if best and _chance(best) <= _CHANCE else ()
+
+
+def _chance(run: Sequence[_Bytes]) -> float:
+    return prod(min(len(some) / _BYTES, 1.0) for some in run)
+
+
+def _runs(top: Sequence[Token]) -> list[list[_Bytes]]:
+    runs: list[list[_Bytes]] = [[]]
+    for index, token in enumerate(top):
+        if token.kind is Kind.REPEAT:
+            continue
+        following = top[index + 1] if index + 1 < len(top) else None
+        times = 1
+        if following is not None and following.kind is Kind.REPEAT:
+            exactly = _EXACTLY.fullmatch(following.text)
+            times = int(exactly[1]) if exactly else 0
+        own = _bytes_of(token) if times else None
+        if own is None:
+            runs.append([])
+        else:
+            runs[-1] += own * times
+    return runs
+
+
+def _bytes_of(token: Token) -> list[_Bytes] | None:
+    """What each byte of it may be; ``None`` where that is not certain."""
+    if token.kind is Kind.LITERAL:
+        return [frozenset((byte,)) for byte in token.text.encode()]
+    if token.kind is Kind.ESCAPE and token.text == "d":
+        return [_DIGITS]
+    if token.kind is Kind.CLASS and _CLASS.fullmatch(token.text):
+        found: set[int] = set()
+        for first, last in _ITEMS.findall(token.text[1:-1]):
+            found.update(range(ord(first), ord(last or first) + 1))
+        return [frozenset(found)]
+    return None
