@@ -81,7 +81,7 @@ AUTHENTICATIONS: Final = tuple(
             "certificate",
             "plugin",
             "refused_by_plugins",
-            "not_ready",
+            "overloaded",
             "invalid_roles",
             "other_principal",
         ),

@@ -36,6 +36,8 @@ _FAILED: Final = commands.error(
     commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "Failed to authenticate"
 )
 
+#: Failures that are this server's own: nobody is slowed for them.
+_OWN: Final = frozenset({"overloaded", "plugin"})
 #: Checks of one address that are awaited at a time.
 _AT_ONCE: Final = 32
 #: Characters of a name in the log that a client only claims.
@@ -129,7 +131,8 @@ class CredentialChecks:
 
     def _count(self, reason: str, peer: Peer) -> None:
         self.metrics.authentication("pulsar", reason)
-        self.pace.failed(host_of(peer.remote_address))
+        if reason not in _OWN:
+            self.pace.failed(host_of(peer.remote_address))
 
     def _closing(self, frame: bytes, peer: Peer) -> Closing:
         delay = self.pace.delay(host_of(peer.remote_address))

@@ -88,3 +88,11 @@ async def test_a_refusal_is_slowed_where_its_address_fails_again_and_again() -> 
     assert delays[0] == 0
     assert delays == sorted(delays)
     assert 1.0 < delays[-1] <= 10.0
+
+
+@pytest.mark.parametrize("reason", ["overloaded", "plugin"])
+async def test_nobody_is_slowed_for_a_failure_of_the_server(reason: str) -> None:
+    c, _ = checks()
+    with capture_logs():
+        delays = {c.failed(AuthenticationFailed(reason), peer(), "v").delay for _ in range(100)}
+    assert delays == {0.0}
