@@ -30,7 +30,8 @@ from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import FileBudget, raise_file_limit
+from broker_core.servers.admission import FailurePace, FileBudget, raise_file_limit
+from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics, warn_daily
 from broker_core.servers.http import (
     AdminSocket,
     AllowedQuestions,
@@ -46,7 +47,7 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     StandaloneLookups,
 )
-from broker_core.settings import Settings
+from broker_core.settings import HttpTlsSettings, PulsarTlsSettings, Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.watched_files import WatchedFiles
@@ -66,7 +67,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ListenError(BrokerCoreError):
-    """The address of ``[pulsar] listen`` cannot be listened on; the message names it."""
+    """An address of ``[pulsar]`` cannot be listened on; the message names the setting."""
 
 
 class Broker:
@@ -96,6 +97,7 @@ class Broker:
         self._server: PulsarServer | None = None
         self._http: HttpServer | None = None
         self._address: tuple[str, int] | None = None
+        self._tls_address: tuple[str, int] | None = None
 
     async def start(self) -> None:
         """Open everything and listen. What was opened is closed again where something fails."""
@@ -103,6 +105,7 @@ class Broker:
         try:
             raise_file_limit()
             core = self._core = await self._stack.enter_async_context(_opened(settings, self._given))
+            entrances = await self._tls_entrances(core.metrics)
             files = FileBudget.of_process()
             if settings.limits.connections != "auto" and settings.limits.connections > files.clients:
                 _log.warning(
@@ -134,9 +137,12 @@ class Broker:
                     plugins=pipeline.dispatcher.describe_without_errors,
                     access=access,
                 )
-                self._http = HttpServer(endpoints, connections=files.http)
-                await self._http.start(listen.host, listen.port)
+                self._http = HttpServer(endpoints, connections=files.http, tls=entrances.get("http"))
                 self._stack.push_async_callback(self._http.stop)
+                await self._http.start(listen.host, listen.port)
+                if settings.http.tls is not None:
+                    listen = settings.http.tls.listen
+                    await self._http.start_tls(listen.host, listen.port)
             if settings.admin.socket is not None:
                 await self._serve_operator(settings.admin.socket, core)
             self._server = PulsarServer(
@@ -147,8 +153,12 @@ class Broker:
                 _pulsar_options(settings, files),
                 identify=self._identify,
                 authenticator=authenticator,
+                tls=entrances.get("pulsar"),
             )
-            self._address = await self._listen(settings.pulsar.listen)
+            self._address = await _listen("pulsar.listen", settings.pulsar.listen, self._server.start)
+            if settings.pulsar.tls is not None:
+                listen = settings.pulsar.tls.listen
+                self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
             watched_files = WatchedFiles(self.reloads)
             self._stack.push_async_callback(watched_files.stop)
             await watched_files.start()
@@ -173,13 +183,26 @@ class Broker:
         await server.start_on(listening.socket)
         self._stack.push_async_callback(server.stop)
 
-    async def _listen(self, listen: ListenAddress) -> tuple[str, int]:
-        assert self._server is not None
-        try:
-            return await self._server.start(listen.host, listen.port)
-        except OSError as error:
-            reason = error.strerror or str(error)
-            raise ListenError(f"pulsar.listen: cannot listen on {listen}: {reason}") from error
+    async def _tls_entrances(self, metrics: Metrics) -> dict[str, TlsEntrance]:
+        """The TLS of each listener that has it; its certificate is read again with everything else that is."""
+        settings = self.settings
+        tables: dict[str, PulsarTlsSettings | HttpTlsSettings | None] = {
+            "pulsar": settings.pulsar.tls,
+            "http": None if settings.http is None else settings.http.tls,
+        }
+        certificates: dict[str, ServerCertificate] = {}
+        for name, table in tables.items():
+            if table is not None:
+                files = (table.certificate, table.key, table.client_ca)
+                certificate = await asyncio.to_thread(ServerCertificate, f"{name}.tls", *files)
+                self.reloads.add(f"{name}.tls", certificate.reload, partial(_files_of, certificate))
+                certificates[name] = certificate
+        pace, shown = FailurePace(), TlsMetrics(metrics, tuple(certificates))
+        if not certificates:
+            return {}
+        warning = asyncio.create_task(warn_daily(list(certificates.values())), name="certificates")
+        self._stack.callback(warning.cancel)
+        return {name: TlsEntrance(name, each, shown, pace) for name, each in certificates.items()}
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
         """Let answers under way end for up to ``drain`` seconds, then close everything. May be called again.
@@ -211,6 +234,16 @@ class Broker:
         return self._address
 
     @property
+    def pulsar_tls_address(self) -> tuple[str, int] | None:
+        """Host and port where clients are served over TLS, ``None`` without ``[pulsar.tls]``."""
+        return self._tls_address
+
+    @property
+    def https_address(self) -> tuple[str, int] | None:
+        """Host and port of HTTP over TLS, ``None`` without ``[http.tls]``."""
+        return None if self._http is None else self._http.tls_address
+
+    @property
     def http_address(self) -> tuple[str, int] | None:
         """Host and port of HTTP, ``None`` without ``[http]``."""
         return None if self._http is None else self._http.address
@@ -226,6 +259,20 @@ class Broker:
     def catalog(self) -> SqliteCatalog | None:
         """The embedded catalogue, ``None`` before a cluster."""
         return None if self._core is None else self._core.catalog
+
+
+def _files_of(certificate: ServerCertificate) -> tuple[Path, ...]:
+    return certificate.files
+
+
+async def _listen(
+    setting: str, listen: ListenAddress, start: Callable[[str, int], Awaitable[tuple[str, int]]]
+) -> tuple[str, int]:
+    try:
+        return await start(listen.host, listen.port)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise ListenError(f"{setting}: cannot listen on {listen}: {reason}") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,6 +35,7 @@ from broker_core.settings.models import (
 )
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
+from broker_core.settings.tls_models import HttpTlsSettings, PulsarTlsSettings
 
 if TYPE_CHECKING:
     from broker_core.settings.mask_secrets import MASK, masked
@@ -48,6 +49,7 @@ __all__ = [
     "BasicSettings",
     "CatalogSettings",
     "HttpSettings",
+    "HttpTlsSettings",
     "KeySource",
     "LimitsSettings",
     "ListenAddress",
@@ -57,6 +59,7 @@ __all__ = [
     "PatternsSettings",
     "PluginsSettings",
     "PulsarSettings",
+    "PulsarTlsSettings",
     "SettingInForce",
     "SettingProblem",
     "Settings",

@@ -17,6 +17,7 @@ from broker_core.service_addresses import service_addresses
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.table import SettingConflict, Table
+from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
 
 __all__ = [
     "AdminSettings",
@@ -76,6 +77,12 @@ class PulsarSettings(Table):
         default=10.0,
         description="How long SIGTERM waits for the answers that are under way, after drain_delay.",
     )
+    haproxy_from: tuple[Network, ...] = Field(
+        default=(),
+        description="Networks of TCP proxies: each connection from there begins with a preamble of HAProxy's PROXY "
+        "protocol, which tells the address of the client.",
+    )
+    tls: PulsarTlsSettings | None = None
 
 
 class HttpSettings(Table):
@@ -94,6 +101,7 @@ class HttpSettings(Table):
         description="Whether /metrics and health need credentials too, as /questions and /plugins do wherever clients "
         "are authenticated.",
     )
+    tls: HttpTlsSettings | None = None
 
 
 class AdminSettings(Table):

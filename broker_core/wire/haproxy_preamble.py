@@ -16,12 +16,11 @@ from broker_core.quantities import ListenAddress
 
 __all__ = ["LARGEST", "HaproxyPreamble", "PreambleError"]
 
-#: Bytes of a preamble, at most. Of version 2 it is the 65,551 of the format, far less in practice: what is longest in it
-#: is the certificate of a client.
+#: Bytes of a preamble, at most. The format allows 65,551; in practice the certificate of a client is the longest part.
 LARGEST: Final = 8192
 
 _V1: Final = b"PROXY "
-#: Bytes of a line of version 1 with its end, at most: section 2.1.
+#: Bytes of a line of version 1 with its end, at most.
 _V1_LARGEST: Final = 107
 _PORT: Final = re.compile(rb"0|[1-9][0-9]{0,4}")
 
@@ -32,7 +31,7 @@ _UNKNOWN: Final = 0x00
 _TCP4: Final = 0x11
 _TCP6: Final = 0x21
 _UNIX: Final = 0x31
-#: Bytes of the addresses, by family and transport: section 2.2.
+#: Bytes of the addresses, by family and transport.
 _ADDRESSES: Final = {_UNKNOWN: 0, _TCP4: 12, _TCP6: 36, _UNIX: 216}
 _CRC32C: Final = 0x03
 
@@ -109,7 +108,7 @@ def _source_of_v1(line: bytes) -> ListenAddress | None:
     return ListenAddress(source, ports[0])
 
 
-def _address(kind: type[IPv4Address] | type[IPv6Address], word: bytes) -> str:
+def _address(kind: type[IPv4Address | IPv6Address], word: bytes) -> str:
     text = word.decode("ascii")
     if "%" in text:
         raise AddressValueError(text)

@@ -29,6 +29,13 @@ write_timeout = "15s"               # a peer that stops reading
 min_write_rate = "256KB"            # bytes a second
 drain_delay = "0s"
 drain_timeout = "10s"               # on SIGTERM
+haproxy_from = ["10.0.0.0/8", "2001:db8::7"]
+[pulsar.tls]
+listen = "127.0.0.1:6651"
+advertised = "lookups.example.com"
+certificate = "server.pem"
+key = "server.key"
+client_ca = "clients.pem"
 [authorization]
 mode = "rules"
 super_roles = ["admin"]

@@ -27,6 +27,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "min_write_rate": "256KB",
             "drain_delay": "0s",
             "drain_timeout": "10s",
+            "haproxy_from": [],
+            "tls": None,
         },
         "authorization": {"mode": "auto", "super_roles": [], "rules": []},
         "authentication": {

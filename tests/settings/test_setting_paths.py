@@ -34,7 +34,7 @@ def test_known_keys_are_tables_and_values() -> None:
         ("limits.permits_timeout", "limits.permit_timeout"),
         ("pulsar.path", "catalog.path"),
         ("service_url", "upstream.service_url"),
-        ("http.metrics", "http.listen"),
+        ("http.listens", "http.listen"),
     ],
 )
 def test_the_nearest_key(unknown: str, meant: str) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from structlog.testing import capture_logs
 
@@ -18,6 +19,8 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.servers.admission import FailurePace
+from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
@@ -25,8 +28,11 @@ from broker_core.settings import LimitsSettings
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient
+from tests.support.tls_client import TlsClient
 
 __all__ = ["NoPartitions", "Serving", "serving"]
+
+_Client = TypeVar("_Client", bound=RawClient)
 
 
 class NoPartitions:
@@ -47,12 +53,21 @@ class Serving:
     metrics: Metrics
     lister: Any
     address: tuple[str, int]
+    tls_address: tuple[str, int] | None
     logs: list[Any]
     clients: list[RawClient] = field(default_factory=list)
 
     async def client(self, **options: Any) -> RawClient:
         """A connected client; it is closed at the end, if not earlier."""
-        client = await RawClient.open(self.address, **options)
+        return self.closed_at_end(await RawClient.open(self.address, **options))
+
+    async def tls_client(self, context: ssl.SSLContext, **options: Any) -> TlsClient:
+        """The same over TLS."""
+        assert self.tls_address is not None
+        return self.closed_at_end(await TlsClient.open_tls(self.tls_address, context, **options))
+
+    def closed_at_end(self, client: _Client) -> _Client:
+        """Close this client at the end, if it is not closed earlier."""
         self.clients.append(client)
         return client
 
@@ -106,11 +121,12 @@ async def serving(
     send_buffer: int | None = None,
     authenticator: Authenticator | None = None,
     sessions: Sessions | None = None,
+    tls: ServerCertificate | None = None,
 ) -> AsyncIterator[Serving]:
     """Serve on a free port of the loopback; at the end everything must have been given back, and nothing gone wrong.
 
     ``internal_errors`` says that the test means some. ``send_buffer`` is how many bytes the kernel takes for a client
-    that does not read; by itself it may take megabytes.
+    that does not read; by itself it may take megabytes. With ``tls``, clients are served over TLS as well.
     """
     loop = asyncio.get_running_loop()
     unhandled: list[dict[str, Any]] = []
@@ -121,6 +137,8 @@ async def serving(
         registry = PluginRegistry.load(tables=tables, given=plugins or {})
         dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
         pipeline = Pipeline(lister, dispatcher, permits, metrics, pipeline_options)
+        pace = FailurePace()
+        entrance = None if tls is None else TlsEntrance("pulsar", tls, TlsMetrics(metrics, ("pulsar",)), pace)
         server = PulsarServer(
             pipeline,
             lookups or StandaloneLookups(NoPartitions()),
@@ -129,13 +147,16 @@ async def serving(
             options,
             authenticator=authenticator,
             sessions=sessions,
+            tls=entrance,
         )
         await dispatcher.startup()
         address = await server.start("127.0.0.1", 0)
+        tls_address = None if tls is None else await server.start_tls("127.0.0.1", 0)
         if send_buffer is not None:
-            for listening in server._acceptor.sockets:  # what it accepts has the same
+            for listening in (*server._acceptor.sockets, *server._tls_acceptor.sockets):
+                # What it accepts has the same.
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, logs)
+        held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, tls_address, logs)
         try:
             yield held
             await held.nothing_held()

@@ -83,13 +83,17 @@ class RawClient:
         """The next command as it came; :exc:`Closed` when there is none any more."""
         while not self._received:
             try:
-                data = await self._loop.sock_recv(self._socket, _CHUNK)
+                data = await self._chunk()
             except ConnectionError:
                 data = b""
             if not data:
                 raise Closed
             self._received.extend(self._decoder.feed(data))
         return self._received.popleft()
+
+    async def _chunk(self) -> bytes:
+        """What the kernel has, some of it, or nothing at the end."""
+        return await self._loop.sock_recv(self._socket, _CHUNK)
 
     async def receive(self) -> BaseCommand:
         """The next command."""

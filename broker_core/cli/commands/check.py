@@ -77,6 +77,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.authorization_rules import authorization_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
+    from broker_core.cli.startup_checks.certificates import certificate_checks
     from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
     from broker_core.cli.startup_checks.host_resources import host_checks
     from broker_core.cli.startup_checks.limits import limit_checks
@@ -95,6 +96,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("listen", lambda: listen_checks(settings), PATIENCE),
         ("authentication", lambda: authentication_checks(settings.authentication), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
+        ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),
         ("log.file", lambda: log_checks(settings.log.file), PATIENCE),

@@ -168,10 +168,13 @@ class _Process:
 
 
 def _addresses(broker: Broker) -> dict[str, tuple[str, int]]:
-    addresses = {"pulsar": broker.pulsar_address}
-    if broker.http_address is not None:
-        addresses["http"] = broker.http_address
-    return addresses
+    addresses = {
+        "pulsar": broker.pulsar_address,
+        "pulsar+ssl": broker.pulsar_tls_address,
+        "http": broker.http_address,
+        "https": broker.https_address,
+    }
+    return {name: address for name, address in addresses.items() if address is not None}
 
 
 def ready_line(addresses: Mapping[str, tuple[str, int]]) -> str:

@@ -29,12 +29,19 @@ _LOOPBACK: Final = ("127.", "::1", "localhost")
 def listen_checks(settings: Settings) -> Iterator[Check]:
     """The addresses that will be listened on: free, and who may reach them."""
     addresses = {"pulsar.listen": settings.pulsar.listen}
+    if settings.pulsar.tls is not None:
+        addresses["pulsar.tls.listen"] = settings.pulsar.tls.listen
     if settings.http is not None:
         addresses["http.listen"] = settings.http.listen
+        if settings.http.tls is not None:
+            addresses["http.tls.listen"] = settings.http.tls.listen
     taken: dict[ListenAddress, str] = {}
+    running: set[str] = set()
     for name, address in addresses.items():
         problem = f"is that of {taken[address]} too" if address in taken else _why_not_free(address)
-        ours = problem == _IN_USE and (_speaks_pulsar if name == "pulsar.listen" else _speaks_http)(address)
+        ours = problem == _IN_USE and _is_ours(name, address, running)
+        if ours:
+            running.add(name)
         if address.port:
             taken[address] = name
         if ours:
@@ -54,6 +61,13 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             )
         else:
             yield Check.ok(name, f"{address} is free")
+
+
+def _is_ours(name: str, address: ListenAddress, running: set[str]) -> bool:
+    """Whether a broker-core has this address; one that has the plain address has that of TLS as well."""
+    if name.endswith(".tls.listen"):
+        return name.replace(".tls.", ".") in running
+    return (_speaks_pulsar if name == "pulsar.listen" else _speaks_http)(address)
 
 
 def _why_not_free(address: ListenAddress) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.admission.acceptor import Acceptor
-from broker_core.servers.admission.connection_limits import ConnectionLimits
+from broker_core.servers.admission.connection_limits import ConnectionLimits, same_address
 from broker_core.servers.admission.failure_pace import FailurePace
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
 from broker_core.servers.admission.request_slots import RequestSlots
@@ -17,4 +17,5 @@ __all__ = [
     "RequestSlots",
     "ServerLoad",
     "raise_file_limit",
+    "same_address",
 ]

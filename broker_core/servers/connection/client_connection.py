@@ -57,7 +57,8 @@ class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop.
 
     ``handler`` makes the handler of a client, by its address and by what does as the handler says without a command.
-    ``opened`` is called when there is a connection, ``closed`` when it is over.
+    ``opened`` is called when there is a connection, ``closed`` when it is over. ``address`` is the client's, where that
+    is not the other end of the socket: a proxy may be in between.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class ClientConnection(asyncio.Protocol):
         context: ConnectionContext,
         handler: Callable[[str, Unasked], CommandHandler],
         *,
+        address: str = "",
         opened: Callable[[ClientConnection], None],
         closed: Callable[[ClientConnection], None],
     ) -> None:
@@ -83,7 +85,7 @@ class ClientConnection(asyncio.Protocol):
         self._queue: CommandQueue
         self._writer: AnswerWriter
         self._keep_alive: asyncio.TimerHandle
-        self._address = ""
+        self._address = address
         self._writing: Job | None = None  # whose large answer is being written
 
     # -- life of the connection -------------------------------------------------------------------------------
@@ -93,8 +95,9 @@ class ClientConnection(asyncio.Protocol):
         context = self._context
         settings = context.settings
         self._transport = transport
-        peer = transport.get_extra_info("peername")
-        self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
+        if not self._address:
+            peer = transport.get_extra_info("peername")
+            self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
         self._handler = self._make_handler(self._address, self._unasked)
         self._writer = AnswerWriter(
             transport,

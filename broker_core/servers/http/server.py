@@ -12,13 +12,15 @@ import functools
 import os
 import socket
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from aiohttp import hdrs, web
 
 from broker_core.errors import BrokerCoreError
+from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
+from broker_core.servers.arrival import RefusedArrival, TlsEntrance, TlsTransport
 from broker_core.servers.http.endpoints import Endpoints
 from broker_core.servers.http.json_responses import errors_in_json
 
@@ -44,34 +46,50 @@ class HttpListenError(BrokerCoreError):
 
 
 class HttpServer:
-    """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be."""
+    """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be.
 
-    def __init__(self, endpoints: Endpoints, *, connections: int = _CONNECTIONS) -> None:
+    ``tls`` is for :meth:`start_tls`.
+    """
+
+    def __init__(
+        self, endpoints: Endpoints, *, connections: int = _CONNECTIONS, tls: TlsEntrance | None = None
+    ) -> None:
         self._endpoints = endpoints
         self._runner: web.AppRunner | None = None
         self._most = connections
         # One at a time: a new connection must be heard before so many others have come that its turn is over.
         self._acceptor = Acceptor(self._accepted, at_once=1)
+        self._tls_acceptor = Acceptor(self._accepted_tls, at_once=1)
+        self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
+        self._shaking_hands: dict[asyncio.Task[None], None] = {}  # the oldest is first
         self._open: dict[web.RequestHandler, asyncio.Transport] = {}  # the one used last at the end
         self._busy: set[web.RequestHandler] = set()
         self._address: tuple[str, int] | None = None
+        self._tls_address: tuple[str, int] | None = None
 
     async def start(self, host: str, port: int) -> None:
         """Listen; port 0 is a free one. Raises :exc:`HttpListenError`."""
         await self._set_up()
-        try:
-            self._address = await self._acceptor.listen(host, port)
-        except OSError as error:
-            await self.stop()
-            raise HttpListenError(
-                f"http.listen: cannot listen on {host} port {port}: {_reason(error)}"
-            ) from error
+        self._address = await self._listen("http.listen", self._acceptor, host, port)
+
+    async def start_tls(self, host: str, port: int) -> None:
+        """Listen over TLS besides; the server has been started. Raises :exc:`HttpListenError`."""
+        self._tls_address = await self._listen("http.tls.listen", self._tls_acceptor, host, port)
 
     async def start_on(self, sock: socket.socket) -> None:
         """Serve a socket that listens already, such as a unix socket; it is closed by :meth:`stop`."""
         await self._set_up()
         self._acceptor.listen_on(sock)
+
+    async def _listen(self, setting: str, acceptor: Acceptor, host: str, port: int) -> tuple[str, int]:
+        try:
+            return await acceptor.listen(host, port)
+        except OSError as error:
+            await self.stop()
+            raise HttpListenError(
+                f"{setting}: cannot listen on {host} port {port}: {_reason(error)}"
+            ) from error
 
     async def _set_up(self) -> None:
         app = web.Application(middlewares=[self._in_use, errors_in_json], client_max_size=_MAX_BODY_BYTES)
@@ -100,12 +118,20 @@ class HttpServer:
             raise RuntimeError("the HTTP server is not listening")
         return self._address
 
+    @property
+    def tls_address(self) -> tuple[str, int] | None:
+        """The host and the port that is listened on over TLS, if any is."""
+        return self._tls_address
+
     async def stop(self) -> None:
         """Close the port and all connections; requests under way have two seconds. May be called again."""
         self._acceptor.close()
-        if self._opening:
-            await asyncio.wait(self._opening)
-        runner, self._runner, self._address = self._runner, None, None
+        self._tls_acceptor.close()
+        for shaking in self._shaking_hands:
+            shaking.cancel()
+        if under_way := self._opening | self._shaking_hands.keys():
+            await asyncio.wait(under_way)
+        runner, self._runner, self._address, self._tls_address = self._runner, None, None, None
         if runner is not None:
             await runner.cleanup()
         self._open.clear()
@@ -115,6 +141,27 @@ class HttpServer:
         task = asyncio.get_running_loop().create_task(self._connect(sock))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
+
+    def _accepted_tls(self, sock: socket.socket, peer: Any) -> None:
+        self._make_room()
+        task = asyncio.get_running_loop().create_task(self._secure(sock, peer))
+        self._shaking_hands[task] = None
+        task.add_done_callback(self._shaking_hands.pop)
+
+    async def _secure(self, sock: socket.socket, peer: Any) -> None:
+        assert self._tls is not None
+        assert self._runner is not None
+        assert self._runner.server is not None
+        try:
+            secured = await self._tls.enter(sock, str(peer[0]))
+        except RefusedArrival as refused:
+            address = str(ListenAddress(*peer[:2]))
+            _log.info(
+                "TLS connection of HTTP refused", peer=address, reason=refused.reason, error=str(refused)
+            )
+            return
+        handler = self._runner.server()
+        self._open[handler] = TlsTransport(secured, handler, peer)
 
     async def _connect(self, sock: socket.socket) -> None:
         assert self._runner is not None
@@ -131,7 +178,10 @@ class HttpServer:
     def _make_room(self) -> None:
         """Close the connections that were used least recently until there is room for one more."""
         self._open = {handler: each for handler, each in self._open.items() if handler.transport is not None}
-        while self._open and len(self._open) + len(self._opening) >= self._most:
+        shaking = [task for task in self._shaking_hands if not task.done()]
+        if len(shaking) >= max(1, self._most // 2):  # they have been of no use yet
+            shaking[0].cancel()
+        while self._open and len(self._open) + len(self._opening) + len(shaking) >= self._most:
             idle = (handler for handler in self._open if handler not in self._busy)
             handler = next(idle, next(iter(self._open)))
             self._open.pop(handler).abort()

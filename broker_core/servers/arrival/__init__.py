@@ -1,0 +1,28 @@
+"""The way of a connection from its acceptance to its protocol: the preamble of a proxy, the TLS handshake."""
+
+from __future__ import annotations
+
+from broker_core.servers.arrival.preamble_sources import PreambleSources
+from broker_core.servers.arrival.refused_arrival import RefusedArrival
+from broker_core.servers.arrival.server_certificate import (
+    CertificateUnusable,
+    ServerCertificate,
+    certificate_names,
+    warn_daily,
+)
+from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
+from broker_core.servers.arrival.tls_metrics import TlsMetrics
+from broker_core.servers.arrival.tls_transport import TlsTransport
+
+__all__ = [
+    "CertificateUnusable",
+    "PreambleSources",
+    "RefusedArrival",
+    "ServerCertificate",
+    "TlsEntrance",
+    "TlsMetrics",
+    "TlsTransport",
+    "certificate_names",
+    "common_name",
+    "warn_daily",
+]

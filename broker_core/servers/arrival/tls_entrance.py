@@ -1,0 +1,130 @@
+"""The way of a TLS connection from its socket to the end of its handshake.
+
+A client that sends nothing holds a socket and a timer. Where its first record is whole, it waits for one of a few
+places, longer where its address has failed often; the steps of all handshakes share the turns of the event loop with
+the requests of others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any, Final
+
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.servers.admission import FailurePace
+from broker_core.servers.arrival.client_hello import client_hello
+from broker_core.servers.arrival.handshake_places import HandshakePlaces
+from broker_core.servers.arrival.refused_arrival import RefusedArrival
+from broker_core.servers.arrival.server_certificate import ServerCertificate
+from broker_core.servers.arrival.socket_waits import readable, writable
+from broker_core.servers.arrival.tls_metrics import TlsMetrics
+
+__all__ = ["TlsEntrance", "common_name"]
+
+#: Seconds in which a client has to send its first record.
+_HELLO: Final = 10.0
+#: Handshakes under way at once; each holds some 50 KB.
+_PLACES: Final = 256
+
+
+class TlsEntrance:
+    """The handshakes of one listener, with the certificate that is current at the moment of each."""
+
+    def __init__(
+        self,
+        listener: str,
+        certificate: ServerCertificate,
+        metrics: TlsMetrics,
+        pace: FailurePace,
+        *,
+        places: int = _PLACES,
+    ) -> None:
+        self._certificate = certificate
+        self._pace = pace
+        self._places = HandshakePlaces(places)
+        self._listener = listener
+        self._count = metrics.handshake
+        metrics.show(listener, certificate, lambda: self._places.taken + self._places.waiting)
+
+    async def enter(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
+        """Shake hands with a client of this address. The socket is closed where that fails: :exc:`RefusedArrival`."""
+        try:
+            secured = await self._handshake(sock, host)
+        except RefusedArrival as refused:
+            self._count(self._listener, refused.reason)
+            if refused.is_attempt:
+                self._pace.failed(host)
+            raise
+        self._count(self._listener, "done")
+        return secured
+
+    async def _handshake(self, sock: socket.socket, host: str) -> ssl.SSLSocket:
+        try:
+            async with asyncio.timeout(_HELLO):
+                await client_hello(sock)
+        except TimeoutError:
+            sock.close()
+            raise RefusedArrival("time", "no TLS handshake came") from None
+        except BaseException:
+            sock.close()
+            raise
+        secured: socket.socket = sock
+        try:
+            delay = self._pace.delay(host)
+            if delay:
+                await asyncio.sleep(delay)
+            async with self._places.place(host):
+                secured = self._certificate.context.wrap_socket(
+                    sock, server_side=True, do_handshake_on_connect=False
+                )
+                await _shake_hands(secured)
+        except TimeoutError:
+            secured.close()
+            raise RefusedArrival("time", "the TLS handshake took too long", is_attempt=True) from None
+        except (
+            OSError,
+            ValueError,
+        ) as error:  # wrap_socket says ValueError of a socket that is reset just now
+            secured.close()
+            raise _refusal(error) from None
+        except BaseException:
+            secured.close()
+            raise
+        return secured
+
+
+def common_name(secured: ssl.SSLSocket) -> str | None:
+    """The common name in the client's certificate, which the handshake has verified; ``None`` without exactly one."""
+    certificate: Mapping[str, Any] = secured.getpeercert() or {}
+    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
+    return str(names[0]) if len(names) == 1 else None
+
+
+async def _shake_hands(secured: ssl.SSLSocket) -> None:
+    turn = loop_turn()
+    while True:
+        await turn.time()
+        try:
+            secured.do_handshake()
+        except ssl.SSLWantReadError:
+            await readable(secured)
+        except ssl.SSLWantWriteError:
+            await writable(secured)
+        else:
+            return
+
+
+def _refusal(error: Exception) -> RefusedArrival:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        text = f"the client's certificate is refused: {error.verify_message}"
+        return RefusedArrival("certificate", text, is_attempt=True)
+    if isinstance(error, ssl.SSLEOFError | ssl.SSLZeroReturnError) or not isinstance(error, ssl.SSLError):
+        return RefusedArrival("closed", "closed during the TLS handshake", is_attempt=True)
+    said = str(error.reason or error.strerror or error).replace("_", " ").lower()
+    if "alert" in said:
+        text = f"the client ends the TLS handshake: {said}"
+        return RefusedArrival("alert", text, is_attempt=True)
+    return RefusedArrival("negotiation", f"the TLS handshake failed: {said}", is_attempt=True)
