@@ -316,7 +316,7 @@ async def _opened(
         warm_up: Callable[[], Awaitable[None]] = _nothing
         lookups: LookupService
         if settings.upstream is not None:
-            upstream = UpstreamCluster(UpstreamOptions(settings.upstream, settings.pulsar))
+            upstream = UpstreamCluster(UpstreamOptions(settings.upstream, settings.pulsar), metrics)
             stack.push_async_callback(upstream.stop)
             await upstream.start()
             lister, lookups = upstream.lister, upstream.relay

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from broker_core.access.asker import Asker
-from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, server_error
+from broker_core.client import (
+    ClientError,
+    HandshakeRefused,
+    OperationTimeout,
+    ServerRefused,
+    UnexpectedAnswer,
+    server_error,
+)
 from broker_core.errors import ServerError
+from broker_core.errors.pulsar_codes import lookup_code
+from broker_core.metrics.metrics import Metrics
+from broker_core.upstream.pulsar.broker_lookups import BadAnswer, BrokerLookups
 from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.relay_metrics import RelayMetrics
+from broker_core.upstream.pulsar.relay_places import RelayPlaces
+from broker_core.upstream.pulsar.shared_lookups import SharedLookups
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.wire.pulsar import (
     LOOKUP_COMMANDS,
@@ -26,25 +42,37 @@ _MAX_QUESTION: Final = (
 )  # bytes; brokers close a connection, which others share, over a frame too large
 
 
-class _BadAnswer(Exception):
-    """The cluster's answer is not passed on; the message says why."""
+@dataclass(frozen=True, slots=True)
+class _Relayed:
+    """The answer for all who asked, whose request ids are put into it. ``outcome`` is a label of the metrics."""
+
+    outcome: str
+    answer: BaseCommand
 
 
 class LookupRelay:
     """Relays the lookup commands under request ids of its own, bounded in time and number.
 
-    Each is sent as this server's own request: with all fields of the client, but without its claimed identity.
+    Each is sent over a connection of the client's principal, with all of its fields but the identity that it claims.
+    Equal ones of a principal are asked once (:mod:`~broker_core.upstream.pulsar.shared_lookups`).
 
     The brokers' errors are passed on with their codes. Where the relay itself has none to pass on, it says
     MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
     docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
     """
 
-    def __init__(self, connections: UpstreamConnections, options: UpstreamOptions) -> None:
-        self._connections = connections
+    def __init__(self, connections: UpstreamConnections, options: UpstreamOptions, metrics: Metrics) -> None:
         self._options = options
-        self._pending = 0
+        self._places = RelayPlaces(options.lookups)
+        self._metrics = RelayMetrics(metrics, lambda: self._places.taken)
+        self._lookups = BrokerLookups(connections, options, self._metrics.redirected)
+        self._shared: SharedLookups[_Relayed] = SharedLookups()
         self._server = CommandConnected()
+
+    @property
+    def in_flight(self) -> int:
+        """Lookups of clients that wait for the brokers."""
+        return self._places.taken
 
     @property
     def feature_flags(self) -> FeatureFlags:
@@ -60,48 +88,65 @@ class LookupRelay:
         self._server = server
 
     async def answer(self, command: BaseCommand, asker: Asker) -> bytes:
-        """The whole frame that answers the command; raises nothing but a cancellation.
-
-        ``asker`` is the client: it is asked over connections of its principal.
-        """
-        if self._pending >= self._options.lookups:
-            return self._failed(command, "too many lookups wait for the brokers")
-        if command.ByteSize() > _MAX_QUESTION:
-            return self._failed(command, f"a request of {command.ByteSize()} bytes is too large")
-        self._pending += 1
+        """The whole frame that answers the command; raises nothing but a cancellation."""
         row = LOOKUP_COMMANDS[command.type]
-        request_id = commands.request_id_of(command)
-        assert request_id is not None
+        size = command.ByteSize()
+        if size > _MAX_QUESTION:
+            self._metrics.refused(row)
+            return self._failed(command, f"a request of {size} bytes is too large")
+        address = asker.host
+        if not self._places.take(address):
+            self._metrics.refused(row)
+            return self._failed(command, "too many lookups wait for the brokers")
+        started = time.perf_counter()
+        outcome = "gone"
         try:
-            # Both times are needed: the second also covers the wait for a connection, and a second try.
-            async with asyncio.timeout(self._options.lookup_timeout):
-                question = row.without_identity(command)
-                answer = await self._connections.use(asker, lambda client: self._ask(client, question))
-            return _passed_on(row, answer, request_id)
-        except HandshakeRefused as refused:
-            return self._failed(command, f"they refused the connection: {refused}")
-        except ServerRefused as refused:
-            return commands.error(request_id, refused.code, refused.message)
-        except TimeoutError:
-            return self._failed(command, f"no answer within {self._options.lookup_timeout:g} s")
-        except (ClientError, _BadAnswer) as error:
-            return self._failed(command, str(error))
+            question = row.without_identity(command)
+            row.request_body(question).request_id = 0
+            # The principal stands for all that the brokers are told of a client.
+            key = (asker.role, asker.original_principal, question.SerializeToString())
+            relayed = await self._shared.ask(key, partial(self._ask, row, question), asker)
+            outcome = relayed.outcome
         finally:
-            self._pending -= 1
+            self._places.give_back(address)
+            self._metrics.ended(row, outcome, time.perf_counter() - started)
+        answer = relayed.answer
+        row.response_body(answer).request_id = row.request_body(command).request_id
+        return commands.encode(answer)
 
-    async def _ask(self, client: LookupClient, question: BaseCommand) -> BaseCommand:
-        return await client.raw(question, timeout=self._options.lookup_timeout)
+    async def _ask(self, row: LookupCommand, question: BaseCommand, asker: Asker, askers: int) -> _Relayed:
+        self._metrics.asked_for(row, askers)
+        timeout = self._options.lookup_timeout
+        try:
+            # Both times are needed: this one also covers the wait for a connection, and a second try.
+            async with asyncio.timeout(timeout):
+                answer = await self._lookups.ask(row, question, asker)
+        except HandshakeRefused as refused:
+            return _no_answer(row, "unreachable", f"they refused the connection: {refused}")
+        except ServerRefused as refused:
+            # Not passed on as an ERROR, which C++ does not look for; so two codes would close the connection.
+            message = commands.error_text(refused.message)
+            return _Relayed("refused", row.failed(0, lookup_code(refused.code), message))
+        except (TimeoutError, OperationTimeout):
+            return _no_answer(row, "timeout", f"no answer within {timeout:g} s")
+        except (BadAnswer, UnexpectedAnswer) as error:
+            return _no_answer(row, "bad_answer", str(error))
+        except ClientError as error:
+            return _no_answer(row, "unreachable", str(error))
+        fault = row.relayable_fault(answer)
+        if fault is not None:
+            return _no_answer(row, "bad_answer", fault)
+        row.make_relayable(answer, 0, server_error)
+        return _Relayed("refused" if row.is_refusal(answer) else "answered", answer)
 
     def _failed(self, command: BaseCommand, reason: str) -> bytes:
-        return commands.refuse(
-            command, ServerError.MetadataError, f"Cannot ask the brokers behind this server: {reason}"
-        )
+        return commands.refuse(command, ServerError.MetadataError, _cannot_ask(reason))
 
 
-def _passed_on(row: LookupCommand, answer: BaseCommand, request_id: int) -> bytes:
-    """The answer as the client gets it."""
-    fault = row.relayable_fault(answer)
-    if fault is not None:
-        raise _BadAnswer(fault)
-    row.make_relayable(answer, request_id, server_error)
-    return commands.encode(answer)
+def _no_answer(row: LookupCommand, outcome: str, reason: str) -> _Relayed:
+    message = commands.error_text(_cannot_ask(reason))
+    return _Relayed(outcome, row.failed(0, ServerError.MetadataError, message))
+
+
+def _cannot_ask(reason: str) -> str:
+    return f"Cannot ask the brokers behind this server: {reason}"

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from broker_core.metrics.metrics import Metrics
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
@@ -26,7 +27,7 @@ _log = structlog.get_logger(__name__)
 class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait."""
 
-    def __init__(self, options: UpstreamOptions) -> None:
+    def __init__(self, options: UpstreamOptions, metrics: Metrics | None = None) -> None:
         self.options = options
         self._warned: set[str] = set()
         self._lookups = UpstreamConnections(
@@ -43,7 +44,7 @@ class UpstreamCluster:
             max_frame=None,
             on_connected=self._connected,
         )
-        self.relay = LookupRelay(self._lookups, options)
+        self.relay = LookupRelay(self._lookups, options, metrics or Metrics())
         self.lister = UpstreamLister(self._listings, options)
 
     async def start(self, wait: float = 2.0) -> None:

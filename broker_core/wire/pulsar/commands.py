@@ -47,6 +47,7 @@ __all__ = [
     "decode",
     "encode",
     "error",
+    "error_text",
     "get_or_create_schema",
     "get_schema",
     "get_topics",
@@ -227,11 +228,11 @@ def success(request_id: int) -> bytes:
 
 def error(request_id: int, code: ServerError, message: str) -> bytes:
     """ERROR, the answer to any request; it closes no connection at any client once that is connected."""
-    body = CommandError(request_id=request_id, error=code, message=_text(message))
+    body = CommandError(request_id=request_id, error=code, message=error_text(message))
     return encode(BaseCommand(type=BaseCommand.ERROR, error=body))
 
 
-def _text(message: str) -> str:
+def error_text(message: str) -> str:
     """The text of an error as it can be sent: of bounded length, and without lone surrogates."""
     if len(message) > _MAX_MESSAGE:
         message = message[: _MAX_MESSAGE - 1] + "…"
@@ -326,7 +327,7 @@ def refuse(command: BaseCommand, code: ServerError, message: str) -> bytes:
     A command that nobody waits for an answer of gets an ERROR about the connection.
     """
     request_id = request_id_of(command)
-    answer = refusal_in_own_form(command, request_id, code, _text(message))
+    answer = refusal_in_own_form(command, request_id, code, error_text(message))
     if answer is not None:
         return encode(answer)
     return error(CONNECTION_REQUEST_ID if request_id is None else request_id, code, message)

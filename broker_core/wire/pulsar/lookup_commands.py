@@ -84,6 +84,14 @@ class LookupCommand:
         setattr(body, text_field, message)
         return answer
 
+    def is_refusal(self, answer: BaseCommand) -> bool:
+        """Whether an answer refuses what was asked."""
+        body = self.response_body(answer)
+        if body.HasField(error_fields(body.DESCRIPTOR)[0]):
+            return True
+        outcome = body.DESCRIPTOR.fields_by_name.get("response")
+        return outcome is not None and body.response == outcome.enum_type.values_by_name["Failed"].number
+
     def relayable_fault(self, answer: BaseCommand) -> str | None:
         """Why a broker's answer is not passed on, if so."""
         body = self.response_body(answer)

@@ -31,6 +31,8 @@ async def test_an_answer_has_the_type_and_the_request_id_of_its_question(row: Lo
     question = BaseCommand(type=row.request)
     row.request_body(question).request_id = 7
     row.request_body(question).topic = "persistent://t/n/x"
+    if row.request == BaseCommand.GET_OR_CREATE_SCHEMA:
+        question.getOrCreateSchema.schema = b""
     services: list[LookupService] = [StandaloneLookups(NoTopics()), relay()]
     for service in services:
         answer = commands.decode((await service.answer(question, Asker()))[HEADER_SIZE:])

@@ -44,6 +44,7 @@ def only(frame: bytes) -> BaseCommand:
 PARTITIONS = only(commands.partitioned_metadata(CLIENTS_ID, TOPIC))
 LOOKUP = only(commands.lookup(CLIENTS_ID, TOPIC, authoritative=True, listener_name="outside"))
 SCHEMA = only(commands.get_schema(CLIENTS_ID, TOPIC))
+PUT_SCHEMA = only(commands.get_or_create_schema(CLIENTS_ID, TOPIC, b"\x0a\x01s"))
 
 
 def replying(**body: Any) -> Script:
@@ -91,7 +92,7 @@ async def test_partitions_of_a_topic() -> None:
         (sent,) = asked(server)
         assert sent.partitionMetadata.topic == TOPIC
         assert sent.partitionMetadata.request_id != CLIENTS_ID
-        assert relay._pending == 0
+        assert relay.in_flight == 0
 
 
 @pytest.mark.parametrize("value", [None, True, False])
@@ -131,17 +132,6 @@ async def test_a_lookup_names_the_broker_and_never_this_server() -> None:
             True,
             "outside",
         )
-
-
-async def test_redirects_are_passed_on() -> None:
-    found = Lookup(
-        response="Redirect",
-        brokerServiceUrl="pulsar://broker-4:6650",
-    )
-    async with relay_to(replying(lookupTopicResponse=found)) as (relay, _):
-        answer = only(await relay.answer(LOOKUP, ASKER)).lookupTopicResponse
-        assert answer.response == Lookup.Redirect
-        assert answer.brokerServiceUrl == "pulsar://broker-4:6650"
 
 
 async def test_a_schema_is_passed_on_whole() -> None:
@@ -191,15 +181,28 @@ async def test_errors_of_the_brokers_keep_their_codes(code: ServerError) -> None
         assert (schema.error_code, schema.error_message) == (code, "no")
 
 
-async def test_an_error_command_is_passed_on_as_one() -> None:
+@pytest.mark.parametrize(
+    "question", [PARTITIONS, LOOKUP, SCHEMA, PUT_SCHEMA], ids=["partitions", "lookup", "schema", "put"]
+)
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        (ServerError.NotAllowedError, ServerError.NotAllowedError),
+        # In the answers of these commands they would close the connection, as an ERROR they do not.
+        (ServerError.ServiceNotReady, ServerError.MetadataError),
+        (ServerError.TooManyRequests, ServerError.MetadataError),
+    ],
+)
+async def test_an_error_command_becomes_the_answer_that_clients_look_for(
+    question: BaseCommand, code: ServerError, told: ServerError
+) -> None:
     async def script(peer: Peer, command: BaseCommand) -> None:
         request_id = commands.request_id_of(command)
         assert request_id is not None
-        peer.send(commands.error(request_id, ServerError.NotAllowedError, "not here"))
+        peer.send(commands.error(request_id, code, "not here"))
 
     async with relay_to(script) as (relay, _):
-        answer = only(await relay.answer(LOOKUP, ASKER)).error
-        assert (answer.request_id, answer.error, answer.message) == (CLIENTS_ID, 22, "not here")
+        assert refusal_of(only(await relay.answer(question, ASKER))) == (told, "not here")
 
 
 @pytest.mark.parametrize(
@@ -240,7 +243,8 @@ def refusal_of(answer: BaseCommand) -> tuple[int, str]:
         lookup = answer.lookupTopicResponse
         assert (lookup.request_id, lookup.response) == (CLIENTS_ID, 2)
         return lookup.error, lookup.message
-    schema = answer.getSchemaResponse
+    is_put = answer.type == BaseCommand.GET_OR_CREATE_SCHEMA_RESPONSE
+    schema: Any = answer.getOrCreateSchemaResponse if is_put else answer.getSchemaResponse
     assert schema.request_id == CLIENTS_ID
     return schema.error_code, schema.error_message
 
@@ -281,18 +285,27 @@ async def test_silent_brokers_are_a_metadata_error_in_bounded_time() -> None:
 
 async def test_no_more_at_a_time_than_the_limit() -> None:
     async with ScriptedServer() as server:
-        upstream = UpstreamCluster(replace(options_for(server.port), lookups=2))
-        waiting = [asyncio.create_task(upstream.relay.answer(LOOKUP, ASKER)) for _ in range(2)]
+        upstream = UpstreamCluster(replace(options_for(server.port), lookups=4))
+        relay = upstream.relay
+        waiting = [asyncio.create_task(relay.answer(lookup_of(str(n)), ASKER)) for n in range(2)]
         await eventually(lambda: len(asked(server)) == 2)
-        code, message = refusal_of(only(await upstream.relay.answer(LOOKUP, ASKER)))
+        code, message = refusal_of(only(await relay.answer(lookup_of("2"), ASKER)))
         assert code == ServerError.MetadataError
         assert "too many lookups" in message
+        other = asyncio.create_task(relay.answer(LOOKUP, replace(ASKER, remote_address="127.0.0.2:1")))
+        await eventually(lambda: len(asked(server)) == 3)
+        assert relay.in_flight == 3
         waiting[0].cancel()
         await eventually(waiting[0].done)
-        assert upstream.relay._pending == 1
+        assert relay.in_flight == 2
         await upstream.stop()
         refusal_of(only(await waiting[1]))
-        assert upstream.relay._pending == 0
+        refusal_of(only(await other))
+        assert relay.in_flight == 0
+
+
+def lookup_of(name: str) -> BaseCommand:
+    return only(commands.lookup(CLIENTS_ID, f"persistent://t/n/{name}"))
 
 
 async def test_a_question_too_large_for_the_brokers_reaches_nobody() -> None:
@@ -309,3 +322,114 @@ async def test_promises_about_lookups_are_those_of_the_brokers() -> None:
         flags = relay.feature_flags
         assert not flags.supports_get_partitioned_metadata_without_auto_creation
         assert not flags.supports_topic_watchers
+
+
+# ---- equal lookups under way
+
+
+def of(role: str | None, original: str | None = None) -> Asker:
+    return Asker(role=role, original_principal=original)
+
+
+async def test_equal_lookups_are_asked_once_for_each_principal_and_answered_by_their_own_request_ids() -> (
+    None
+):
+    held = asyncio.Event()
+    reply = replying(partitionMetadataResponse=Partitioned(partitions=3, response=0))
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        await held.wait()
+        await reply(peer, command)
+
+    principals = [of(None), of("a"), of("b"), of("proxy", "a"), of("proxy", "b"), of("a", "proxy")]
+    async with relay_to(script) as (relay, server):
+        questions = [only(commands.partitioned_metadata(number, TOPIC)) for number in range(50)]
+        tasks = [
+            asyncio.create_task(relay.answer(question, asker))
+            for question in questions
+            for asker in principals
+        ]
+        await eventually(lambda: len(relay._shared) == len(principals))
+        held.set()
+        answers = [only(await task).partitionMetadataResponse for task in tasks]
+        ids = [number for number in range(50) for _ in principals]
+        assert [(answer.request_id, answer.partitions) for answer in answers] == [
+            (number, 3) for number in ids
+        ]
+        assert len(asked(server)) == 2 * len(principals)
+        assert relay.in_flight == len(relay._shared) == 0
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        only(commands.lookup(CLIENTS_ID, TOPIC)),
+        only(commands.lookup(CLIENTS_ID, TOPIC + "y", authoritative=True, listener_name="outside")),
+        only(commands.lookup(CLIENTS_ID, TOPIC, authoritative=True, listener_name="inside")),
+        only(
+            commands.lookup(
+                CLIENTS_ID, TOPIC, authoritative=True, listener_name="outside", properties={"a": "b"}
+            )
+        ),
+        PARTITIONS,
+    ],
+    ids=["authoritative", "topic", "listener", "properties", "command"],
+)
+async def test_a_lookup_with_any_other_field_is_another_one(other: BaseCommand) -> None:
+    async with ScriptedServer() as server:
+        upstream = UpstreamCluster(options_for(server.port))
+        tasks = [asyncio.create_task(upstream.relay.answer(each, ASKER)) for each in (LOOKUP, other)]
+        await eventually(lambda: len(asked(server)) == 2)
+        await upstream.stop()
+        await asyncio.gather(*tasks)
+
+
+async def test_whether_a_topic_may_be_made_is_a_part_of_the_question() -> None:
+    async with ScriptedServer() as server:
+        upstream = UpstreamCluster(options_for(server.port))
+        asking = [
+            only(commands.partitioned_metadata(1, TOPIC, auto_create=create)) for create in (True, False)
+        ]
+        tasks = [asyncio.create_task(upstream.relay.answer(each, ASKER)) for each in asking]
+        await eventually(lambda: len(asked(server)) == 2)
+        await upstream.stop()
+        await asyncio.gather(*tasks)
+
+
+async def test_a_field_that_is_not_known_here_is_a_part_of_the_question() -> None:
+    newer = BaseCommand(type=BaseCommand.LOOKUP)
+    newer.lookupTopic.ParseFromString(LOOKUP.lookupTopic.SerializeToString() + b"\xf8\x07\x01")  # field 127
+    async with ScriptedServer() as server:
+        upstream = UpstreamCluster(options_for(server.port))
+        tasks = [asyncio.create_task(upstream.relay.answer(each, ASKER)) for each in (LOOKUP, newer)]
+        await eventually(lambda: len(asked(server)) == 2)
+        await upstream.stop()
+        await asyncio.gather(*tasks)
+
+
+# ---- what a relay never says
+
+
+@pytest.mark.parametrize("question", [PARTITIONS, LOOKUP])
+@pytest.mark.parametrize("trouble", ["refused", "broken", "garbage", "handshake"])
+async def test_no_trouble_is_told_by_a_code_that_closes_connections(
+    question: BaseCommand, trouble: str
+) -> None:
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        if command.type == BaseCommand.CONNECT:
+            peer.send(commands.error(commands.CONNECTION_REQUEST_ID, ServerError.ServiceNotReady, "not yet"))
+        elif trouble == "broken":
+            peer.abort()
+        elif trouble == "garbage":
+            peer.send(b"\0\0\0\x08\0\0\0\x04\xff\xff\xff\xff")
+        else:
+            request_id = commands.request_id_of(command)
+            assert request_id is not None
+            peer.send(commands.error(request_id, ServerError.TooManyRequests, "busy"))
+
+    async with ScriptedServer(script, handshake=trouble != "handshake") as server:
+        upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=0.1))
+        code, _ = refusal_of(only(await upstream.relay.answer(question, ASKER)))
+        assert code == ServerError.MetadataError
+        assert upstream.relay.in_flight == 0
+        await upstream.stop()
