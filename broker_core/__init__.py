@@ -12,6 +12,8 @@ from broker_core.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from broker_core.access.access import Access, Refused
     from broker_core.access.asker import Asker
+    from broker_core.access.peer import Peer
+    from broker_core.access.principal import Principal
     from broker_core.broker_handle import BrokerHandle
     from broker_core.errors.causes import Cause
     from broker_core.listing.details import Details
@@ -49,7 +51,9 @@ __all__ = [
     "Mode",
     "NamespaceName",
     "Page",
+    "Peer",
     "Position",
+    "Principal",
     "Refused",
     "RestAnswer",
     "Selection",
@@ -79,7 +83,9 @@ _imported: Final = lazy_exports(
         "Mode": ".names",
         "NamespaceName": ".names",
         "Page": ".listing.page",
+        "Peer": ".access.peer",
         "Position": ".listing.page",
+        "Principal": ".access.principal",
         "Refused": ".access.access",
         "RestAnswer": ".plugin_api.rest_answer",
         "SAME": ".plugin_api.rest_answer",

@@ -114,7 +114,12 @@ class Broker:
                     room=files.clients,
                     open_files=files.limit,
                 )
-            authenticator = await asyncio.to_thread(Authenticator, settings.authentication)
+            dispatcher = core.pipeline.dispatcher
+            authenticator = await asyncio.to_thread(
+                Authenticator,
+                settings.authentication,
+                dispatcher.authenticate if dispatcher.authenticates else None,
+            )
             self._stack.callback(authenticator.close)
             if authenticator.enabled:
                 self.reloads.add("authentication", authenticator.reload, lambda: authenticator.files)
@@ -349,9 +354,8 @@ async def _opened(
             lookups = StandaloneLookups(_CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         options = PipelineOptions(settings.patterns, selecting_keys=selecting)
-        by_plugin = any("broker_core_authenticate" in plugin.implementations for plugin in registry)
         authorization = Authorization(
-            settings.authorization, authentication=settings.authentication.is_on or by_plugin
+            settings.authorization, authentication=settings.authentication.is_on or dispatcher.authenticates
         )
         pipeline = Pipeline(lister, dispatcher, permits, metrics, options, authorization=authorization)
         stack.callback(pipeline.close)

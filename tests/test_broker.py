@@ -15,12 +15,13 @@ from prometheus_client import generate_latest
 from pydantic import BaseModel
 from structlog.testing import capture_logs
 
-from broker_core import ListingRequest, NamespaceName, TopicListingResult, hookimpl
+from broker_core import ListingRequest, NamespaceName, Principal, TopicListingResult, hookimpl
 from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.catalog.warm_start import stored_snapshots, warm_start
 from broker_core.client import ClientError, Credentials, LookupClient, ServerRefused
+from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
 from broker_core.plugin_api.listing_request import ListingRequest as Request
@@ -391,3 +392,36 @@ async def test_the_files_of_keys_are_watched(tmp_path: Path, monkeypatch: pytest
                 return 0
 
         assert await eventually(listed) == 3
+
+
+class Badges:
+    """Knows one badge, and passes on everything else."""
+
+    @hookimpl
+    def broker_core_authenticate(self, method: str, data: bytes) -> Principal | None:
+        return Principal(data.decode()) if method == "badge" and data else None
+
+
+async def test_a_plugin_with_a_method_turns_authentication_on(tmp_path: Path) -> None:
+    filled(tmp_path)
+    rule = {"roles": ["alice"], "namespaces": ["*"], "actions": ["list"]}
+    given = settings(tmp_path, authorization={"rules": [rule]})
+    async with Broker(given, plugins={"badges": Badges()}) as broker:
+
+        async def listed(method: str, data: bytes) -> int:
+            credentials = Credentials(method, lambda: data)
+            async with LookupClient(url(broker), credentials=credentials) as client:
+                return len((await client.get_topics(str(NAMESPACE))).topics)
+
+        assert await listed("badge", b"alice") == 3
+        with pytest.raises(ServerRefused, match="bob"):
+            await listed("badge", b"bob")
+        for method, data in (("badge", b""), ("none", b""), ("token", b"alice")):
+            with pytest.raises(ClientError, match="Failed to authenticate"):
+                await listed(method, data)
+
+
+async def test_everybody_may_do_everything_only_without_authentication(tmp_path: Path) -> None:
+    given = settings(tmp_path, authorization={"mode": "allow"})
+    with pytest.raises(BrokerCoreError, match=r"authorization\.mode is 'allow'"):
+        await Broker(given, plugins={"badges": Badges()}).start()

@@ -25,6 +25,7 @@ class HookFacts:
     of a hook that a running broker asks again and again, and empty for a hook that is called once.
     ``shapes_answers``: a listing of a namespace that a plugin has this hook for is never answered without asking.
     ``fails_alone``: what the plugin raises counts for this question only, and opens no breaker.
+    ``secret``: its arguments are secrets, so of what the plugin raises only the kind is shown, never the text.
     ``plain``: it is called where no event loop runs, so it cannot be ``async``.
     """
 
@@ -32,15 +33,20 @@ class HookFacts:
     shapes_answers: bool = False
     fails_alone: bool = False
     plain: bool = False
+    secret: bool = False
 
 
 def facts(
-    *outcomes: str, shapes_answers: bool = False, fails_alone: bool = False, plain: bool = False
+    *outcomes: str,
+    shapes_answers: bool = False,
+    fails_alone: bool = False,
+    plain: bool = False,
+    secret: bool = False,
 ) -> Callable[[F], F]:
     """Declare the facts of a hook; a hook without any is called once, at the start or at the end."""
 
     def declare(specification: F) -> F:
-        setattr(specification, _ATTRIBUTE, HookFacts(outcomes, shapes_answers, fails_alone, plain))
+        setattr(specification, _ATTRIBUTE, HookFacts(outcomes, shapes_answers, fails_alone, plain, secret))
         return specification
 
     return declare

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
     from broker_core.access.access import Access, Refused
+    from broker_core.access.peer import Peer
+    from broker_core.access.principal import Principal
     from broker_core.change_log import ChangeLog
     from broker_core.listing.details import Details
     from broker_core.names import Mode, NamespaceName
@@ -116,6 +118,19 @@ class HookSpecs(Protocol):
 
         Asked before everything else, and each time: no decision is kept. Every gate must let it pass. One that raises,
         takes too long or answers anything else refuses, whatever ``on_failure`` says. Sync or async.
+        """
+
+    @hookspec
+    @facts("authenticated", "pass_through", fails_alone=True, secret=True)
+    def broker_core_authenticate(
+        self, method: str, data: bytes, peer: Peer
+    ) -> Principal | Awaitable[Principal | None] | None:
+        """Say who a client is by its credentials: a ``Principal``, or ``None`` where this plugin does not know it.
+
+        Asked for methods that are none of ``[authentication] methods``, when a client connects and when it renews its
+        credentials; ``method`` is ``"none"`` for a client that names none. The first principal counts. Where no plugin
+        gives one, the client is refused; without a method it may be anonymous. A plugin that raises, takes too long or
+        answers anything else refuses the client, whatever ``on_failure`` says. No answer is kept. Sync or async.
         """
 
     @hookspec

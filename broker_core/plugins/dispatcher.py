@@ -9,6 +9,8 @@ from typing import Any
 import structlog
 
 from broker_core.access.access import Access
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.hook_facts import ERROR
@@ -19,6 +21,7 @@ from broker_core.plugins.call.hook_caller import CallObserver, HookCaller
 from broker_core.plugins.call.plugin_runner import PluginRunner
 from broker_core.plugins.declared_dependencies import DeclaredDependencies
 from broker_core.plugins.failures import ChainStep
+from broker_core.plugins.hooks.authenticators import AUTHENTICATE, authenticated_by
 from broker_core.plugins.hooks.describers import DescribeHook
 from broker_core.plugins.hooks.gates import AUTHORIZE, pass_gates
 from broker_core.plugins.hooks.listers import LIST, ListerHook
@@ -63,6 +66,9 @@ class Dispatcher:
         self.observers = Observers(registry, self.callers)
         self.has_gates = AUTHORIZE in self._chains.hooks
         self.has_observers = bool(len(self.observers))
+        self._authenticators = tuple(
+            hooks[AUTHENTICATE] for hooks in self.callers.values() if AUTHENTICATE in hooks
+        )
         self._has_masks = VISIBLE in self._chains.hooks
         self._has_listers = LIST in self._chains.hooks
         self._shape_answers = any(HOOK_FACTS[hook].shapes_answers for hook in self._chains.hooks)
@@ -102,6 +108,18 @@ class Dispatcher:
         """
         if self.has_gates:
             await pass_gates(self._chains.of(access.namespace).of(AUTHORIZE), access, steps)
+
+    @property
+    def authenticates(self) -> bool:
+        """Whether some plugin authenticates clients."""
+        return bool(self._authenticators)
+
+    async def authenticate(self, method: str, data: bytes, peer: Peer) -> Principal | None:
+        """Ask the plugins who a client is; ``None`` where none knows it.
+
+        Raises :exc:`~broker_core.access.authentication.AuthenticationFailed` where one fails.
+        """
+        return await authenticated_by(self._authenticators, method, data, peer)
 
     def claim_mismatch(self, plugin: str, topics: int) -> None:
         """A plugin said that it had filtered, and ``topics`` of its names do not match: counted, and logged once."""

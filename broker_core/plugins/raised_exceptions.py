@@ -112,11 +112,14 @@ def _in_a_group(error: BaseException) -> str:
     return kind(error) if is_a(error, BaseExceptionGroup) else in_words(error)
 
 
-def trace(error: BaseException) -> str:
-    """The traceback, with the causes as Python shows them; bounded in both directions."""
+def trace(error: BaseException, *, texts: bool = True) -> str:
+    """The traceback, with the causes as Python shows them; bounded in both directions.
+
+    Without ``texts`` only the kinds of the exceptions are named.
+    """
     parts: list[str] = []
     for each, why in _causes(error):
-        lines = [f"{in_words(each)}\n"]
+        lines = [f"{in_words(each) if texts else kind(each)}\n"]
         try:
             frames = traceback.format_tb(own_field(each, "__traceback__"), limit=-_FRAMES)
         except BaseException as broken:  # noqa: BLE001 - it reads the plugin's source

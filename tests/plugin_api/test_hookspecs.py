@@ -12,6 +12,7 @@ ARGUMENTS = {
     "broker_core_describe_topics": ("request",),
     "broker_core_visible": ("request", "topics"),
     "broker_core_authorize": ("access",),
+    "broker_core_authenticate": ("method", "data", "peer"),
     "broker_core_version": ("request",),
     "broker_core_depends_on": (),
     "broker_core_settings": (),

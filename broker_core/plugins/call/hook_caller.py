@@ -68,6 +68,7 @@ class HookCaller:
         self.breaker = CircuitBreaker()
         self._implementation = plugin.implementations[hook]
         self._fails_alone = HOOK_FACTS[hook].fails_alone
+        self._secret = HOOK_FACTS[hook].secret
         self._deadline = plugin.options.deadline
         self._on_call = on_call
         #: What the plugin's function gets in place of the question; for tests.
@@ -168,6 +169,8 @@ class HookCaller:
             error = carried.error
         of_broker = deadline.raised(error)
         try:
+            if self._secret:
+                raise self._raised(error) from error
             if of_broker is not None and failure_for_client(of_broker) is not None:
                 raise of_broker
             told = failure_for_client(error)
@@ -204,6 +207,8 @@ class HookCaller:
             ) from error
 
     def _raised(self, error: BaseException) -> PluginFailed:
+        if self._secret:
+            return PluginFailed(self.name, f"failed: {kind(error)}", reason="plugin_error")
         told = failure_for_client(error)
         if told is not None:  # the plugin says itself what the client is to know
             return PluginFailed(
@@ -250,13 +255,13 @@ class HookCaller:
             error=failure.detail,
             breaker=self.breaker.state.name.lower(),
             not_logged=self._not_logged,
-            **_traceback(failure),
+            **_traceback(failure, texts=not self._secret),
         )
         self._next_log = now + _LOG_EVERY
         self._not_logged = 0
 
 
-def _traceback(failure: PluginFailed) -> dict[str, str]:
+def _traceback(failure: PluginFailed, *, texts: bool) -> dict[str, str]:
     """What the author of a plugin needs to find what raised.
 
     As text, since renderers that make more of an exception take a good part of a second on the event loop, and show the
@@ -264,6 +269,8 @@ def _traceback(failure: PluginFailed) -> dict[str, str]:
     raised it on purpose, to say in words what is wrong.
     """
     cause = failure.__cause__
-    if failure.reason != "plugin_error" or cause is None or failure_for_client(cause) is not None:
+    if failure.reason != "plugin_error" or cause is None:
         return {}
-    return {"exception": trace(cause)}
+    if texts and failure_for_client(cause) is not None:
+        return {}
+    return {"exception": trace(cause, texts=texts)}

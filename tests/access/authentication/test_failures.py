@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from broker_core.access.authentication.failures import REASONS, AuthenticationFailed, InvalidRoles
+from broker_core.metrics.labels import AUTHENTICATIONS
 
 
 def test_a_failure_has_a_reason_for_metrics_and_a_detail_for_the_log() -> None:
@@ -19,3 +20,9 @@ def test_a_failure_has_a_reason_for_metrics_and_a_detail_for_the_log() -> None:
 
 def test_invalid_roles_have_the_text_for_the_client() -> None:
     assert InvalidRoles("Invalid roles.").message == "Invalid roles."
+
+
+def test_metrics_know_all_reasons() -> None:
+    outcomes = {outcome for _, outcome in AUTHENTICATIONS}
+    assert outcomes - set(REASONS) == {"ok", "invalid_roles", "other_principal"}
+    assert set(REASONS) <= outcomes
