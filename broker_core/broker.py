@@ -19,6 +19,7 @@ import structlog
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.authorization import Authorization
+from broker_core.access.sessions import Sessions
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
 from broker_core.errors import BrokerCoreError
@@ -49,7 +50,7 @@ from broker_core.servers.pulsar import (
 )
 from broker_core.settings import HttpTlsSettings, PulsarTlsSettings, Settings
 from broker_core.sighup_reloads import Reloads
-from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
@@ -60,6 +61,9 @@ __all__ = ["Broker", "ListenError", "opened_pipeline"]
 
 #: Connections to the operator's socket.
 _OPERATORS: Final = 8
+#: Connections to the brokers at once, for all principals.
+_UPSTREAM_CONNECTIONS: Final = 256
+
 #: Seconds in which snapshots are stored when the broker stops.
 _STORING: Final = 5.0
 
@@ -104,9 +108,11 @@ class Broker:
         settings = self.settings
         try:
             raise_file_limit()
-            core = self._core = await self._stack.enter_async_context(_opened(settings, self._given))
+            core = self._core = await self._stack.enter_async_context(
+                _opened(settings, self._given, identifies=self._identify is not None)
+            )
             entrances = await self._tls_entrances(core.metrics)
-            files = FileBudget.of_process()
+            files = FileBudget.of_process(upstream=0 if core.upstream is None else core.upstream.places.limit)
             if settings.limits.connections != "auto" and settings.limits.connections > files.clients:
                 _log.warning(
                     "limits.connections is more than the limit of open files has room for: raise it (LimitNOFILE)",
@@ -141,6 +147,7 @@ class Broker:
                     allowed=AllowedQuestions(pipeline) if pipeline.has_guards else None,
                     plugins=pipeline.dispatcher.describe_without_errors,
                     access=access,
+                    problem=core.problem,
                 )
                 self._http = HttpServer(endpoints, connections=files.http, tls=entrances.get("http"))
                 self._stack.push_async_callback(self._http.stop)
@@ -159,6 +166,7 @@ class Broker:
                 identify=self._identify,
                 authenticator=authenticator,
                 tls=entrances.get("pulsar"),
+                sessions=core.sessions,
             )
             self._address = await _listen("pulsar.listen", settings.pulsar.listen, self._server.start)
             if settings.pulsar.tls is not None:
@@ -290,6 +298,13 @@ class _Core:
     metrics: Metrics
     catalog: SqliteCatalog | None
     warm_up: Callable[[], Awaitable[None]]
+    upstream: UpstreamCluster | None
+    sessions: Sessions | None
+
+    def problem(self) -> str | None:
+        """Why clients had better ask another server, where the settings want to know."""
+        upstream = self.upstream
+        return upstream.problem if upstream is not None and upstream.options.upstream.ready else None
 
 
 @asynccontextmanager
@@ -307,7 +322,7 @@ async def opened_pipeline(
 
 @asynccontextmanager
 async def _opened(
-    settings: Settings, given: Mapping[str, object], *, create: bool = True
+    settings: Settings, given: Mapping[str, object], *, create: bool = True, identifies: bool = False
 ) -> AsyncIterator[_Core]:
     registry = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables, given=given)
     async with AsyncExitStack() as stack:
@@ -320,9 +335,24 @@ async def _opened(
         lister: DefaultLister
         warm_up: Callable[[], Awaitable[None]] = _nothing
         lookups: LookupService
+        upstream: UpstreamCluster | None = None
+        sessions: Sessions | None = None
         if settings.upstream is not None:
-            upstream = UpstreamCluster(UpstreamOptions(settings.upstream, settings.pulsar), metrics)
+            forwarded = settings.upstream
+            if forwarded.forward == "client" or forwarded.original_auth_data:
+                sessions = Sessions()
+            upstream = UpstreamCluster(
+                UpstreamOptions(
+                    forwarded, settings.pulsar, connections=FileBudget.upstream_share(_UPSTREAM_CONNECTIONS)
+                ),
+                metrics,
+                sessions=sessions,
+                identifies=identifies
+                or settings.authentication.is_on
+                or any("broker_core_authenticate" in plugin.implementations for plugin in registry),
+            )
             stack.push_async_callback(upstream.stop)
+            show_upstream(metrics, upstream)
             await upstream.start()
             lister, lookups = upstream.lister, upstream.relay
         else:
@@ -369,7 +399,7 @@ async def _opened(
                 pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
             )
         )
-        yield _Core(pipeline, lookups, permits, metrics, catalog, warm_up)
+        yield _Core(pipeline, lookups, permits, metrics, catalog, warm_up, upstream, sessions)
 
 
 async def _nothing() -> None:

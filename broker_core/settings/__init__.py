@@ -31,11 +31,11 @@ from broker_core.settings.models import (
     PluginsSettings,
     PulsarSettings,
     Settings,
-    UpstreamSettings,
 )
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
 from broker_core.settings.tls_models import HttpTlsSettings, PulsarTlsSettings
+from broker_core.settings.upstream_model import UpstreamSettings, UpstreamTlsSettings
 
 if TYPE_CHECKING:
     from broker_core.settings.mask_secrets import MASK, masked
@@ -66,6 +66,7 @@ __all__ = [
     "SettingsError",
     "TokenSettings",
     "UpstreamSettings",
+    "UpstreamTlsSettings",
     "find_problems",
     "load_settings",
     "masked",

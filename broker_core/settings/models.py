@@ -13,11 +13,11 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
-from broker_core.service_addresses import service_addresses
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
+from broker_core.settings.upstream_model import UpstreamSettings, check_forwarding
 
 __all__ = [
     "AdminSettings",
@@ -29,7 +29,6 @@ __all__ = [
     "PluginsSettings",
     "PulsarSettings",
     "Settings",
-    "UpstreamSettings",
 ]
 
 #: CONNECTED carries max_message_size as an int32, and a frame may be 10 KiB longer than a message.
@@ -141,21 +140,6 @@ class CatalogSettings(Table):
         description="The longest time at the start in which the stored namespaces that were asked most are read before "
         "the server is ready; 0: none is.",
     )
-
-
-class UpstreamSettings(Table):
-    """``[upstream]``: the cluster that this server is the lookup gateway of."""
-
-    service_url: str = Field(
-        description="pulsar://HOST:PORT of the brokers that lookups are relayed to, and that list topics where no "
-        "plugin answers."
-    )
-
-    @field_validator("service_url")
-    @classmethod
-    def _is_a_service_url(cls, url: str) -> str:
-        service_addresses(url)
-        return url
 
 
 class PatternsSettings(Table):
@@ -287,4 +271,6 @@ class Settings(Table):
                 ("http", "protect"),
                 "it needs authentication, or nobody could ask: set authentication.methods",
             )
+        if self.upstream is not None:
+            check_forwarding(self.upstream, self.authentication)
         return self

@@ -10,7 +10,8 @@ __all__ = ["SettingConflict", "Table"]
 class Table(BaseModel):
     """One table of the settings file."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+    # The text of an error may end in a log: it shows no value, which may be a secret.
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True)
 
 
 class SettingConflict(ValueError):

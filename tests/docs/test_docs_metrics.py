@@ -17,7 +17,7 @@ from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.settings import UpstreamSettings
 from broker_core.testing import Server, serve
-from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core_postgres.changes.listen_notify import CHANNEL
 from broker_core_postgres.schema.roles import ROLES
 from tests.docs.pages import ROOT, all_pages, code_in, read, tables
@@ -52,7 +52,8 @@ async def server() -> Any:
     ) as running:
         # A gateway has more of them.
         settings = UpstreamSettings(service_url="pulsar://127.0.0.1:1")
-        UpstreamCluster(UpstreamOptions(settings), running.broker.pipeline.metrics)
+        metrics = running.broker.pipeline.metrics
+        show_upstream(metrics, UpstreamCluster(UpstreamOptions(settings), metrics))
         yield running
 
 

@@ -70,7 +70,17 @@ snapshots = "folder"                # beside the file; "off": none
 snapshots_bytes = "2GB"
 warm_within = "5s"
 [upstream]
-service_url = "pulsar://127.0.0.1:6651"
+service_url = "pulsar+ssl://127.0.0.1:6651"
+forward = "gateway"
+token = "file:gateway.token"
+token_command = []
+original_auth_data = false
+ready = true
+[upstream.tls]
+ca = "brokers.pem"
+certificate = "gateway.pem"
+key = "gateway.key"
+verify_hostname = true
 [patterns]
 evaluate = true                     # false: always unfiltered, as with Pulsar's switch
 max_length = 1024

@@ -11,9 +11,9 @@ from broker_core.settings.models import (
     PluginsSettings,
     PulsarSettings,
     Settings,
-    UpstreamSettings,
 )
 from broker_core.settings.setting_paths import dotted, known_keys, table_model
+from broker_core.settings.upstream_model import UpstreamSettings
 
 
 def test_defaults_are_those_of_the_documentation() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from broker_core.settings.models import Settings, UpstreamSettings
+from broker_core.settings import Settings, UpstreamSettings
 from broker_core.settings.problems import findings, what_is_wrong
 from broker_core.settings.setting_paths import dotted
 

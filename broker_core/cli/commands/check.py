@@ -102,7 +102,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("log.file", lambda: log_checks(settings.log.file), PATIENCE),
         ("catalog.path", lambda: catalog_checks(settings), PATIENCE)
         if upstream is None
-        else ("upstream.service_url", lambda: upstream_checks(upstream), PATIENCE),
+        else ("upstream.service_url", lambda: upstream_checks(settings), PATIENCE),
         # Each plugin has its own patience.
         ("plugins", lambda: plugin_checks(settings.plugins), 600.0),
     ]

@@ -1,15 +1,15 @@
-"""The brokers of the upstream cluster: each is asked for a connection."""
+"""The brokers of the upstream cluster: each is asked for a connection, as the gateway would be."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
-    from broker_core.quantities import ListenAddress
-    from broker_core.settings import UpstreamSettings
+    from broker_core.settings import Settings
 
 __all__ = ["upstream_checks"]
 
@@ -17,29 +17,42 @@ __all__ = ["upstream_checks"]
 _CONNECT: Final = 5.0
 
 
-def upstream_checks(upstream: UpstreamSettings) -> list[Check]:
-    """Every broker of the service URL is asked for a connection."""
-    from broker_core.client import ClientError, LookupClient, ServiceUrl
-    from broker_core.quantities import ListenAddress
+def upstream_checks(settings: Settings) -> Iterator[Check]:
+    """Every broker of the service URL is asked for a connection with the gateway's credentials."""
+    from broker_core.client import ClientError
+    from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 
-    async def tried(address: ListenAddress) -> str | None:
-        try:
-            async with LookupClient(
-                f"pulsar://{address}", connect_timeout=_CONNECT, operation_timeout=_CONNECT
-            ):
-                return None
-        except (ClientError, OSError, TimeoutError) as error:
-            return str(error) or type(error).__name__
+    upstream = settings.upstream
+    assert upstream is not None
+    if upstream.token is not None and upstream.token.kind == "data":
+        yield Check.warning(
+            "upstream.token", "it is the token itself: use file:PATH, env:NAME or upstream.token_command"
+        )
 
-    async def all_of(addresses: list[ListenAddress]) -> list[str | None]:
-        return await asyncio.gather(*map(tried, addresses))
+    async def all_of() -> dict[str, str | None]:
+        cluster = UpstreamCluster(
+            UpstreamOptions(upstream, settings.pulsar, connect_timeout=_CONNECT),
+            identifies=settings.authentication.is_on,
+        )
 
-    addresses = [ListenAddress(*address) for address in ServiceUrl.parse(upstream.service_url).addresses]
-    problems = asyncio.run(all_of(addresses))
-    reached = any(problem is None for problem in problems)
-    return [
-        Check.ok("upstream.service_url", f"{address} answers")
-        if problem is None
-        else Check("warning" if reached else "error", "upstream.service_url", f"{address}: {problem}")
-        for address, problem in zip(addresses, problems, strict=True)
-    ]
+        async def tried(address: tuple[str, int]) -> str | None:
+            try:
+                await cluster.probe(address)
+            except (ClientError, OSError, TimeoutError) as error:
+                return str(error) or type(error).__name__
+            return None
+
+        found = await asyncio.gather(*map(tried, cluster.health.addresses))
+        return dict(zip(cluster.health.states(), found, strict=True))
+
+    problems = asyncio.run(all_of())
+    reached = any(problem is None for problem in problems.values())
+    for address, problem in problems.items():
+        if problem is None:
+            yield Check.ok("upstream.service_url", f"{address} answers")
+        else:
+            yield Check(
+                "warning" if reached else "error",
+                "upstream.service_url",
+                problem if address in problem else f"{address}: {problem}",
+            )

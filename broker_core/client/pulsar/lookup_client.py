@@ -131,6 +131,11 @@ class LookupClient:
         if self._connection is not None:
             await self._connection.close()
 
+    def abort(self) -> None:
+        """Close the connection at once, without waiting for the end of its socket."""
+        if self._connection is not None:
+            self._connection.abort(ConnectionLost(f"the connection to {self.service_url} was closed"))
+
     async def __aenter__(self) -> Self:
         await self.connect()
         return self

@@ -140,7 +140,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         of_original = None if original is None else original.credentials
         try:
             data = await self._credentials.current()
-            original_data = None if of_original is None else await of_original.current()
+            original_data = None if of_original is None else (await of_original.current() or b"").decode()
         except Exception as failed:  # noqa: BLE001  # whatever their source raises
             raise _no_credentials(failed) from None
         return commands.connect(
@@ -301,6 +301,8 @@ class LookupConnection(asyncio.BufferedProtocol):
                 self._on_command(command)
             if not self._frames.large_frame:
                 self._admitted = False
+            elif not self._connected.done():
+                raise UnexpectedAnswer("its first answer is no CONNECTED")
             elif not self._admitted:
                 self._admit_large()
         except (FrameError, UnexpectedAnswer) as broken:

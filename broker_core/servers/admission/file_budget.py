@@ -57,10 +57,16 @@ class FileBudget:
         )
 
     @classmethod
-    def of_process(cls) -> Self:
-        """That of this process, with what it has open now."""
+    def of_process(cls, *, upstream: int = 0) -> Self:
+        """That of this process, with what it has open now; ``upstream`` more are kept back for the brokers behind."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls._of_limit(soft)
+        return cls._of_limit(soft, upstream)
+
+    @staticmethod
+    def upstream_share(most: int) -> int:
+        """How many descriptors connections to the brokers behind may have: an eighth, and not more than ``most``."""
+        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+        return most if soft == resource.RLIM_INFINITY else max(8, min(most, soft // 8))
 
     @classmethod
     def of_server(cls) -> Self:
@@ -69,8 +75,9 @@ class FileBudget:
         return cls._of_limit(hard)
 
     @classmethod
-    def _of_limit(cls, limit: int) -> Self:
-        return cls.of(_MOST if limit == resource.RLIM_INFINITY else min(limit, _MOST), _opened())
+    def _of_limit(cls, limit: int, upstream: int = 0) -> Self:
+        usable = _MOST if limit == resource.RLIM_INFINITY else min(limit, _MOST)
+        return cls.of(usable - upstream, _opened())
 
 
 def raise_file_limit() -> None:

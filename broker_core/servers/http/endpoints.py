@@ -33,8 +33,8 @@ class Endpoints:
 
     ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are not
     served. ``allowed`` filters them by what the client may see. ``plugins`` gives the state of each plugin, in plain
-    values. ``access`` says who may see a page; without it everybody who can connect may. All are called on the event
-    loop.
+    values. ``access`` says who may see a page; without it everybody who can connect may. ``problem`` says why a
+    server that is ready otherwise is not. All are called on the event loop.
     """
 
     def __init__(
@@ -46,6 +46,7 @@ class Endpoints:
         allowed: Callable[[Sequence[QuestionCount], Asker], Awaitable[list[QuestionCount]]] | None = None,
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
         access: HttpAccess | None = None,
+        problem: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
@@ -53,6 +54,7 @@ class Endpoints:
         self._allowed = allowed
         self._plugins = plugins
         self._access = access
+        self._problem = problem
 
     def routes(self) -> list[web.RouteDef]:
         """The path of each endpoint, and what it needs."""
@@ -110,4 +112,7 @@ class Endpoints:
 
     async def _ready(self, _request: web.Request, _asker: Asker) -> web.Response:
         readiness = self._readiness()
+        problem = self._problem() if readiness is Readiness.READY else None
+        if problem is not None:
+            return json_response(503, {"status": "upstream", "reason": problem})
         return json_response(200 if readiness is Readiness.READY else 503, {"status": readiness.value})

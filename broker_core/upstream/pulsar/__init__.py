@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
-from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster
+from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster, UpstreamUnusable
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
+from broker_core.upstream.pulsar.upstream_metrics import show_upstream
 
-__all__ = ["LookupRelay", "UpstreamCluster", "UpstreamConnections", "UpstreamLister", "UpstreamOptions"]
+__all__ = [
+    "LookupRelay",
+    "UpstreamCluster",
+    "UpstreamConnections",
+    "UpstreamLister",
+    "UpstreamOptions",
+    "UpstreamUnusable",
+    "show_upstream",
+]

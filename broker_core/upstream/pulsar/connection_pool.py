@@ -1,19 +1,21 @@
-"""Some connections to one cluster: opened on demand, replaced when they die, with a back-off while it is down."""
+"""Some connections of one principal to one cluster, or to one broker: opened when they are needed, replaced when they
+die.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Final, Protocol, TypeVar
 
-import structlog
-
-from broker_core.client import ClientError, ConnectionLost, LookupClient, ServiceUrl
+from broker_core.client import ClientError, ConnectionLost, HandshakeRefused, LookupClient
+from broker_core.upstream.pulsar.address_health import Address, AddressHealth
+from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
+from broker_core.upstream.pulsar.connector import is_of_identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
-from broker_core.wire.pulsar import CommandConnected
 
-__all__ = ["ConnectionPool"]
+__all__ = ["Connect", "ConnectionPool"]
 
 T = TypeVar("T")
 
@@ -21,149 +23,264 @@ _TRIES: Final = (
     2  # what is asked of a cluster changes nothing there, so a lost answer may be asked for again, once
 )
 
-_log = structlog.get_logger(__name__)
+
+class Connect(Protocol):
+    """Makes a connection to one address, for the principal of the pool."""
+
+    def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[LookupClient]: ...
 
 
 class ConnectionPool:
     """At most ``size`` connections; another is opened while every one has ``busy`` requests or more waiting.
 
     A connection that dies fails its own requests only, each of which is asked once more over another. While there is
-    none, one attempt after the other is made, with growing pauses between; requests wait for it, but only so long.
-    ``on_connected`` is told what the server said of itself, for every connection.
+    none, the addresses are tried as ``health`` says, by one attempt after the other for all that wait, as long as
+    anybody does. An identity that the brokers refuse is refused here for a while without asking them again.
     """
 
     def __init__(
         self,
         options: UpstreamOptions,
-        service_url: str,
+        health: AddressHealth,
+        places: ConnectionPlaces,
+        connect: Connect,
         *,
+        shown: str,
         size: int,
         busy: int,
-        max_frame: int | None,
-        on_connected: Callable[[CommandConnected], None],
+        on_loss: Callable[[], None] = lambda: None,
     ) -> None:
         self._options = options
-        self._service_url = ServiceUrl.parse(service_url).text
+        self._health = health
+        self._places = places
+        self._make = connect
+        self._shown = shown
         self._size = size
         self._busy = busy
-        self._max_frame = max_frame
-        self._on_connected = on_connected
+        self._on_loss = on_loss
+        self._attempts: set[asyncio.Task[LookupClient]] = set()
         self._open: list[LookupClient] = []
         self._connecting: asyncio.Task[None] | None = None
-        self._news = asyncio.Event()  # set at each attempt's end, and replaced
-        self._attempts = 0
-        self._failures = 0
         self._reason = "not connected yet"
+        self._refused: ClientError | None = None
+        self._refusals = 0
+        self._refused_until = 0.0
         self._stopped = False
+        self._waiting = 0
+        self.users = 0
+        self.used_at = 0.0  # on the loop's clock
 
-    def start(self) -> None:
-        """Begin to connect; from now on the pool keeps at least one connection."""
-        self._connect()
+    @property
+    def connections(self) -> int:
+        """Open connections."""
+        return len(self._open)
 
-    async def attempted(self, timeout: float) -> None:
-        """Wait until the first attempt to connect has ended, either way, at most ``timeout`` seconds."""
-        try:
-            async with asyncio.timeout(timeout):
-                while not self._attempts:
-                    await self._news.wait()
-        except TimeoutError:
-            pass
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is asked, and nothing waits."""
+        return self.users == 0 and self._connecting is None
 
-    async def stop(self) -> None:
-        """Close all connections; what is asked over them fails, and so does what is asked from now on."""
+    def close(self) -> None:
+        """Close all connections at once; what is asked over them fails, and so does what is asked from now on."""
         self._stopped = True
         if self._connecting is not None:
             self._connecting.cancel()
-            await asyncio.gather(self._connecting, return_exceptions=True)
         for client in list(self._open):
+            client.abort()  # which forgets it
+
+    async def stop(self) -> None:
+        """The same, and wait until all sockets are gone."""
+        connecting, clients = self._connecting, list(self._open)
+        self.close()
+        if connecting is not None:
+            await asyncio.gather(connecting, return_exceptions=True)
+        await asyncio.gather(*self._attempts, return_exceptions=True)
+        for client in clients:
             await client.close()
-        self._tell()
 
     async def use(self, ask: Callable[[LookupClient], Awaitable[T]]) -> T:
-        """The result of ``ask`` on a connection. Raises its errors, and :exc:`ConnectionLost` where there is none."""
-        for remaining in reversed(range(_TRIES)):
-            client = await self._client()
-            try:
-                return await ask(client)
-            except ConnectionLost:
-                if not remaining or client.is_open:
-                    raise
-        raise AssertionError("unreachable")
+        """The result of ``ask`` on a connection. Raises its errors, and :exc:`ClientError` where there is none."""
+        self.users += 1
+        try:
+            for remaining in reversed(range(_TRIES)):
+                client = await self._client()
+                try:
+                    return await ask(client)
+                except ConnectionLost:
+                    if not remaining or client.is_open:
+                        raise
+            raise AssertionError("unreachable")
+        finally:
+            self.users -= 1
+            self.used_at = asyncio.get_running_loop().time()
+            if self.is_idle:
+                self._places.became_idle()
 
     async def _client(self) -> LookupClient:
         """The connection with the least to do, as soon as there is one."""
         if not self._open:
-            self._connect()
-            try:
-                async with asyncio.timeout(self._options.connection_wait):
-                    while not self._open and not self._stopped:
-                        await self._news.wait()
-            except TimeoutError:
-                pass
-            if not self._open:
-                raise ConnectionLost(f"no connection to {self._service_url}: {self._reason}")
+            await self._first()
         client = min(self._open, key=lambda each: each.pending)
         if client.pending >= self._busy and len(self._open) < self._size:
-            self._connect()
+            self._grow()
         return client
 
-    def _connect(self) -> None:
-        if self._connecting is None and not self._stopped:
-            self._connecting = asyncio.get_running_loop().create_task(self._keep_connecting())
-            self._connecting.add_done_callback(self._connected)
+    async def _first(self) -> None:
+        """Wait until there is a connection, at most as long as a request waits for one."""
+        if self._stopped:
+            raise ConnectionLost(f"no connection to {self._shown}: it is closed")
+        if self._refused is not None and asyncio.get_running_loop().time() < self._refused_until:
+            raise _again(self._refused)
+        self._waiting += 1
+        try:
+            async with asyncio.timeout(self._options.connection_wait):
+                while not self._open:
+                    if self._connecting is None:
+                        self._start(self._until_connected())
+                    connecting = self._connecting
+                    assert connecting is not None
+                    await asyncio.wait([connecting])
+                    if self._stopped:
+                        raise ConnectionLost(f"no connection to {self._shown}: it is closed")
+                    if connecting.cancelled():
+                        continue  # with the last one before that waited
+                    failed = connecting.exception()
+                    if failed is not None:
+                        raise _again(failed) if isinstance(failed, ClientError) else failed
+        except TimeoutError:
+            raise ConnectionLost(f"no connection to {self._shown}: {self._reason}") from None
+        finally:
+            self._waiting -= 1
+            if not self._waiting and not self._open and self._connecting is not None:
+                self._connecting.cancel()
 
-    def _connected(self, _task: asyncio.Task[None]) -> None:
+    def _start(self, connecting: Coroutine[Any, Any, None]) -> None:
+        self._connecting = asyncio.get_running_loop().create_task(connecting)
+        self._connecting.add_done_callback(self._connected)
+
+    def _connected(self, task: asyncio.Task[None]) -> None:
         self._connecting = None
-        if not self._open:
-            self._connect()  # it was lost again at once
+        if not task.cancelled():
+            task.exception()  # nobody may wait for it any more
+        if self.is_idle:
+            self._places.became_idle()
 
-    async def _keep_connecting(self) -> None:
-        """One attempt after the other until one succeeds. While others are open, a single one."""
-        options = self._options
-        while True:
-            client = LookupClient(
-                self._service_url,
-                client_version=options.client_version,
-                connect_timeout=options.connect_timeout,
-                keep_alive=options.pulsar.keep_alive,
-                max_frame=self._max_frame,
-                on_lost=self._lost,
-            )
-            try:
-                await client.connect(first=self._attempts)
-            except ClientError as failed:
-                self._attempts += 1
-                self._failures += 1
-                self._reason = str(failed)
-                log = _log.warning if self._failures == 1 else _log.debug
-                log("upstream unreachable", service_url=self._service_url, reason=self._reason)
-                self._tell()
-                if self._open:
-                    return
-                pause = min(options.longest_backoff, options.first_backoff * 2 ** min(self._failures - 1, 16))
-                await asyncio.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311  # only spreads attempts
-                continue
-            self._attempts += 1
-            self._failures = 0
-            if client.is_open:
-                self._open.append(client)
-                self._on_connected(client.server)
-                _log.info(
-                    "upstream connected",
-                    service_url=self._service_url,
-                    server=client.server.server_version,
-                    connections=len(self._open),
-                )
-            self._tell()
+    def _grow(self) -> None:
+        if self._connecting is None and not self._stopped:
+            self._start(self._one_more())
+
+    async def _one_more(self) -> None:
+        """One more connection beside those that are open, if there is a place; a failure changes nothing."""
+        addresses = self._health.order()
+        if not addresses or not self._places.take_spare():
             return
+        client: LookupClient | None = None
+        try:
+            client = await self._attempt(addresses[0])
+        except ClientError as failed:
+            self._reason = str(failed)
+        finally:
+            self._end_attempt(client)
+
+    async def _until_connected(self) -> None:
+        """One attempt after the other until one succeeds; cancelled when nobody waits any more."""
+        reason, self._reason = self._reason, self._places.reason
+        await self._places.take()
+        self._reason = reason
+        client: LookupClient | None = None
+        try:
+            while client is None:
+                await self._health.until_due()
+                try:
+                    client = await self._any_of(self._health.order())
+                except ClientError as failed:
+                    self._reason = str(failed)
+                    if is_of_identity(failed):
+                        self._remember(failed)
+                        raise
+            self._refused, self._refusals = None, 0
+        finally:
+            self._end_attempt(client)
+
+    def _end_attempt(self, client: LookupClient | None) -> None:
+        """The place that was taken is that of the connection now, or free again."""
+        if client is not None and self._stopped:
+            client.abort()
+        if client is not None and client.is_open:
+            self._open.append(client)
+        else:
+            self._places.give_back()
+
+    async def _any_of(self, addresses: list[Address]) -> LookupClient | None:
+        """A connection to the first address that answers. An address that has not answered after
+        ``options.patience`` seconds has the next one tried beside it. ``None`` where there is no address to try now.
+        """
+        left = list(addresses)
+        running: set[asyncio.Task[LookupClient]] = set()
+        failure: ClientError | None = None
+        try:
+            while left or running:
+                if left:
+                    task = asyncio.get_running_loop().create_task(self._attempt(left.pop(0)))
+                    self._attempts.add(task)
+                    task.add_done_callback(self._attempts.discard)
+                    running.add(task)
+                patience = self._options.patience if left else None
+                done, _ = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    running.discard(task)
+                    failed = task.exception()
+                    if failed is None:
+                        running |= done - {task}
+                        return task.result()
+                    if not isinstance(failed, ClientError) or is_of_identity(failed):
+                        raise failed  # every broker of the cluster says the same of an identity
+                    failure = failed
+        finally:
+            for task in running:
+                task.cancel()
+                task.add_done_callback(_close_late)
+        if failure is not None:
+            raise failure
+        return None
+
+    async def _attempt(self, address: Address) -> LookupClient:
+        try:
+            client = await self._make(address, self._lost)
+        except ClientError as failed:
+            if not is_of_identity(failed):
+                self._health.failed(address, str(failed))
+            raise
+        self._health.succeeded(address)
+        return client
 
     def _lost(self) -> None:
-        """A connection is open no more: forget it, and see to it that there is one."""
-        self._open = [client for client in self._open if client.is_open]
-        if not self._open and not self._stopped:
+        """A connection is open no more: forget it."""
+        still = [client for client in self._open if client.is_open]
+        gone = len(self._open) - len(still)
+        self._open = still
+        for _ in range(gone):
             self._reason = "the connection was lost"
-            self._connect()
+            if not self._stopped:
+                self._on_loss()
+            self._places.give_back()
 
-    def _tell(self) -> None:
-        news, self._news = self._news, asyncio.Event()
-        news.set()
+    def _remember(self, refused: ClientError) -> None:
+        options = self._options
+        pause = min(options.longest_backoff, options.first_backoff * 2 ** min(self._refusals, 16))
+        self._refused = refused
+        self._refusals += 1
+        self._refused_until = asyncio.get_running_loop().time() + pause * random.uniform(0.5, 1.0)  # noqa: S311
+
+
+def _again(failed: ClientError) -> ClientError:
+    """An error for one more that waited: each gets a traceback of its own."""
+    if isinstance(failed, HandshakeRefused):
+        return HandshakeRefused(failed.code, failed.message)
+    return type(failed)(str(failed))
+
+
+def _close_late(task: asyncio.Task[LookupClient]) -> None:
+    """An attempt that is not needed any more, since another one was faster, or since nobody waits."""
+    if not task.cancelled() and task.exception() is None:
+        task.result().abort()

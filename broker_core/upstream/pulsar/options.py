@@ -17,6 +17,11 @@ class UpstreamOptions:
     for it, by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while there is none.
     ``max_message_size`` is what this server tells its clients: the brokers must say the same.
 
+    A broker that has not answered CONNECT after ``patience`` has the next address tried beside it. A connection on
+    which nothing came, not even a PONG, for ``silence`` to twice ``silence`` is dead: a lookup can still be asked again
+    in time. There are ``connections`` at most in all, for all principals; those of a principal that asked nothing for
+    ``idle`` are closed. A broker that keeps no connection of the gateway open is asked for one each ``probe_pause``.
+
     docs/reference/pulsar-behaviour.md#how-long-a-client-waits, docs/reference/pulsar-behaviour.md#frame-limits
     """
 
@@ -30,6 +35,11 @@ class UpstreamOptions:
     listings: int = 64
     connection_wait: float = 5.0
     connect_timeout: float = 5.0
+    patience: float = 1.0
+    silence: float = 4.0
+    connections: int = 256
+    idle: float = 60.0
+    probe_pause: float = 30.0
     first_backoff: float = 0.1
     longest_backoff: float = 2.0
     client_version: str | None = None

@@ -7,54 +7,115 @@ from typing import Final
 
 import structlog
 
+from broker_core.access.sessions import Sessions
+from broker_core.client import ServiceUrl
+from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
+from broker_core.upstream.pulsar.address_health import Address, AddressHealth
+from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
+from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
+from broker_core.upstream.pulsar.connector import Connector
+from broker_core.upstream.pulsar.identity import Identities, own_token
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE, CommandConnected
 
-__all__ = ["UpstreamCluster"]
+__all__ = ["UpstreamCluster", "UpstreamUnusable"]
 
 _MAX_LOOKUP_ANSWER: Final = (
     16 * 1024 * 1024
 )  # bytes; a schema is the largest of them, and fits into a message
+_SWEEP: Final = 2.0  # seconds between two looks for connections that nobody needs any more
 _LOOKUPS_IN_FLIGHT: Final = 256  # over one connection, before another is opened
 
 _log = structlog.get_logger(__name__)
 
 
-class UpstreamCluster:
-    """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait."""
+class UpstreamUnusable(BrokerCoreError):
+    """The service URL is not one of brokers; the message says of what."""
 
-    def __init__(self, options: UpstreamOptions, metrics: Metrics | None = None) -> None:
+
+class UpstreamCluster:
+    """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait.
+
+    ``sessions`` has the credentials of clients where they are passed on; ``identifies`` says whether clients have
+    roles.
+    """
+
+    def __init__(
+        self,
+        options: UpstreamOptions,
+        metrics: Metrics | None = None,
+        *,
+        sessions: Sessions | None = None,
+        identifies: bool = False,
+    ) -> None:
+        service = ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
-        self._lookups = UpstreamConnections(
-            options,
-            size=options.lookup_connections,
-            busy=_LOOKUPS_IN_FLIGHT,
-            max_frame=_MAX_LOOKUP_ANSWER,
-            on_connected=self._connected,
+        self.health = AddressHealth(
+            service.addresses, first_backoff=options.first_backoff, longest_backoff=options.longest_backoff
         )
-        self._listings = UpstreamConnections(
-            options,
-            size=options.listing_connections,
-            busy=1,
-            max_frame=None,
-            on_connected=self._connected,
+        self.connector = Connector(options, on_connected=self._connected)
+        self.places = ConnectionPlaces(options.connections)
+        self.identities = Identities(
+            options.upstream, sessions, identifies=identifies, own=own_token(options.upstream)
         )
-        self.relay = LookupRelay(self._lookups, options, metrics or Metrics())
-        self.lister = UpstreamLister(self._listings, options)
+        self.watch = AddressWatch(
+            options, self.health, self.connector, self.identities, is_tls=service.is_tls
+        )
+        parts = options, self.identities, self.health, self.connector, self.places
+        self.lookups = UpstreamConnections(
+            *parts, size=options.lookup_connections, busy=_LOOKUPS_IN_FLIGHT, max_frame=_MAX_LOOKUP_ANSWER
+        )
+        self.listings = UpstreamConnections(*parts, size=options.listing_connections, busy=1, max_frame=None)
+        self._sweeping: asyncio.Task[None] | None = None
+        self.relay = LookupRelay(self.lookups, options, metrics or Metrics())
+        self.lister = UpstreamLister(self.listings, options)
 
     async def start(self, wait: float = 2.0) -> None:
-        """Begin to connect, and wait at most ``wait`` seconds for the first attempt; the cluster may well be down."""
-        await asyncio.gather(self._lookups.start(wait), self._listings.start(wait))
+        """Begin to watch the brokers, and wait at most ``wait`` seconds until each was tried; the cluster may well be
+        down. Raises :exc:`UpstreamUnusable` where a pulsar-proxy answers.
+        """
+        token = self.options.upstream.token
+        if token is not None and token.kind == "data":
+            _log.warning(
+                "upstream.token holds the token itself, which everybody sees who reads the settings: "
+                "use file:PATH, env:NAME or upstream.token_command"
+            )
+        await self.watch.start(wait)
+        if self.watch.proxy is not None:
+            await self.stop()
+            raise UpstreamUnusable(str(self.watch.proxy))
+        self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
 
     async def stop(self) -> None:
         """Close all connections; what is asked over them fails."""
-        await self._lookups.stop()
-        await self._listings.stop()
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self.watch.stop()
+        await self.lookups.stop()
+        await self.listings.stop()
+
+    async def probe(self, address: Address) -> None:
+        """Ask one broker for a connection as this gateway. Raises :exc:`~broker_core.client.ClientError`."""
+        client = await probe(address, self.connector, self.identities, is_tls=self.lookups.is_tls)
+        if client is not None:
+            await client.close()
+
+    @property
+    def problem(self) -> str | None:
+        """Why no broker answers; ``None`` where one does."""
+        return self.health.problem
+
+    async def _sweep(self) -> None:
+        while True:
+            await asyncio.sleep(_SWEEP)
+            self.lookups.sweep()
+            self.listings.sweep()
 
     def _connected(self, server: CommandConnected) -> None:
         """Warn of what an operator must change at the brokers, once each."""

@@ -3,54 +3,101 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from broker_core.access.asker import Asker
-from broker_core.client import LookupClient
+from broker_core.client import ConnectionLost, HandshakeRefused, LookupClient, ServiceUrl, TlsFailed
+from broker_core.upstream.pulsar.address_health import Address, AddressHealth
+from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
+from broker_core.upstream.pulsar.connector import Connector, is_of_identity
+from broker_core.upstream.pulsar.identity import Identities, Principal
 from broker_core.upstream.pulsar.options import UpstreamOptions
-from broker_core.wire.pulsar import CommandConnected
 
-__all__ = ["UpstreamConnections"]
+__all__ = ["CLOSED", "UpstreamConnections"]
 
 T = TypeVar("T")
+
+_MOST_POOLS: Final = 4096  # most of them wait for a place
+
+#: Why the connections of a pool were closed, for metrics.
+CLOSED: Final = ("lost", "idle", "evicted", "gone")
+
+#: Whom it is for, and the broker of a redirect (``None``: the service URL).
+_Key: TypeAlias = tuple[Principal, str | None]
+
+_OWN: Final[_Key] = (None, None)
 
 
 class UpstreamConnections:
     """The pools of one purpose (lookups or listings): at most ``size`` connections each, another one is opened while
-    every one has ``busy`` requests or more waiting.
+    every one has ``busy`` requests or more waiting. ``closed`` counts connections by the reason of their end.
     """
 
     def __init__(
         self,
         options: UpstreamOptions,
+        identities: Identities,
+        health: AddressHealth,
+        connector: Connector,
+        places: ConnectionPlaces,
         *,
         size: int,
         busy: int,
         max_frame: int | None,
-        on_connected: Callable[[CommandConnected], None],
     ) -> None:
         self._options = options
+        self._identities = identities
+        self._health = health
+        self._connector = connector
+        self._places = places
         self._size = size
         self._busy = busy
         self._max_frame = max_frame
-        self._on_connected = on_connected
-        self._pools: dict[str, ConnectionPool] = {}
-        self._own = self._pool(options.upstream.service_url)
+        self._service = ServiceUrl.parse(options.upstream.service_url)
+        #: The least recently used first.
+        self._pools: OrderedDict[_Key, ConnectionPool] = OrderedDict()
+        self._stopped = False
+        self.closed: Counter[str] = Counter(dict.fromkeys(CLOSED, 0))
+        places.evictors.append(self._evict)
 
-    async def start(self, wait: float) -> None:
-        """Begin to connect, and wait at most ``wait`` seconds for the end of the first attempt."""
-        self._own.start()
-        await self._own.attempted(wait)
+    @property
+    def forwards(self) -> bool:
+        """Whether the brokers' answers depend on the client's principal."""
+        return self._identities.forwards
+
+    @property
+    def is_tls(self) -> bool:
+        """Whether the brokers are asked by TLS."""
+        return self._service.is_tls
+
+    def is_of_client(self, refused: HandshakeRefused) -> bool:
+        """Whether the brokers refused what the client is, not what this gateway is."""
+        return self._identities.by_client and is_of_identity(refused)
+
+    @property
+    def connections(self) -> int:
+        """Open connections, of all principals."""
+        return sum(pool.connections for pool in self._pools.values())
+
+    @property
+    def pools(self) -> int:
+        """Principals, and brokers of redirects, that have a pool."""
+        return len(self._pools)
 
     async def stop(self) -> None:
         """Close all connections; what is asked over them fails, and so does what is asked from now on."""
-        await asyncio.gather(*(pool.stop() for pool in self._pools.values()))
+        self._stopped = True
+        pools = list(self._pools.values())
+        self._pools.clear()
+        await asyncio.gather(*(pool.stop() for pool in pools))
 
     async def use(
         self,
-        asker: Asker,  # noqa: ARG002  # every request is sent as this server's own until there is authentication
+        asker: Asker,
         ask: Callable[[LookupClient], Awaitable[T]],
         *,
         address: str | None = None,
@@ -60,19 +107,77 @@ class UpstreamConnections:
 
         Raises what ``ask`` raises, :exc:`~broker_core.client.ConnectionLost` where there is no connection,
         :exc:`~broker_core.client.HandshakeRefused` where the brokers refuse it, and
-        :exc:`~broker_core.client.InvalidServiceUrl` for an address that is none.
+        :exc:`~broker_core.client.InvalidServiceUrl` for an address that is none. Credentials are never sent without TLS
+        to a broker that a service of TLS names.
         """
-        return await self._pool(address or self._options.upstream.service_url).use(ask)
-
-    def _pool(self, service_url: str) -> ConnectionPool:
-        pool = self._pools.get(service_url)
+        key = (self._identities.principal_of(asker), address)
+        pool = self._pools.get(key)
         if pool is None:
-            pool = self._pools[service_url] = ConnectionPool(
-                self._options,
-                service_url,
-                size=self._size,
-                busy=self._busy,
+            pool = self._new_pool(key)
+        elif len(self._pools) > 1:
+            self._pools.move_to_end(key)
+        return await pool.use(ask)
+
+    def sweep(self) -> None:
+        """Close the connections of principals that are gone, whose credentials have expired, or that ask nothing."""
+        idle_since = asyncio.get_running_loop().time() - self._options.idle
+        for key, pool in list(self._pools.items()):
+            principal = key[0]
+            if self._identities.is_gone(principal) or (
+                pool.is_idle and self._identities.has_expired(principal)
+            ):
+                self._close(key, "gone")
+            elif key != _OWN and pool.is_idle and pool.used_at < idle_since:
+                self._close(key, "idle")
+
+    def _new_pool(self, key: _Key) -> ConnectionPool:
+        if self._stopped:
+            raise ConnectionLost(f"no connection to {self._service}: it is closed")
+        principal, address = key
+        url, health = self._service, self._health
+        if address is not None:
+            url = ServiceUrl.parse(address)
+            if self._service.is_tls and not url.is_tls:
+                raise TlsFailed(
+                    f"the brokers name {address}, which has no TLS: credentials are not sent there"
+                )
+            health = self._health.of(url.addresses)
+        if len(self._pools) >= _MOST_POOLS and not self._evict(with_connections=False):
+            raise ConnectionLost("too many clients wait for connections to the brokers")
+
+        async def connect(broker: Address, on_lost: Callable[[], None]) -> LookupClient:
+            return await self._connector.connect(
+                broker,
+                self._identities.identity_of(principal),
+                is_tls=url.is_tls,
                 max_frame=self._max_frame,
-                on_connected=self._on_connected,
+                on_lost=on_lost,
             )
+
+        pool = self._pools[key] = ConnectionPool(
+            self._options,
+            health,
+            self._places,
+            connect,
+            shown=str(url),
+            size=self._size,
+            busy=self._busy,
+            on_loss=partial(self._count, "lost"),
+        )
         return pool
+
+    def _evict(self, *, with_connections: bool = True) -> bool:
+        """Close the pool that was not used for the longest time; whether there was one."""
+        for key, pool in self._pools.items():
+            if pool.is_idle and (pool.connections or not with_connections):
+                self._close(key, "evicted")
+                return True
+        return False
+
+    def _close(self, key: _Key, reason: str) -> None:
+        pool = self._pools.pop(key)
+        self._count(reason, pool.connections)
+        pool.close()
+
+    def _count(self, reason: str, number: int = 1) -> None:
+        self.closed[reason] += number

@@ -23,18 +23,20 @@ _NAMES_AND_COLUMN: Final = (
 
 
 class UpstreamLister:
-    """Asks the brokers: pattern, hash and properties are forwarded; the brokers see this server as the asker.
+    """Asks the brokers for a client: pattern, hash and properties are forwarded, and its principal where it is set so.
 
     Any failure is a :exc:`~broker_core.errors.ListingFailed`, never an empty listing. An answer of more than 64 KiB is
     read only once there are heap permits for it, so that the number of clients does not decide on the memory.
     """
 
     name: Final = "upstream"
-    #: The brokers get both; they know the gateway, not its clients.
-    depends_on: Final = frozenset({"pattern", "properties"})
 
     def __init__(self, connections: UpstreamConnections, options: UpstreamOptions) -> None:
         self._connections = connections
+        #: What the brokers get: the client's principal too where an identity is passed on.
+        self.depends_on: Final = frozenset(
+            {"pattern", "properties"} | ({"principal"} if connections.forwards else set())
+        )
         self._options = options
         self._places = asyncio.Semaphore(options.listings)
 
@@ -66,7 +68,7 @@ class UpstreamLister:
         except HandshakeRefused as refused:
             raise ListingFailed(
                 f"The brokers behind this server refused the connection: {refused}",
-                cause=Cause.UPSTREAM,
+                cause=Cause.DENIED if self._connections.is_of_client(refused) else Cause.UPSTREAM,
                 reason="upstream",
             ) from None
         except ServerRefused as refused:

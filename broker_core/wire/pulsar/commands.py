@@ -134,7 +134,7 @@ def connect(
     auth_method_name: str = "none",
     auth_data: bytes | None = None,
     original_principal: str | None = None,
-    original_auth_data: bytes | None = None,
+    original_auth_data: str | None = None,
     original_auth_method: str | None = None,
     feature_flags: FeatureFlags | None = None,
 ) -> bytes:
@@ -145,7 +145,7 @@ def connect(
         auth_method_name=auth_method_name,
         auth_data=auth_data,
         original_principal=original_principal,
-        original_auth_data=None if original_auth_data is None else original_auth_data.decode(),
+        original_auth_data=original_auth_data,
         original_auth_method=original_auth_method,
         feature_flags=feature_flags,
     )

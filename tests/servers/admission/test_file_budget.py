@@ -49,3 +49,11 @@ def test_that_of_a_process_counts_what_is_open_under_its_limit() -> None:
     assert limit == 200
     assert before - after == 10
     assert hard == resource.RLIM_INFINITY or hard > 200
+
+
+def test_connections_to_brokers_are_kept_back() -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    share = FileBudget.upstream_share(256)
+    assert 8 <= share <= 256
+    assert soft == resource.RLIM_INFINITY or share <= max(8, soft // 8)
+    assert FileBudget.of_process().clients - FileBudget.of_process(upstream=20).clients in (10, 20)

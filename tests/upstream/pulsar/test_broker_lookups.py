@@ -14,7 +14,7 @@ from broker_core.access.asker import Asker
 from broker_core.client import ServerRefused
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings
-from broker_core.upstream.pulsar import UpstreamConnections, UpstreamOptions
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamConnections, UpstreamOptions
 from broker_core.upstream.pulsar.broker_lookups import MAX_REDIRECTS, BadAnswer, BrokerLookups
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
@@ -102,9 +102,7 @@ async def cluster_of(number: int, **options: Any) -> AsyncIterator[Cluster]:
             ),
             **options,
         )
-        cluster.connections = UpstreamConnections(
-            settings, size=1, busy=256, max_frame=1 << 20, on_connected=lambda _server: None
-        )
+        cluster.connections = UpstreamCluster(settings).lookups
         cluster.lookups = BrokerLookups(cluster.connections, settings, cluster._redirected)
         stack.push_async_callback(cluster.connections.stop)
         yield cluster

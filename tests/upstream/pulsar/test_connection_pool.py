@@ -5,15 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from broker_core.client import ConnectionLost, LookupClient
+from broker_core.client import ConnectionLost, Credentials, HandshakeRefused, LookupClient
+from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings
+from broker_core.upstream.pulsar.address_health import Address, AddressHealth
+from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
+from broker_core.upstream.pulsar.connector import Connector
+from broker_core.upstream.pulsar.identity import Identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandConnected
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer
@@ -29,32 +37,37 @@ async def ask(client: LookupClient) -> int:
     return await client.partitioned_metadata(TOPIC, timeout=10)
 
 
-def ignore(_server: CommandConnected) -> None:
-    pass
-
-
 @asynccontextmanager
 async def pool_to(
-    port: int,
-    *,
+    *ports: int,
     size: int = 1,
     busy: int = 100,
-    on_connected: Callable[[CommandConnected], None] = ignore,
     connection_wait: float = 5.0,
+    limit: int = 100,
+    **options: Any,
 ) -> AsyncIterator[ConnectionPool]:
-    options = UpstreamOptions(
-        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{port}"),
+    addresses = [("127.0.0.1", port) for port in ports]
+    given = UpstreamOptions(
+        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{ports[0]}"),
         connection_wait=connection_wait,
         first_backoff=0.005,
         longest_backoff=0.02,
+        **options,
     )
-    pool = ConnectionPool(
-        options, options.upstream.service_url, size=size, busy=busy, max_frame=None, on_connected=on_connected
-    )
+    health = AddressHealth(addresses, first_backoff=0.005, longest_backoff=0.02)
+    connector = Connector(given, on_connected=lambda _server: None)
+    places = ConnectionPlaces(limit)
+
+    async def connect(address: Address, on_lost: Callable[[], None]) -> LookupClient:
+        return await connector.connect(address, Identity(Credentials()), is_tls=False, on_lost=on_lost)
+
+    pool = ConnectionPool(given, health, places, connect, shown="the brokers", size=size, busy=busy)
     try:
         yield pool
     finally:
         await pool.stop()
+        assert places.taken == 0
+        assert places.waiting == 0
 
 
 async def test_a_connection_is_opened_when_it_is_needed_and_kept() -> None:
@@ -63,17 +76,6 @@ async def test_a_connection_is_opened_when_it_is_needed_and_kept() -> None:
         assert await asyncio.gather(*(pool.use(ask) for _ in range(10))) == [3] * 10
         assert pool._open
         assert len(server.peers) == 1
-
-
-async def test_it_is_told_what_the_server_says() -> None:
-    told: list[CommandConnected] = []
-    async with (
-        ScriptedServer(topic_watchers=True) as server,
-        pool_to(server.port, on_connected=told.append) as pool,
-    ):
-        pool.start()
-        await pool.attempted(5)
-        assert [each.feature_flags.supports_topic_watchers for each in told] == [True]
 
 
 async def test_more_connections_while_all_are_busy_and_no_more_than_size() -> None:
@@ -131,10 +133,8 @@ async def test_a_request_that_breaks_every_connection_is_asked_twice_only() -> N
 async def test_the_cluster_may_be_down_at_first() -> None:
     server = ScriptedServer(three_partitions)
     async with pool_to(port := free_port()) as pool:
-        pool.start()
-        await pool.attempted(5)
-        assert not pool._open
         waiting = asyncio.create_task(pool.use(ask))
+        await eventually(lambda: pool._health.problem != "not connected yet")
         await server.start(port)
         try:
             assert await waiting == 3
@@ -146,19 +146,26 @@ async def test_the_cluster_may_go_and_come_back() -> None:
     server = ScriptedServer(three_partitions)
     await server.start()
     port = server.port
-    async with pool_to(port, connection_wait=0.1) as pool:
+    async with pool_to(port) as pool:
         assert await pool.use(ask) == 3
+        pool._options = replace(pool._options, connection_wait=0.1)
         await server.stop()
         await eventually(lambda: not pool._open)
         with pytest.raises(
-            ConnectionLost, match=r"no connection to pulsar://127\.0\.0\.1:\d+: cannot connect"
+            ConnectionLost, match=r"no connection to the brokers: (cannot connect|the connection was lost)"
         ):
             await pool.use(ask)
         again = ScriptedServer(three_partitions)
         await again.start(port)
         try:
-            await eventually(lambda: pool._open)
-            assert await pool.use(ask) == 3
+
+            async def asked() -> bool:
+                try:
+                    return await pool.use(ask) == 3
+                except ConnectionLost:
+                    return False
+
+            assert await eventually(asked)
         finally:
             await again.stop()
 
@@ -183,4 +190,97 @@ async def test_a_handshake_that_never_ends_does_not_hold_anybody_long() -> None:
     ):
         with pytest.raises(ConnectionLost, match="not connected yet"):
             await pool.use(ask)
-        await pool.attempted(0.01)
+
+
+async def test_nobody_connects_for_nobody() -> None:
+    """Attempts end with the last request that waits for them."""
+    async with pool_to(free_port(), connection_wait=0.05) as pool:
+        with pytest.raises(ConnectionLost, match="cannot connect"):
+            await pool.use(ask)
+        await eventually(lambda: pool._connecting is None)
+        assert pool.is_idle
+
+
+async def test_another_broker_answers_where_one_is_half_open() -> None:
+    async with (
+        ScriptedServer(handshake=False) as silent,
+        ScriptedServer(three_partitions) as server,
+        pool_to(silent.port, server.port, patience=0.05, connect_timeout=AGES, connection_wait=AGES) as pool,
+    ):
+        for _ in range(4):  # whichever address is the first one
+            assert await pool.use(ask) == 3
+            for client in list(pool._open):
+                client.abort()
+        await eventually(lambda: all(peer.reader.at_eof() for peer in silent.peers))
+        assert not pool._attempts
+
+
+async def test_another_broker_answers_where_one_is_gone_or_talks_garbage() -> None:
+    async def garbage(peer: Peer, _command: BaseCommand) -> None:
+        peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+    async with (
+        ScriptedServer(garbage, handshake=False) as wrong,
+        ScriptedServer(three_partitions) as server,
+        pool_to(free_port(), wrong.port, server.port) as pool,
+    ):
+        for _ in range(6):
+            assert await pool.use(ask) == 3
+            for client in list(pool._open):
+                client.abort()
+        states = list(pool._health.states().values())
+        assert states == ["down", "down", "up"]
+
+
+async def test_a_connection_that_goes_dead_is_noticed_in_time_to_ask_another_broker() -> None:
+    """Half-open after the handshake: neither answers nor PONGs come."""
+    async with (
+        ScriptedServer(keep_alive=False) as dead,
+        ScriptedServer(three_partitions) as server,
+        pool_to(dead.port, server.port, silence=0.05, connection_wait=AGES) as pool,
+    ):
+        for _ in range(3):
+            assert await pool.use(ask) == 3
+            for client in list(pool._open):
+                client.abort()
+
+
+async def test_a_refused_identity_is_not_asked_for_again_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refuse(peer: Peer, _command: BaseCommand) -> None:
+        peer.send(
+            commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "who are you")
+        )
+
+    async with ScriptedServer(refuse, handshake=False) as server, pool_to(server.port) as pool:
+        pool._options = replace(pool._options, first_backoff=AGES / 2, longest_backoff=AGES)
+        for _ in range(5):
+            with pytest.raises(HandshakeRefused, match="who are you"):
+                await pool.use(ask)
+        assert len(server.peers) == 1
+        assert pool._health.states() == {f"127.0.0.1:{server.port}": "unknown"}, "the broker is not to blame"
+        time_passes(monkeypatch, 2 * AGES)
+        with pytest.raises(HandshakeRefused, match="who are you"):
+            await pool.use(ask)
+        assert len(server.peers) == 2
+
+
+async def test_without_a_place_there_is_an_error_and_none_is_lost() -> None:
+    async with (
+        ScriptedServer(three_partitions) as server,
+        pool_to(server.port, limit=1, connection_wait=0.05) as pool,
+    ):
+        await pool._places.take()
+        with pytest.raises(ConnectionLost, match="all 1 connections to the brokers are in use"):
+            await pool.use(ask)
+        pool._places.give_back()
+        assert await pool.use(ask) == 3
+
+
+async def test_who_gives_up_leaves_nothing_behind() -> None:
+    async with ScriptedServer(handshake=False) as server, pool_to(server.port) as pool:
+        asked = [asyncio.create_task(pool.use(ask)) for _ in range(5)]
+        await eventually(lambda: server.peers)
+        for task in asked:
+            task.cancel()
+        await asyncio.gather(*asked, return_exceptions=True)
+        assert pool.users == 0

@@ -267,7 +267,7 @@ async def test_a_code_that_clients_do_not_know_is_not_passed_on() -> None:
 async def test_without_brokers_it_is_a_metadata_error_in_bounded_time(question: BaseCommand) -> None:
     upstream = UpstreamCluster(replace(options_for(free_port()), connection_wait=0.05))
     await upstream.start()
-    assert not (upstream._lookups._own._open and upstream._listings._own._open)
+    assert not upstream.lookups.connections
     code, message = refusal_of(only(await upstream.relay.answer(question, ASKER)))
     assert code == ServerError.MetadataError
     assert "Cannot ask the brokers behind this server: no connection to pulsar://127.0.0.1" in message

@@ -20,7 +20,7 @@ def warnings_of(logs: Sequence[Mapping[str, object]]) -> list[str]:
 
 
 def is_connected(upstream: UpstreamCluster) -> bool:
-    return bool(upstream._lookups._own._open and upstream._listings._own._open)
+    return upstream.watch.connections > 0
 
 
 async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:

@@ -214,7 +214,7 @@ async def test_brokers_that_stop_half_way_are_asked_over_another_connection_the_
     async with lister_to(script, **options) as (lister, server):
         listed = asyncio.create_task(lister.list_topics(ListingRequest(NAMESPACE)))
         await stopped.wait()
-        await eventually(lambda: any(_buffered(client) for client in lister._connections._own._open))
+        await eventually(lambda: any(_buffered(client) for client in open_of(lister)))
         time_passes(monkeypatch, 61)
         with pytest.raises(ListingFailed, match=r"in time|within"):
             await listed
@@ -222,6 +222,10 @@ async def test_brokers_that_stop_half_way_are_asked_over_another_connection_the_
         assert isinstance(result.topics, pa.Array)
         assert result.topics.to_pylist() == NAMES[:2]
         assert len(questions(server)) == 2
+
+
+def open_of(lister: UpstreamLister) -> list[LookupClient]:
+    return [client for pool in lister._connections._pools.values() for client in pool._open]
 
 
 def _buffered(client: LookupClient) -> int:
@@ -263,7 +267,7 @@ async def test_no_more_at_a_time_than_the_limit() -> None:
 
     async with lister_to(script, listings=2) as (lister, _):
         asked = [asyncio.create_task(lister.list_topics(ListingRequest(NAMESPACE))) for _ in range(6)]
-        await eventually(lambda: sum(client.pending for client in lister._connections._own._open) == 2)
+        await eventually(lambda: sum(client.pending for client in open_of(lister)) == 2)
         assert lister._places.locked()
         go_on.set()
         assert [len((await each).topics) for each in asked] == [1] * 6

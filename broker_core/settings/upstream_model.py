@@ -1,0 +1,154 @@
+"""``[upstream]``: the cluster behind a gateway, whose rights the gateway asks it with, and its TLS."""
+
+from __future__ import annotations
+
+import base64
+import re
+from typing import Annotated, Final, Literal, Self
+
+from pydantic import BeforeValidator, Field, field_validator, model_validator
+
+from broker_core.service_addresses import is_tls, service_addresses
+from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
+from broker_core.settings.key_source import KeySource, OptionalKey
+from broker_core.settings.table import SettingConflict, Table
+
+__all__ = ["UpstreamSettings", "UpstreamTlsSettings", "check_forwarding"]
+
+#: The methods whose data a gateway can pass on.
+_FORWARDED: Final = ("token", "basic")
+#: A token as it is, in place of where it is: no scheme, no white space.
+_LITERAL: Final = re.compile(r"[!-9;-~]+")
+
+
+def _token(value: object) -> object:
+    """A token that stands in the settings itself becomes a source as any other. No error shows it."""
+    if value is None or isinstance(value, KeySource):
+        return value
+    if not isinstance(value, str):
+        raise ValueError("it is no text")  # noqa: TRY004  # pydantic takes no TypeError for a finding
+    if _LITERAL.fullmatch(value):
+        return KeySource("data", base64.b64encode(value.encode()).decode())
+    return value
+
+
+def _words(value: object) -> object:
+    """The words of a command; an error shows nothing of them."""
+    if not isinstance(value, list | tuple) or not all(isinstance(word, str) for word in value):
+        raise ValueError("it is no list of words")
+    return value
+
+
+class UpstreamTlsSettings(Table):
+    """``[upstream.tls]``: TLS of the connections to the brokers."""
+
+    ca: OptionalFile = Field(
+        default=None, description="The certificates that the brokers' are trusted by; empty: the system's."
+    )
+    certificate: OptionalFile = Field(
+        default=None,
+        description="The gateway's own certificate; without a token the brokers take its role from it.",
+    )
+    key: OptionalFile = Field(default=None, description="The key of it; empty: it is in the same file.")
+    verify_hostname: bool = Field(
+        default=True, description="Whether a broker's certificate must be for the host of its address."
+    )
+
+    @model_validator(mode="after")
+    def _a_key_has_a_certificate(self) -> Self:
+        if self.key is not None and self.certificate is None:
+            raise SettingConflict(("key",), "upstream.tls.certificate is missing: a key alone proves nothing")
+        return self
+
+
+class UpstreamSettings(Table):
+    """``[upstream]``: the cluster that this server is the lookup gateway of."""
+
+    service_url: str = Field(
+        description="pulsar://HOST:PORT or pulsar+ssl://HOST:PORT of the brokers that lookups are relayed to, and that "
+        "list topics where no plugin answers."
+    )
+    forward: Literal["gateway", "client"] = Field(
+        default="gateway",
+        description="gateway: the brokers are asked with the gateway's own credentials, for the client's principal; "
+        "client: with those of the client.",
+    )
+    token: Annotated[OptionalKey, BeforeValidator(_token)] = Field(
+        default=None, repr=False, description="The gateway's own token: file:PATH or env:NAME."
+    )
+    token_command: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        default=(),
+        repr=False,
+        description="In place of token: a command and its arguments, which prints the token.",
+    )
+    original_auth_data: bool = Field(
+        default=False,
+        description="Whether the client's credentials go to the brokers beside the gateway's own, for brokers with "
+        "authenticateOriginalAuthData.",
+    )
+    ready: bool = Field(default=False, description="Whether /-/ready is a 503 while no broker answers.")
+    tls: UpstreamTlsSettings | None = None
+
+    @field_validator("service_url")
+    @classmethod
+    def _is_a_service_url(cls, url: str) -> str:
+        service_addresses(url)
+        return url
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.tls is not None and not is_tls(self.service_url):
+            raise SettingConflict(
+                ("service_url",), "upstream.tls is set: a URL of TLS begins with pulsar+ssl://"
+            )
+        if self.token is not None and self.token_command:
+            raise SettingConflict(("token_command",), "upstream.token is set too: leave one of them out")
+        if self.forward == "client":
+            for name, given in (
+                ("token", self.token is not None),
+                ("token_command", bool(self.token_command)),
+            ):
+                if given:
+                    raise SettingConflict(
+                        (name,),
+                        'the gateway has no use for a token of its own with upstream.forward = "client"',
+                    )
+            if self.original_auth_data:
+                raise SettingConflict(
+                    ("original_auth_data",), 'with upstream.forward = "client" they are sent as they are'
+                )
+        elif self.original_auth_data and not self.has_own_credentials:
+            raise SettingConflict(
+                ("original_auth_data",),
+                "the gateway needs credentials of its own too: upstream.token, token_command or tls.certificate",
+            )
+        return self
+
+    @property
+    def has_own_credentials(self) -> bool:
+        """Whether the brokers know the gateway by credentials of its own."""
+        own_certificate = self.tls is not None and self.tls.certificate is not None
+        return self.forward == "gateway" and (
+            self.token is not None or bool(self.token_command) or own_certificate
+        )
+
+
+def check_forwarding(upstream: UpstreamSettings, authentication: AuthenticationSettings) -> None:
+    """What the brokers get must be there to pass on. Raises :exc:`SettingConflict`."""
+    if upstream.forward == "client":
+        others = [method for method in authentication.methods if method not in _FORWARDED]
+        if others or not authentication.methods:
+            raise SettingConflict(
+                ("upstream", "forward"),
+                '"client" passes tokens and passwords on: authentication.methods must be of "token" and "basic"'
+                + (f", not {others[0]!r}" if others else ", and none is set"),
+            )
+        if authentication.anonymous_role:
+            raise SettingConflict(
+                ("upstream", "forward"),
+                '"client" has nothing to pass on for authentication.anonymous_role: leave one of them out',
+            )
+    elif upstream.original_auth_data and not authentication.is_on:
+        raise SettingConflict(
+            ("upstream", "original_auth_data"), "clients send no credentials without authentication.methods"
+        )

@@ -1,0 +1,175 @@
+"""Connecting to one broker: TLS, the identity, and what is refused of the broker's side."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from broker_core.client import (
+    ClientError,
+    ClientTls,
+    ConnectionLost,
+    ConnectTimeout,
+    Credentials,
+    CredentialsFailed,
+    HandshakeRefused,
+    LookupClient,
+    TlsFailed,
+    UnexpectedAnswer,
+)
+from broker_core.errors import ServerError
+from broker_core.upstream.pulsar.address_health import Address, shown
+from broker_core.upstream.pulsar.identity import Identity
+from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.wire.pulsar import CommandConnected
+
+__all__ = ["OUTCOMES", "Connector", "IsProxy", "is_of_identity"]
+
+#: What an attempt to connect comes to, for metrics.
+OUTCOMES: Final = (
+    "connected",
+    "unreachable",
+    "timeout",
+    "tls",
+    "refused",
+    "credentials",
+    "protocol",
+    "proxy",
+)
+
+#: What a broker refuses of an identity; anything else that it refuses is its own state.
+_OF_IDENTITY: Final = (ServerError.AuthenticationError, ServerError.AuthorizationError)
+
+_log = structlog.get_logger(__name__)
+
+
+class IsProxy(ConnectionLost):
+    """The service is a pulsar-proxy, which relays neither identity nor what a gateway needs to know of the brokers."""
+
+
+def is_of_identity(failed: ClientError) -> bool:
+    """Whether an attempt failed for its identity, and not for the address."""
+    if isinstance(failed, HandshakeRefused):
+        return failed.code in _OF_IDENTITY
+    return isinstance(failed, CredentialsFailed)
+
+
+class Connector:
+    """Makes connections; ``counts`` are their outcomes. ``on_connected`` hears what each broker says of itself."""
+
+    def __init__(self, options: UpstreamOptions, *, on_connected: Callable[[CommandConnected], None]) -> None:
+        self._options = options
+        self._on_connected = on_connected
+        self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
+        table = options.upstream.tls
+        self._tls = (
+            ClientTls()
+            if table is None
+            else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname)
+        )
+        self._told: str | None = None
+
+    async def connect(
+        self,
+        address: Address,
+        identity: Identity,
+        *,
+        is_tls: bool,
+        max_frame: int | None = None,
+        on_lost: Callable[[], None] | None = None,
+    ) -> LookupClient:
+        """A connection to the broker at ``address``. Raises :exc:`ClientError`.
+
+        An own token that is refused is replaced, once, if there is another one.
+        """
+        try:
+            client = await self._with_another_token(address, identity, is_tls, max_frame, on_lost)
+        except ClientError as failed:
+            self.counts[_outcome(failed)] += 1
+            raise
+        finally:
+            self._tell_of_tls()
+        server = client.server
+        if not server.HasField("max_message_size") and not server.HasField("feature_flags"):
+            await client.close()
+            self.counts["proxy"] += 1
+            raise IsProxy(
+                f"{shown(address)} is a pulsar-proxy: upstream.service_url must be that of the brokers, for a proxy "
+                "passes on neither the principal of a client nor what brokers say of themselves"
+            )
+        self.counts["connected"] += 1
+        self._on_connected(server)
+        return client
+
+    async def _with_another_token(
+        self,
+        address: Address,
+        identity: Identity,
+        is_tls: bool,
+        max_frame: int | None,
+        on_lost: Callable[[], None] | None,
+    ) -> LookupClient:
+        for is_last in (False, True):
+            sent: list[bytes] = []
+            client = self._client(address, identity, sent, is_tls, max_frame, on_lost)
+            try:
+                await client.connect()
+                return client
+            except HandshakeRefused as refused:
+                if is_last or refused.code is not ServerError.AuthenticationError or not sent:
+                    raise
+                if identity.after_refusal is None or not await identity.after_refusal(sent[0]):
+                    raise
+        raise AssertionError("unreachable")
+
+    def _client(
+        self,
+        address: Address,
+        identity: Identity,
+        sent: list[bytes],
+        is_tls: bool,
+        max_frame: int | None,
+        on_lost: Callable[[], None] | None,
+    ) -> LookupClient:
+        own = identity.credentials
+
+        async def data() -> bytes:
+            found = await own.current() or b""
+            sent[:] = [found]
+            return found
+
+        options = self._options
+        return LookupClient(
+            f"pulsar{'+ssl' if is_tls else ''}://{shown(address)}",
+            client_version=options.client_version,
+            connect_timeout=options.connect_timeout,
+            keep_alive=min(options.silence, options.pulsar.keep_alive),
+            max_frame=max_frame,
+            tls=self._tls,
+            credentials=own if own.data is None else Credentials(own.method, data),
+            original=identity.original,
+            on_lost=on_lost,
+        )
+
+    def _tell_of_tls(self) -> None:
+        """Files of TLS that changed and cannot be used are in the log, once."""
+        problem = self._tls.problem
+        if problem is not None and problem != self._told:
+            _log.error("upstream.tls: the former files stay in use", reason=problem)
+        self._told = problem
+
+
+def _outcome(failed: ClientError) -> str:
+    for kind, outcome in (
+        (HandshakeRefused, "refused"),
+        (CredentialsFailed, "credentials"),
+        (ConnectTimeout, "timeout"),
+        (TlsFailed, "tls"),
+        (UnexpectedAnswer, "protocol"),
+    ):
+        if isinstance(failed, kind):
+            return outcome
+    return "unreachable"

@@ -1,0 +1,187 @@
+"""Whom the brokers are asked for, and with which credentials: those of the gateway or those of its client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final, TypeAlias
+
+from broker_core.access.asker import Asker
+from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.client import Credentials, CredentialsFailed, OriginalPrincipal
+from broker_core.settings import KeySource, UpstreamSettings
+from broker_core.upstream.pulsar.own_token import CommandToken, OwnToken, SourceToken
+from broker_core.upstream.pulsar.token_command import run_token_command
+from broker_core.upstream.pulsar.token_expiry import expiry_of
+
+__all__ = ["Identities", "Identity", "Principal", "own_token"]
+
+#: Role and original principal of a client; ``None`` for this server itself.
+Principal: TypeAlias = tuple[str | None, str | None] | None
+
+_COMMAND: Final = 10.0  # seconds that the token command has
+_FRESH: Final = 45.0  # seconds in which a client may send new credentials; brokers look again after 60
+_LOOK: Final = 0.5  # seconds between two looks for them
+_METHODS: Final = ("token", "basic")  # whose data can be passed on
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """What CONNECT says of one principal. ``after_refusal`` is asked for another own token than the refused one."""
+
+    credentials: Credentials
+    original: OriginalPrincipal | None = None
+    after_refusal: Callable[[bytes], Awaitable[bool]] | None = field(default=None, repr=False)
+
+
+class Identities:
+    """The identity of each client, by the settings. ``identifies`` says whether clients have roles at all.
+
+    Nothing of a client is kept here: its credentials stay in ``sessions``, as long as it is connected.
+    """
+
+    def __init__(
+        self, upstream: UpstreamSettings, sessions: Sessions | None, *, identifies: bool, own: OwnToken | None
+    ) -> None:
+        self._sessions = sessions
+        self._own = own
+        self._by_client = upstream.forward == "client"
+        self._sends_originals = upstream.original_auth_data
+        #: Whether the brokers' answers depend on the client.
+        self.forwards: Final = self._by_client or (identifies and upstream.has_own_credentials)
+        self._credentials = Credentials()
+        if own is not None:
+            self._credentials = Credentials("token", own.current)
+        elif upstream.has_own_credentials:
+            self._credentials = Credentials("tls")
+
+    @property
+    def by_client(self) -> bool:
+        """Whether the brokers get the client's credentials in place of the gateway's."""
+        return self._by_client
+
+    @property
+    def sends_originals(self) -> bool:
+        """Whether the brokers get the client's credentials beside the gateway's."""
+        return self._sends_originals
+
+    def principal_of(self, asker: Asker) -> Principal:
+        """Whom the brokers are asked for. Raises :exc:`CredentialsFailed` if no connected client of the principal has
+        anything to pass on; that of a lookup for several clients may be gone while others wait for it.
+        """
+        if not self.forwards or (asker.role is None and not self._by_client):
+            return None
+        principal = asker.role, asker.original_principal
+        if self.is_gone(principal):
+            raise CredentialsFailed("there are no credentials of this client to ask the brokers with")
+        return principal
+
+    def identity_of(self, principal: Principal) -> Identity:
+        """The identity to connect with now. Raises :exc:`CredentialsFailed`."""
+        if principal is None:
+            return self.of_gateway()
+        role, original = principal
+        if self._by_client:
+            return self._of_client(principal)
+        name = original or role
+        assert name is not None
+        credentials = None
+        if self._sends_originals:
+            # Of a certificate there is nothing to send on; brokers that verify original credentials refuse it.
+            credentials = self._forwarded(principal, of_original=original is not None)
+        return self.of_gateway(OriginalPrincipal(name, credentials))
+
+    def of_gateway(self, original: OriginalPrincipal | None = None) -> Identity:
+        """The gateway itself, or the gateway that asks for ``original``."""
+        return Identity(self._credentials, original, None if self._own is None else self._own.after_refusal)
+
+    def is_gone(self, principal: Principal) -> bool:
+        """Whether no client is left whose credentials the principal's connections were made with."""
+        return self._uses_sessions(principal) and self._any_of(principal) is None
+
+    def has_expired(self, principal: Principal) -> bool:
+        """Whether the latest of these credentials are not valid any more."""
+        if not self._uses_sessions(principal):
+            return False
+        latest = self._any_of(principal)
+        return latest is not None and _has_expired(latest.data)
+
+    def _uses_sessions(self, principal: Principal) -> bool:
+        return principal is not None and (self._by_client or self._sends_originals)
+
+    def _any_of(self, principal: Principal) -> ClientCredentials | None:
+        return None if principal is None or self._sessions is None else self._sessions.any_of(*principal)
+
+    def _of_client(self, principal: tuple[str | None, str | None]) -> Identity:
+        credentials = self._forwarded(principal, of_original=False)
+        if credentials is None:
+            raise CredentialsFailed("credentials of this client's method cannot be passed on to the brokers")
+        if principal[1] is None:
+            return Identity(credentials)
+        return Identity(
+            credentials, OriginalPrincipal(principal[1], self._forwarded(principal, of_original=True))
+        )
+
+    def _forwarded(
+        self, principal: tuple[str | None, str | None], *, of_original: bool
+    ) -> Credentials | None:
+        """The credentials of a live client, to send on; ``None`` where its method has none."""
+        sent = self._any_of(principal)
+        if sent is None:
+            raise CredentialsFailed("the client is gone, and its credentials with it")
+        method = sent.original_method if of_original else sent.method
+        if method not in _METHODS:
+            return None
+        return Credentials(method, partial(self._latest, principal, method, of_original=of_original))
+
+    async def _latest(
+        self, principal: tuple[str | None, str | None], method: str, *, of_original: bool
+    ) -> bytes:
+        """The latest credentials of any connection of the principal. If they have expired, wait for the new ones: the
+        client is asked for them at about the same time as this server.
+        """
+        loop = asyncio.get_running_loop()
+        by = loop.time() + _FRESH
+        while True:
+            sent = self._any_of(principal)
+            if sent is None:
+                raise CredentialsFailed("the client is gone, and its credentials with it")
+            given, data = sent.method, sent.data
+            if of_original:
+                given, data = sent.original_method or "", (sent.original_data or "").encode()
+            if given != method:
+                raise CredentialsFailed("the client has credentials of another method now")
+            if not _has_expired(data):
+                return data
+            if loop.time() >= by:
+                raise CredentialsFailed("the credentials of the client have expired")
+            await asyncio.sleep(_LOOK)
+
+
+def _has_expired(data: bytes) -> bool:
+    expires = expiry_of(data)
+    return expires is not None and expires <= time.time()
+
+
+def own_token(upstream: UpstreamSettings) -> OwnToken | None:
+    """Where the gateway's own token comes from; ``None`` where it has none."""
+    if upstream.token_command:
+        words = upstream.token_command
+        return CommandToken(partial(asyncio.to_thread, run_token_command, words, timeout=_COMMAND))
+    if upstream.token is not None:
+        return SourceToken(partial(_read, upstream.token))
+    return None
+
+
+def _read(source: KeySource) -> bytes:
+    """A token as it is: in a variable it is no Base64 text of something, as a key is."""
+    if source.kind != "env":
+        return source.read()
+    value = os.environ.get(source.text)
+    if not value:
+        raise ValueError(f"the variable {source.text} is not set")
+    return value.encode()

@@ -1,0 +1,111 @@
+"""The gateway's own token: from a file or a variable, which are read each time, or from a command, which is kept."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from broker_core.client import CredentialsFailed
+from broker_core.upstream.pulsar.token_expiry import expiry_of
+
+__all__ = ["CommandToken", "OwnToken", "SourceToken"]
+
+_READING: Final = 5.0  # seconds that a file has
+_EARLY: Final = 30.0  # seconds before its end a token counts as expired
+_AGAIN: Final = 5.0  # seconds between two runs of the command, at least
+
+
+class OwnToken(Protocol):
+    """Where the token of every new connection, and of every challenge, comes from."""
+
+    async def current(self) -> bytes:
+        """The token. Raises :exc:`~broker_core.client.CredentialsFailed`."""
+
+    async def after_refusal(self, refused: bytes) -> bool:
+        """Whether there is another token now than the one that the brokers refused."""
+
+
+class SourceToken:
+    """``read`` gives the token, in a thread; it is called each time."""
+
+    def __init__(self, read: Callable[[], bytes]) -> None:
+        self._read = read
+
+    async def current(self) -> bytes:
+        """The token as it is in its place now."""
+        try:
+            async with asyncio.timeout(_READING):
+                token = (await asyncio.to_thread(self._read)).strip()
+        except TimeoutError:
+            raise CredentialsFailed(f"upstream.token: not read within {_READING:g} s") from None
+        except OSError as error:
+            raise CredentialsFailed(
+                f"upstream.token: cannot read {error.filename}: {error.strerror}"
+            ) from None
+        except ValueError as error:
+            raise CredentialsFailed(f"upstream.token: {error}") from None
+        if not token:
+            raise CredentialsFailed("upstream.token: it is empty")
+        return token
+
+    async def after_refusal(self, refused: bytes) -> bool:
+        """Whether its place has another one meanwhile."""
+        return await self.current() != refused
+
+
+class CommandToken:
+    """``run`` gives the token; it is kept until it expires or is refused.
+
+    One run at a time, for all that wait for it, and no two within 5 seconds: a token that brokers refuse for ever
+    must not run the command for ever. A failed run leaves a token that has not expired in use.
+    """
+
+    def __init__(self, run: Callable[[], Awaitable[bytes]], *, now: Callable[[], float] = time.time) -> None:
+        self._run = run
+        self._now = now
+        self._token: bytes | None = None
+        self._expires: float | None = None
+        self._failure: CredentialsFailed | None = None
+        self._ran_at = float("-inf")  # on the loop's clock
+        self._running: asyncio.Task[None] | None = None
+
+    async def current(self) -> bytes:
+        """The token that was kept, or a new one."""
+        if self._token is None or self._is_old(_EARLY):
+            await self._renew()
+        if self._token is None or self._is_old(0):
+            raise self._failure or CredentialsFailed(
+                "upstream.token_command: the token that it gave has expired"
+            )
+        return self._token
+
+    async def after_refusal(self, refused: bytes) -> bool:
+        """Run the command for another token, unless there is one."""
+        if self._token == refused:
+            await self._renew()
+        return self._token is not None and self._token != refused
+
+    def _is_old(self, early: float) -> bool:
+        return self._expires is not None and self._now() > self._expires - early
+
+    async def _renew(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._running is None:
+            if loop.time() - self._ran_at < _AGAIN:
+                return
+            self._running = loop.create_task(self._once())
+        # The others that wait must not go without because one gives up.
+        await asyncio.shield(self._running)
+
+    async def _once(self) -> None:
+        try:
+            self._token = await self._run()
+            self._expires = expiry_of(self._token)
+            self._failure = None
+        except CredentialsFailed as failed:
+            self._failure = failed
+        finally:
+            self._ran_at = asyncio.get_running_loop().time()
+            self._running = None

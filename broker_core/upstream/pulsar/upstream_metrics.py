@@ -1,0 +1,63 @@
+"""The metrics of the connections to the brokers. No label has a principal: its connections count with all others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker_core.metrics.metrics import Metrics
+from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster
+
+__all__ = ["show_upstream"]
+
+
+def show_upstream(metrics: Metrics, cluster: UpstreamCluster) -> None:
+    """Declare the metrics of this cluster."""
+    pools = {"lookups": cluster.lookups, "listings": cluster.listings}
+
+    def closed() -> Mapping[tuple[str, str], float]:
+        return {
+            (name, reason): count for name, pool in pools.items() for reason, count in pool.closed.items()
+        }
+
+    metrics.gauge(
+        "upstream_up",
+        "Whether a broker answers at an address of the service URL: 1 or 0.",
+        lambda: {address: float(state == "up") for address, state in cluster.health.states().items()},
+        "address",
+    )
+    metrics.gauge(
+        "upstream_connections",
+        "Open connections to the brokers, of all principals: for lookups, listings, and watching an address.",
+        lambda: {
+            **{name: pool.connections for name, pool in pools.items()},
+            "watch": cluster.watch.connections,
+        },
+        "pool",
+    )
+    metrics.gauge(
+        "upstream_pools",
+        "Principals, and brokers of redirects, that have connections or wait for one.",
+        lambda: {name: pool.pools for name, pool in pools.items()},
+        "pool",
+    )
+    metrics.gauge(
+        "upstream_connections_limit",
+        "Connections for lookups and listings at most.",
+        lambda: cluster.places.limit,
+    )
+    metrics.gauge(
+        "upstream_waiting", "Pools that wait for a place for a connection.", lambda: cluster.places.waiting
+    )
+    metrics.read_counter(
+        "upstream_connects",
+        "Attempts to connect to a broker, by outcome.",
+        lambda: dict(cluster.connector.counts),
+        "outcome",
+    )
+    metrics.read_counter(
+        "upstream_connections_closed",
+        "Connections to the brokers that ended, by reason.",
+        closed,
+        "pool",
+        "reason",
+    )
