@@ -163,10 +163,14 @@ class TopicsByName:
         """Whether one of these names in the namespace of ``topic`` may be seen."""
         deadline = self._budget.deadline()
         request = ListingRequest(topic.namespace, _mode(topic), asker=asker, deadline=deadline)
-        key = key_of(request, self._dispatcher.mask_hook.depends_on(topic.namespace))
         ask = partial(self._dispatcher.mask_hook.visible, request, by_name=True)
         async with self._budget.until(deadline):
-            return await self._masks.some_visible(key, names, ask)
+            while True:
+                words = self._dispatcher.mask_hook.depends_on(topic.namespace)
+                seen = await self._masks.some_visible(key_of(request, words), names, ask)
+                if words == self._dispatcher.mask_hook.depends_on(topic.namespace):
+                    return seen
+                # A mask has read what it does not declare: the verdict may be about another asker.
 
     # -- asking
 
@@ -257,9 +261,7 @@ class TopicsByName:
         """What plugins list, one after the other; ``None`` where all of them pass, or there are none."""
         if not listers:
             return None
-        depends_on: set[str] = set()
-        for plugin, _ in self._dispatcher.describe_hook.plugins(topic.namespace):
-            depends_on |= self._dispatcher.dependencies.of(plugin.name)
+        depends_on = self._words(topic)
         literal = "pattern" in depends_on
         pattern = None
         if literal:
@@ -269,12 +271,22 @@ class TopicsByName:
             topic.namespace, _mode(topic), pattern, asker=asker, deadline=deadline, wants=wants
         )
         names = tuple(plugin.name for plugin in listers)
-        key = key_of(request, depends_on, names, wants)
-        accepted, _ = await self._listings.ask(key, lambda _: self._list(request, names), None)
+        while True:
+            key = key_of(request, depends_on, names, wants)
+            accepted, _ = await self._listings.ask(key, lambda _: self._list(request, names), None)
+            known, depends_on = depends_on, self._words(topic)
+            if known == depends_on:
+                break
+            # A plugin has read what it does not declare: this may be an answer to another asker.
         if accepted is None:
             return None
         assert accepted.selection is not None  # the request has no hash
         return await self._found(accepted.selection, topic, asker, accepted.details)
+
+    def _words(self, topic: TopicName) -> frozenset[str]:
+        """What all that may say something of the topic depend on, as far as is known."""
+        plugins = self._dispatcher.describe_hook.plugins(topic.namespace)
+        return frozenset().union(*(self._dispatcher.dependencies.of(plugin.name) for plugin, _ in plugins))
 
     async def _list(self, request: ListingRequest, names: Collection[str]) -> AcceptedAnswer | None:
         """Ask these plugins, under permits that go with what they listed."""

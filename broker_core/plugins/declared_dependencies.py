@@ -21,9 +21,10 @@ log = structlog.get_logger(__name__)
 class DeclaredDependencies:
     """The words of each plugin, which only become more. Adding is for any thread.
 
-    A plugin that asks the rest of the chain depends on what all behind it depend on. One that declares ``client`` as it
-    was before ``address`` had a word of its own may read the address: what it reads is added as well, before anything
-    of it is kept.
+    A plugin that asks the rest of the chain depends on what all behind it depend on. One that does not declare
+    ``principal`` is watched: what is kept of its answers would cross principals if it reads the role all the same. So
+    is one that declares ``client`` as it was before ``address`` had a word of its own. What a watched plugin reads of
+    the asker is added, before anything of its answer is kept.
     """
 
     def __init__(self, plugins: Iterable[LoadedPlugin]) -> None:
@@ -60,6 +61,6 @@ class DeclaredDependencies:
         """The request as the plugin is asked it: it tells where the plugin may read what it does not declare."""
         changes: dict[str, object] = {} if services is None else {"services": services}
         words = self.of(plugin)
-        if "client" in words and "address" not in words:
+        if "principal" not in words or ("client" in words and "address" not in words):
             changes["asker"] = recorded_asker(request.asker, partial(self.was_read, plugin))
         return copied(request, **changes) if changes else request

@@ -29,8 +29,22 @@ def test_one_property_adds_nothing_to_all_of_them() -> None:
     assert of.added("p") == frozenset()
 
 
+def test_who_does_not_declare_the_principal_and_reads_it_is_told_once() -> None:
+    of = words("properties")
+    request = asked(asker=Asker("alice", "bob"))
+    with capture_logs() as logs:
+        told = of.asked(request, "p")
+        assert told.topics_pattern is None
+        assert of.of("p") == {"properties"}, "nothing of the asker was read"
+        assert told.asker.original_principal == "bob"
+        assert of.asked(request, "p").asker.role == "alice"
+    assert [each["word"] for each in logs] == ["principal"]
+    assert of.of("p") == {"properties", "principal"}
+    assert of.asked(request, "p") is request
+
+
 def test_who_declares_the_client_and_reads_the_address_is_told_once() -> None:
-    of = words("client")
+    of = words("client", "principal")
     request = asked(asker=Asker(remote_address="192.0.2.7:1"))
     with capture_logs() as logs:
         for _ in range(2):
@@ -38,7 +52,7 @@ def test_who_declares_the_client_and_reads_the_address_is_told_once() -> None:
             assert told.asker.client_version == ""
             assert told.asker.host == "192.0.2.7"
     assert [each["word"] for each in logs] == ["address"]
-    assert of.of("p") == {"client", "address"}
+    assert of.of("p") == {"client", "principal", "address"}
     assert of.asked(request, "p") is request
-    assert words("client", "address").asked(request, "p") is request
-    assert words("pattern").asked(request, "p") is request
+    assert words("client", "principal", "address").asked(request, "p") is request
+    assert words("pattern", "principal").asked(request, "p") is request

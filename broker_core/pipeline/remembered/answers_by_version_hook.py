@@ -79,17 +79,25 @@ class _AnswersInTheMaking:
 
 
 class _MakingAnswer:
-    """A block in which a plugin is asked; ``key`` is ``None`` where no request waits for its end.
+    """A block in which a plugin is asked; ``key`` is ``None`` where no request waits for its end. ``key_now`` is
+    another one as soon as the plugin has read what it does not declare.
 
     It is a :class:`~broker_core.plugins.former_answers.Making`.
     """
 
-    __slots__ = ("_all", "_end", "_key", "_plugin")
+    __slots__ = ("_all", "_end", "_key", "_key_now", "_plugin")
 
-    def __init__(self, of_all: _AnswersInTheMaking, plugin: str, key: Hashable | None) -> None:
+    def __init__(
+        self,
+        of_all: _AnswersInTheMaking,
+        plugin: str,
+        key: Hashable | None,
+        key_now: Callable[[], Hashable],
+    ) -> None:
         self._all = of_all
         self._plugin = plugin
         self._key = key
+        self._key_now = key_now
         self._end = RunEnd.GAVE_UP
 
     def __enter__(self) -> Self:
@@ -104,7 +112,7 @@ class _MakingAnswer:
     def __exit__(self, _kind: object, error: BaseException | None, _traceback: object) -> None:
         if self._key is None:
             return
-        if isinstance(error, PluginFailed):
+        if isinstance(error, PluginFailed) and self._key_now() == self._key:
             self._all.runs.fail(self._key, error)
             return
         self._all.runs.end(self._key, self._end)
@@ -178,7 +186,7 @@ class VersionedAnswersToQuestion:
             or key in self._making.runs
         ):
             key = None
-        return _MakingAnswer(self._making, plugin, key)
+        return _MakingAnswer(self._making, plugin, key, lambda: (version, self._key(plugin)))
 
     def keep(self, plugin: str, version: str, accepted: AcceptedAnswer | None) -> bool:
         """The plugin answered this (``None`` is a pass through). Whether it can be kept."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow.compute as pc
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -23,7 +24,11 @@ from broker_core import (
     TopicListingResult,
     hookimpl,
 )
+from broker_core.client import ServerRefused
+from broker_core.errors import ServerError
 from broker_core.testing import serve
+from broker_core.testing.personas import Persona
+from tests.support.eventually import eventually
 
 NAMESPACE = "t/n"
 ROLES = ("ann", "bob")
@@ -227,3 +232,49 @@ async def test_the_cache_is_hit_by_the_same_principal_alone() -> None:
         for role in ROLES:  # nothing behind it depends on who asks
             assert sorted((await server.list(NAMESPACE, role=role)).topics) == sorted(CATALOG)
         assert server.broker.pipeline.dispatcher.describe()[0]["depends_on"] == []
+
+
+@pytest.mark.parametrize("kind", ["lister", "mask"])
+async def test_lookups_of_a_plugin_that_declares_too_little(kind: str) -> None:
+    """Equal lookups share one call of a plugin: before it is known that it reads the role, and afterwards."""
+    arrived = asyncio.Event()
+
+    class TooLittle:
+        @hookimpl
+        def broker_core_depends_on(self) -> set[str]:
+            return set()
+
+    class Lists(TooLittle):
+        @hookimpl
+        async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:
+            await arrived.wait()
+            return TopicListingResult.success([f"persistent://{NAMESPACE}/secret-{request.asker.role}"])
+
+    class Masks(TooLittle):
+        @hookimpl
+        async def broker_core_visible(self, request: ListingRequest, topics: Any) -> Any:
+            await arrived.wait()
+            return pc.ends_with(topics, pattern=f"-{request.asker.role}")
+
+    plugin = Lists() if kind == "lister" else Masks()
+    secrets = [f"persistent://{NAMESPACE}/secret-{role}" for role in ROLES]
+    async with serve({"too-little": plugin}, topics=secrets, check_masks=False, check_reads=False) as server:
+
+        async def may_see(role: str, of: str) -> bool:
+            try:
+                topic = f"persistent://{NAMESPACE}/secret-{of}"
+                return await server.partitions(topic, role=role, auto_create=False) == 0
+            except ServerRefused as refused:
+                return refused.code is not ServerError.TopicNotFound
+
+        for role in ROLES:
+            await server._client(Persona(role))  # so that they ask at once
+        by_name = server.broker.pipeline.topics_by_name
+        shared = by_name._listings if kind == "lister" else by_name._masks._runs
+        questions = [(role, of) for role in ROLES for of in ROLES] * 3
+        for _ in range(2):
+            asking = asyncio.gather(*(may_see(*question) for question in questions))
+            if not arrived.is_set():
+                await eventually(lambda: sum(run.size for run in shared._next.values()) == len(questions) - 1)
+                arrived.set()
+            assert await asking == [role == of for role, of in questions]
