@@ -85,6 +85,11 @@ class Sessions:
         session = self._by_connection.get(asker.connection)
         return None if session is None else session.credentials
 
+    def has_any(self, role: str | None, original_principal: str | None) -> bool:
+        """Whether a live connection has this identity, however many have."""
+        group = self._groups.get((role, original_principal))
+        return group is not None and bool(group.sessions)
+
     def any_of(self, role: str | None, original_principal: str | None) -> ClientCredentials | None:
         """The latest credentials of any live connection with this identity; ``None`` where there is none."""
         group = self._groups.get((role, original_principal))

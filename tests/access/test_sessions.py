@@ -35,6 +35,7 @@ def test_an_identity_is_role_and_original_principal() -> None:
     assert sessions.any_of("proxy", "alice") == token("proxy")
     for identity in (("proxy", None), ("alice", "alice"), ("alice", ""), (None, None), ("bob", None)):
         assert sessions.any_of(*identity) is None
+        assert not sessions.has_any(*identity)
 
 
 def test_nothing_is_kept_of_a_connection_that_is_over() -> None:
@@ -45,8 +46,10 @@ def test_nothing_is_kept_of_a_connection_that_is_over() -> None:
     sessions.end(other)
     assert sessions.credentials_of(other) is None
     assert sessions.any_of("alice", None) == token("first")
+    assert sessions.has_any("alice", None)
     del alice  # without a word
     assert sessions.any_of("alice", None) is None
+    assert not sessions.has_any("alice", None)
     assert (len(sessions), len(sessions._groups)) == (0, 0)
 
 

@@ -101,7 +101,9 @@ class Identities:
 
     def is_gone(self, principal: Principal) -> bool:
         """Whether no client is left whose credentials the principal's connections were made with."""
-        return self._uses_sessions(principal) and self._any_of(principal) is None
+        if principal is None or not self._uses_sessions(principal):
+            return False
+        return self._sessions is None or not self._sessions.has_any(*principal)
 
     def has_expired(self, principal: Principal) -> bool:
         """Whether the latest of these credentials are not valid any more."""
