@@ -172,6 +172,12 @@ class Broker:
             if settings.pulsar.tls is not None:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
+            core.metrics.gauge(
+                "reload_failing",
+                "Whether the last reload of a part has failed, so that what it had before is in force.",
+                lambda: {(name,): int(failing) for name, failing in self.reloads.failing.items()},
+                "part",
+            )
             watched_files = WatchedFiles(self.reloads)
             self._stack.push_async_callback(watched_files.stop)
             await watched_files.start()

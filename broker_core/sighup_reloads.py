@@ -26,6 +26,8 @@ class Reloads:
         self._parts: dict[str, Callable[[], object]] = {}
         self._files: dict[str, Callable[[], Iterable[Path]]] = {}
         self._one_at_a_time = asyncio.Lock()
+        #: Of each part, whether its last reload has failed, so that what it had before is in force.
+        self.failing: dict[str, bool] = {}
 
     def add(
         self, name: str, reload: Callable[[], object], files: Callable[[], Iterable[Path]] | None = None
@@ -36,6 +38,7 @@ class Reloads:
         (:class:`~broker_core.watched_files.WatchedFiles`).
         """
         self._parts[name] = reload
+        self.failing[name] = False
         if files is not None:
             self._files[name] = files
 
@@ -51,16 +54,16 @@ class Reloads:
     async def reload_part(self, name: str) -> None:
         """Reload one part, after what is reloaded now; raises what it raises."""
         async with self._one_at_a_time:
-            await asyncio.to_thread(self._parts[name])
+            await self._reload(name)
 
     async def reload_all(self) -> bool:
         """Reload all parts, and say so in one line of the log; whether none has failed."""
         async with self._one_at_a_time:
             done: list[str] = []
             failed: dict[str, str] = {}
-            for name, reload in list(self._parts.items()):
+            for name in self.parts:
                 try:
-                    await asyncio.to_thread(reload)
+                    await self._reload(name)
                     done.append(name)
                 except Exception as error:  # noqa: BLE001 - whatever it is, what was there before goes on
                     failed[name] = str(error)
@@ -71,3 +74,11 @@ class Reloads:
         else:
             _log.info("reloaded", reloaded=done, note=_NOTHING)
         return not failed
+
+    async def _reload(self, name: str) -> None:
+        try:
+            await asyncio.to_thread(self._parts[name])
+        except Exception:
+            self.failing[name] = True
+            raise
+        self.failing[name] = False

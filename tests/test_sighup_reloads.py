@@ -34,6 +34,7 @@ async def test_what_fails_keeps_nobody_else_from_it() -> None:
     with capture_logs() as logs:
         assert not await reloads.reload_all()
     assert done == [1]
+    assert reloads.failing == {"a": True, "b": False}
     (line,) = logs
     assert (line["log_level"], line["reloaded"], line["failed"]) == ("error", ["b"], {"a": "no space"})
 

@@ -273,4 +273,12 @@ class Settings(Table):
             )
         if self.upstream is not None:
             check_forwarding(self.upstream, self.authentication)
+        certificates = [self.pulsar.tls, None if self.http is None else self.http.tls]
+        if "tls" in self.authentication.methods and not any(
+            table and table.client_ca for table in certificates
+        ):
+            raise SettingConflict(
+                ("authentication", "methods"),
+                "method 'tls' needs pulsar.tls.client_ca (or http.tls.client_ca): the authorities of clients",
+            )
         return self

@@ -43,6 +43,11 @@ def test_it_is_off_by_default() -> None:
             "authentication.token.jwks: authentication.token.key is set too",
         ),
         ('methods = ["basic"]', "authentication.methods: method 'basic' needs authentication.basic.file"),
+        ('methods = ["tls"]', "authentication.methods: method 'tls' needs pulsar.tls.client_ca"),
+        (
+            'methods = ["tls"]\n[pulsar.tls]\ncertificate = "a"\nkey = "b"',
+            "authentication.methods: method 'tls' needs pulsar.tls.client_ca",
+        ),
         ('methods = ["tls", "tls"]', "authentication.methods: 'tls' is named twice"),
         ('methods = ["oauth"]', "authentication.methods: "),
         ('proxy_roles = [""]', "authentication.proxy_roles: '' is no role"),
@@ -111,3 +116,9 @@ def test_config_shows_where_a_key_is_and_no_key(value: str, shown: str) -> None:
 
 def test_a_plugins_key_has_no_such_forms() -> None:
     assert masked(("plugins", "mine", "password"), "env:HUNTER2") == "********"
+
+
+@pytest.mark.parametrize("table", ["[pulsar.tls]", "[http.tls]"])
+def test_certificates_need_authorities_of_clients(tmp_path: Path, table: str) -> None:
+    rest = f'{table}\ncertificate = "a"\nkey = "b"\nclient_ca = "c"\n'
+    assert _load(tmp_path, f'[authentication]\nmethods = ["tls"]\n{rest}').methods == ("tls",)
