@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
+import ssl
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,7 @@ from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
 from broker_core.settings import Settings
 from broker_core.watched_files import WatchedFiles
+from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.raw_client import RawClient
 from tests.support.tokens import der, rsa_key, token
@@ -425,3 +428,59 @@ async def test_everybody_may_do_everything_only_without_authentication(tmp_path:
     given = settings(tmp_path, authorization={"mode": "allow"})
     with pytest.raises(BrokerCoreError, match=r"authorization\.mode is 'allow'"):
         await Broker(given, plugins={"badges": Badges()}).start()
+
+
+async def test_a_new_certificate_is_read_when_the_files_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = Authority(tmp_path)
+    files = authority.issue("first")
+    context = ssl.create_default_context(cafile=authority.ca)
+    tls = {"listen": "127.0.0.1:0", "certificate": files.certificate, "key": files.key}
+    watching: list[WatchedFiles] = []
+    start = WatchedFiles.start
+
+    async def started(watched: WatchedFiles) -> None:
+        watching.append(watched)
+        await start(watched)
+
+    monkeypatch.setattr(WatchedFiles, "start", started)
+    tables = settings(
+        tmp_path,
+        pulsar={"listen": "127.0.0.1:0", "tls": tls},
+        http={"listen": "127.0.0.1:0", "tls": tls},
+    )
+
+    async def name_of(address: tuple[str, int] | None) -> str:
+        assert address is not None
+        _, writer = await asyncio.open_connection(*address, ssl=context)
+        certificate = writer.get_extra_info("ssl_object").getpeercert()
+        writer.close()
+        await writer.wait_closed()
+        return str(dict(part[0] for part in certificate["subject"])["commonName"])
+
+    async with Broker(tables) as broker:
+        assert await name_of(broker.pulsar_tls_address) == "first"
+        new = authority.issue("second")
+        shutil.copy(new.key, files.key)
+        await watching[0].look()  # the key alone does not fit
+        assert await name_of(broker.pulsar_tls_address) == "first"
+        shutil.copy(new.certificate, files.certificate)
+        await watching[0].look()
+        assert await name_of(broker.pulsar_tls_address) == "second"
+        assert await name_of(broker.https_address) == "second"
+
+
+async def test_without_tls_there_are_no_addresses_of_it(tmp_path: Path) -> None:
+    async with Broker(settings(tmp_path, http={"listen": "127.0.0.1:0"})) as broker:
+        assert broker.pulsar_tls_address is None
+        assert broker.https_address is None
+
+
+async def test_an_address_of_tls_that_is_taken_is_named(tmp_path: Path) -> None:
+    issued = Authority(tmp_path).issue("server")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        tls = {"listen": listen, "certificate": issued.certificate, "key": issued.key}
+        with pytest.raises(ListenError, match=r"pulsar\.tls\.listen: cannot listen on"):
+            await Broker(settings(tmp_path, pulsar={"listen": "127.0.0.1:0", "tls": tls})).start()

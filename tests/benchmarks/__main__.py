@@ -1,7 +1,7 @@
 """`make bench`: ask broker-core, and with BENCH_PEER=1 a real Pulsar broker, the same questions with the same client.
 
 Each option has an environment variable, for `make bench`: BENCH_SIZES=10000,100000 BENCH_RUNS=3 BENCH_PEER=1
-BENCH_SECONDS=1 BENCH_CROWD=1 BENCH_OUTPUT=bench-results.json.
+BENCH_SECONDS=1 BENCH_CROWD=1 BENCH_RETURNING=1000 BENCH_OUTPUT=bench-results.json.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from tests.benchmarks.names import Questions, namespace_of
 from tests.benchmarks.ours import Catalogue, make_catalogue
 from tests.benchmarks.processes import machine
 from tests.benchmarks.real_broker import running_broker
+from tests.benchmarks.reconnects import Reconnects, run_reconnects
 from tests.benchmarks.report import print_report, summarize
 from tests.benchmarks.subject import Effort, Figures, capacity, check_answers, run_questions
 from tests.benchmarks.wire_client import RawClient, get_topics_frame
@@ -55,6 +56,7 @@ def main() -> None:
                 )
                 if options.crowd and size == max(options.sizes):
                     results["crowd"] = _crowd(catalogue)
+                    results["reconnects"] = _reconnects(work, options.returning)
             if broker is not None:
                 subjects["pulsar"] = summarize(_run_broker(broker, size, options.seconds, options.runs))
             elif recorded is not None and str(size) in recorded["sizes"]:
@@ -123,6 +125,12 @@ def _crowd(catalogue: Catalogue) -> dict[str, Any]:
     return {"topics": catalogue.size, **asdict(result)}
 
 
+def _reconnects(work: Path, returning: int) -> dict[str, Any]:
+    wanted = Reconnects(plain=returning * 5, tls=returning)
+    _say(f"{wanted.plain + wanted.tls:,} clients come back at once")
+    return asdict(run_reconnects(wanted, work / "reconnects"))
+
+
 def _floor(subjects: dict[str, Any]) -> dict[str, float]:
     asked = (subjects.get("broker-core") or subjects["pulsar"])["questions"]
     return {name: floor(asked[name]["repeating"]["size"]) for name in ("prefix", ".*")}
@@ -166,6 +174,12 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         action=argparse.BooleanOptionalAction,
         default=switch("BENCH_CROWD", "1"),
         help="200 clients at once",
+    )
+    parser.add_argument(
+        "--returning",
+        type=int,
+        default=int(os.environ.get("BENCH_RETURNING", "1000")),
+        help="clients that come back over TLS at once, and five times as many without",
     )
     seconds = float(os.environ.get("BENCH_SECONDS", "1"))
     parser.add_argument("--seconds", type=float, default=seconds, help="for each question, in each run")

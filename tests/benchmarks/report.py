@@ -60,6 +60,8 @@ def print_report(results: dict[str, Any]) -> None:
     console.print(_other_table(results))
     if results.get("crowd"):
         _print_crowd(console, results["crowd"])
+    if results.get("reconnects"):
+        _print_reconnects(console, results["reconnects"])
 
 
 def _latency_table(results: dict[str, Any]) -> Table:
@@ -133,6 +135,18 @@ def _print_crowd(console: Console, result: dict[str, Any]) -> None:
         f"{result['pings']:,} PINGs meanwhile: p50 {_ms(result['ping_p50'])} ms, p99 {_ms(result['ping_p99'])} ms, "
         f"longest {_ms(result['ping_max'])} ms (and the machine woke the asking process up to "
         f"{_ms(result['wake_up_max'])} ms late)."
+    )
+
+
+def _print_reconnects(console: Console, result: dict[str, Any]) -> None:
+    outcomes = ", ".join(f"{count:,} {what}" for what, count in sorted(result["outcomes"].items()))
+    console.print(
+        f"\nClients that came back at once: {outcomes}; the last of them was in after "
+        f"{max(result['seconds'].values()):.1f} s, with {result['cpu']:.1f} s of CPU time of the server. Resident "
+        f"{result['resident_before'] / MIB:,.0f} MiB before, {result['resident_peak'] / MIB:,.0f} MiB at most. "
+        f"{result['pings']:,} PINGs meanwhile: p50 {_ms(result['ping_p50'])} ms, p99 {_ms(result['ping_p99'])} ms, "
+        f"longest {_ms(result['ping_max'])} ms (and the machine woke the asking process "
+        f"{_ms(result['wake_up_p99'])} ms late at the p99)."
     )
 
 

@@ -103,6 +103,8 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
         "1",
         "--seconds",
         "0.05",
+        "--returning",
+        "10",
     ]
     done = subprocess.run(
         [*command, "--no-peer", "--output", str(output)],
@@ -118,7 +120,8 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
     assert set(figures["questions"]["prefix"]) == {"rotating", "repeating"}
     assert results["crowd"]["outcomes"] == {"listing": 200}
     assert results["crowd"]["different_answers"] == 1
-    for word in ("prefix", "unchanged", "listings a second", "resident", "PINGs"):
+    assert results["reconnects"]["outcomes"] == {"plain": 50, "tls": 10}
+    for word in ("prefix", "unchanged", "listings a second", "resident", "PINGs", "came back at once"):
         assert word in done.stdout
 
 

@@ -1,21 +1,26 @@
-"""The few places of TLS handshakes: addresses take turns for them, and none is held for long while others wait."""
+"""The few places of TLS handshakes: addresses take turns, and one that has many makes room for one that has few.
+
+A storm of clients of one address waits for itself: a slow one may be slow because of the others, and is closed later.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Hashable
+from collections import Counter
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import islice
 from typing import Final
 
 from broker_core.concurrency.turn_queue import TurnQueue
 
 __all__ = ["HandshakePlaces"]
 
-#: Seconds that a handshake may take.
-_LONGEST: Final = 10.0
-#: Seconds that it has where others wait for its place: a handshake is two round trips.
-_PATIENCE: Final = 2.0
+#: Seconds that a handshake may take: thousands of clients on one busy machine need most of them.
+_LONGEST: Final = 15.0
+#: Seconds that it has where an address with fewer places waits for its place: a handshake is two round trips.
+_PATIENCE: Final = 3.0
+#: The same where any other address, or its own, has somebody who waits.
+_MOST_PATIENCE: Final = 6.0
 #: Seconds until that is looked at again.
 _AGAIN: Final = 0.1
 
@@ -23,7 +28,7 @@ _AGAIN: Final = 0.1
 class _Waiting:
     __slots__ = ("key", "ready", "turn")
 
-    def __init__(self, key: Hashable, ready: asyncio.Future[None]) -> None:
+    def __init__(self, key: str, ready: asyncio.Future[None]) -> None:
         self.key = key
         self.turn = (0, 0)
         self.ready = ready
@@ -37,8 +42,8 @@ class HandshakePlaces:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self.taken = 0
-        #: The time limits of the handshakes under way, with the time of their beginning; the oldest is first.
-        self._under_way: dict[asyncio.Timeout, float] = {}
+        #: The time limits of the handshakes under way, with their address and their beginning; the oldest is first.
+        self._under_way: dict[asyncio.Timeout, tuple[str, float]] = {}
         self._queue: TurnQueue[_Waiting] = TurnQueue()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -56,7 +61,7 @@ class HandshakePlaces:
             await self._turn(_Waiting(host, loop.create_future()))
         try:
             async with asyncio.timeout(_LONGEST) as limit:
-                self._under_way[limit] = loop.time()
+                self._under_way[limit] = host, loop.time()
                 try:
                     yield
                 finally:
@@ -85,19 +90,33 @@ class HandshakePlaces:
         self._see_to_room()
 
     def _see_to_room(self) -> None:
-        """Where others wait, end the oldest handshake when it has had its time."""
+        """Where others wait, end old handshakes when they have had their time."""
         if self._queue and self._timer is None:
             loop = asyncio.get_running_loop()
-            since = next(iter(self._under_way.values()), loop.time())
+            _, since = next(iter(self._under_way.values()), ("", loop.time()))
             self._timer = loop.call_at(since + _PATIENCE, self._make_room)
 
     def _make_room(self) -> None:
         self._timer = None
-        now = asyncio.get_running_loop().time()
-        for limit, since in islice(self._under_way.items(), len(self._queue)):
-            if since + _PATIENCE > now:
+        if not self._queue:
+            return
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        # Those that are ending now have their place for an instant still.
+        staying = {limit: each for limit, each in self._under_way.items() if (limit.when() or 0.0) > now}
+        held = Counter(host for host, _ in staying.values())
+        waiting = self._queue.first(self._limit)
+        few = min(
+            held[each.key] for each in waiting
+        )  # the places of the address that will have the next ones
+        wanted = sum(held[each.key] == few for each in waiting) - (len(self._under_way) - len(staying))
+        for limit, (host, since) in staying.items():
+            age = now - since
+            if age < _PATIENCE or wanted <= 0:
                 break
-            if not limit.expired():
+            if held[host] > few or age >= _MOST_PATIENCE:
                 limit.reschedule(now)
-        if self._queue:
-            self._timer = asyncio.get_running_loop().call_later(_AGAIN, self._make_room)
+                held[host] -= 1
+                few += 1
+                wanted -= 1
+        self._timer = loop.call_later(_AGAIN, self._make_room)

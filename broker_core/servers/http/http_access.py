@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiohttp import hdrs, web
@@ -22,6 +22,7 @@ from broker_core.access.peer import Peer
 from broker_core.access.remote_address import host_of
 from broker_core.errors import BrokerCoreError
 from broker_core.servers.admission import FailurePace
+from broker_core.servers.arrival import common_name
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.http_credentials import challenges, read_credentials
 
@@ -109,7 +110,7 @@ class HttpAccess:
         """The asker with its roles; raises :exc:`AuthenticationFailed` and :exc:`InvalidRoles`."""
         transport = request.transport
         tls = None if transport is None else transport.get_extra_info("ssl_object")
-        name = None if tls is None else _common_name(tls)
+        name = None if tls is None else common_name(tls)
         peer = Peer(asker.remote_address, "http", tls is not None, name)
         method, data = read_credentials(request, name if "tls" in self._methods else None)
         if method is not None and (delay := self._pace.delay(host_of(peer.remote_address))):
@@ -146,10 +147,3 @@ class HttpAccess:
             reason=reason,
             detail=detail,
         )
-
-
-def _common_name(tls: Any) -> str | None:
-    """The common name in the client's certificate, which the handshake has verified; ``None`` without exactly one."""
-    certificate: Mapping[str, Any] = tls.getpeercert() or {}
-    names = [value for part in certificate.get("subject", ()) for key, value in part if key == "commonName"]
-    return str(names[0]) if len(names) == 1 else None

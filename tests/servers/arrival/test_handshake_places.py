@@ -51,6 +51,53 @@ async def test_no_more_than_there_are_places() -> None:
     assert guests.inside == ["a", "b", "c"]
     for name in "bc":
         await guests.leave(name)
+
+
+async def test_a_storm_of_one_address_waits_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake_places, "_PATIENCE", 0.0)
+    monkeypatch.setattr(handshake_places, "_AGAIN", 0.0)
+    places = HandshakePlaces(2)
+    guests = Guests(places)
+    for name in "abcd":
+        await guests.come(name)
+    assert places._timer is not None  # it has been looked, and nobody was closed
+    assert guests.inside == ["a", "b"]
+    assert not any(task.done() for task in guests.tasks.values())
+    for name in "abcd":
+        await guests.leave(name)
+    assert guests.inside == ["a", "b", "c", "d"]
+
+
+async def test_in_the_end_a_storm_makes_room_for_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("_PATIENCE", "_MOST_PATIENCE", "_AGAIN"):
+        monkeypatch.setattr(handshake_places, name, 0.0)
+    guests = Guests(HandshakePlaces(1))
+    await guests.come("a")
+    await guests.come("b")
+    await asyncio.wait_for(asyncio.wait({guests.tasks["a"]}), 10)
+    assert isinstance(guests.tasks["a"].exception(), TimeoutError)
+    await guests.settle()
+    assert guests.inside == ["a", "b"]
+    await guests.leave("b")
+
+
+async def test_places_are_shared_between_two_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(handshake_places, "_PATIENCE", 0.0)
+    monkeypatch.setattr(handshake_places, "_AGAIN", 0.0)
+    places = HandshakePlaces(4)
+    guests = Guests(places)
+    for name in ("a1", "a2", "a3", "a4"):
+        await guests.come(name, "a")
+    for name in ("b1", "b2", "b3", "b4"):
+        await guests.come(name, "b")
+    for _ in range(20):
+        await guests.settle()
+    assert [name for name, task in guests.tasks.items() if task.done()] == ["a1", "a2"]
+    assert guests.inside[4:] == ["b1", "b2"]
+    for name in ("a3", "a4", "b1", "b2", "b3", "b4"):
+        await guests.leave(name)
+    for name in ("a1", "a2"):
+        assert isinstance(guests.tasks[name].exception(), TimeoutError)
     assert (places.taken, places.waiting) == (0, 0)
 
 
@@ -114,7 +161,7 @@ async def test_the_oldest_makes_room_where_others_wait(monkeypatch: pytest.Monke
     await guests.come("b")
     await guests.settle()
     assert not guests.tasks["a"].done()  # nobody waits
-    await guests.come("c")
+    await guests.come("c", "other")
     await asyncio.wait_for(asyncio.wait({guests.tasks["a"]}), 10)
     with pytest.raises(TimeoutError):
         guests.tasks["a"].result()

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import ssl
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import aiohttp
 import pytest
 from prometheus_client import CollectorRegistry
 
+from broker_core.metrics.metrics import Metrics
+from broker_core.servers.admission import FailurePace
+from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
 from broker_core.servers.http import Endpoints, HttpListenError, HttpServer, Readiness
+from tests.support.certificates import Authority
 from tests.support.http_serving import Served
 
 
@@ -137,3 +143,46 @@ async def test_a_connection_that_is_closed_leaves_its_room(small: HttpServer) ->
     async with aiohttp.ClientSession() as session, session.get(url) as answer:
         assert answer.status == 200
     assert len(small._open) <= 4
+
+
+# -- TLS ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def secure(tmp_path: Path) -> AsyncIterator[tuple[HttpServer, ssl.SSLContext]]:
+    authority = Authority(tmp_path)
+    issued = authority.issue("server")
+    certificate = ServerCertificate("http.tls", issued.certificate, issued.key)
+    entrance = TlsEntrance("http", certificate, TlsMetrics(Metrics(), ("http",)), FailurePace())
+    server = HttpServer(Endpoints(CollectorRegistry(), lambda: Readiness.READY), connections=4, tls=entrance)
+    await server.start("127.0.0.1", 0)
+    await server.start_tls("127.0.0.1", 0)
+    yield server, ssl.create_default_context(cafile=authority.ca)
+    await server.stop()
+
+
+async def test_the_same_pages_over_tls(secure: tuple[HttpServer, ssl.SSLContext]) -> None:
+    server, context = secure
+    assert server.tls_address is not None
+    async with aiohttp.ClientSession() as session:
+        for _ in range(2):
+            url = "https://{}:{}/-/live".format(*server.tls_address)
+            async with session.get(url, ssl=context) as answer:
+                assert await answer.json() == {"status": "live"}
+
+
+async def test_silent_handshakes_are_closed_for_those_that_ask(
+    secure: tuple[HttpServer, ssl.SSLContext],
+) -> None:
+    server, context = secure
+    assert server.tls_address is not None
+    silent = [await asyncio.open_connection(*server.tls_address) for _ in range(20)]
+    async with aiohttp.ClientSession() as session:
+        url = "https://{}:{}/-/live".format(*server.tls_address)
+        async with session.get(url, ssl=context) as answer:
+            assert answer.status == 200
+        async with session.get("http://{}:{}/-/live".format(*server.address)) as answer:
+            assert answer.status == 200
+    assert len(server._shaking_hands) <= 2
+    for _, writer in silent:
+        writer.transport.abort()
