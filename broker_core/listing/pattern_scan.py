@@ -3,8 +3,9 @@
 1. What a chunk remembers of the pattern is taken from there: after a change only changed chunks are searched.
 2. A literal or a range is two binary searches among the chunks and in the forms of the chunks at its ends; where all of
    the range must match, nothing else is done.
-3. Within the range, a substring that every match needs, or a run of bytes of classes, is searched first, over contiguous
-   memory (``substring_search``, ``class_run_search``), and only the rows around its finds are matched in full.
+3. Within the range, a substring that every match needs, or a run of bytes of classes, is searched first, over
+   contiguous memory (``substring_search``, ``class_run_search``), and only the rows around its finds are matched in
+   full.
 4. Where these are everywhere, or none is needed, Arrow's RE2 kernel runs over the forms.
 
 The work is cut into slices (:class:`PatternScan`), so that threads can be shared fairly among scans. A pattern can be a
