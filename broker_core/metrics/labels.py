@@ -68,6 +68,7 @@ AUTHENTICATIONS: Final = tuple(
         ("pulsar", "http"),
         (
             "ok",
+            "renewed",
             "no_credentials",
             "unknown_method",
             "bad_token",

@@ -89,8 +89,12 @@ class CredentialChecks:
             return await self.authenticator.authenticate(method, data, peer)
 
     def succeeded(self) -> None:
-        """A client was authenticated, or has renewed its credentials."""
+        """A client was authenticated."""
         self.metrics.authentication("pulsar", "ok")
+
+    def renewed(self) -> None:
+        """A client has renewed its credentials."""
+        self.metrics.authentication("pulsar", "renewed")
 
     def failed(self, error: AuthenticationFailed, peer: Peer, client: str) -> Closing:
         """What the client gets whose credentials were refused: an error, later if its address fails often."""

@@ -159,7 +159,7 @@ class Handshake:
         assert self._asker is not None  # nobody else is asked for new credentials
         if principal.role != self._principal.role:
             return checks.other_principal(self._principal.role, principal.role, self._peer, self._client)
-        checks.succeeded()
+        checks.renewed()
         self._stop_waiting()
         self._keep(self._asker, data, principal)
         return None

@@ -89,8 +89,8 @@ async def test_it_renews_a_token_that_ends_in_its_session(tmp_path: Path, quiet:
         )
         try:
             await asyncio.to_thread(subscribed, made)
-            before = outcome(s, "ok")
-            await eventually(lambda: outcome(s, "ok") > before)
+            before = outcome(s, "renewed")
+            await eventually(lambda: outcome(s, "renewed") > before)
             assert s.sample("connections_closed_total", reason="expired") == 0
             await asyncio.to_thread(made.get_topic_partitions, "acme/empty/topic")
         finally:
