@@ -11,7 +11,7 @@ help:
 	@echo "make run      serve a demo catalogue on loopback"
 	@echo "make check    lint, types and unit tests, in a minute and a half: before each commit"
 	@echo "make test     all tests but those against a real broker;  make unit: those that start no program"
-	@echo "make interop  tests against a real broker and its official clients (JDK, Maven)"
+	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go)"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
@@ -54,7 +54,7 @@ test: $(TEST_STAMP)
 	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile $(ARGS)
 
 interop: $(TEST_STAMP)
-	$(BIN)/pytest -m interop -rs tests/interop $(ARGS)
+	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
 
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)

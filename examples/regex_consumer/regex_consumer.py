@@ -1,6 +1,6 @@
 """A regex consumer of Pulsar, nothing special about it: what it finds is decided by the server that it asks.
 
-    python regex_consumer.py SERVICE_URL PATTERN [SUBSCRIPTION]
+    python regex_consumer.py SERVICE_URL PATTERN [SUBSCRIPTION] [--token-file FILE] [--ca FILE]
     python regex_consumer.py pulsar://127.0.0.1:6650 'persistent://public/default/orders-.*'
 
 Point SERVICE_URL at broker-core (`broker-core serve` with an `[upstream] service_url`): its plugins decide about the
@@ -10,15 +10,24 @@ message, until it is interrupted. The client looks for new topics every 60 secon
 
 from __future__ import annotations
 
+import argparse
 import re
-import sys
+from pathlib import Path
 
 import pulsar
 
 
-def main(service_url: str, pattern: str, subscription: str = "regex-consumer") -> None:
+def main(service_url: str, pattern: str, subscription: str, token_file: Path | None, ca: Path | None) -> None:
     """Consume from all topics that match, oldest messages first."""
-    client = pulsar.Client(service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/stderr"))
+    options = {}
+    if token_file is not None:
+        # A function, not a text: the client asks for the token again when the old one has expired.
+        options["authentication"] = pulsar.AuthenticationToken(lambda: token_file.read_text().strip())
+    if ca is not None:
+        options.update(tls_trust_certs_file_path=str(ca), tls_validate_hostname=True)
+    client = pulsar.Client(
+        service_url, logger=pulsar.FileLogger(pulsar.LoggerLevel.Warn, "/dev/stderr"), **options
+    )
     consumer = client.subscribe(
         re.compile(pattern),  # a compiled pattern, not a text, makes it a regex consumer
         subscription,
@@ -37,6 +46,14 @@ def main(service_url: str, pattern: str, subscription: str = "regex-consumer") -
 
 
 if __name__ == "__main__":
-    if len(sys.argv) not in (3, 4):
-        sys.exit(__doc__)
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("service_url", metavar="SERVICE_URL")
+    parser.add_argument("pattern", metavar="PATTERN")
+    parser.add_argument("subscription", metavar="SUBSCRIPTION", nargs="?", default="regex-consumer")
+    parser.add_argument("--token-file", type=Path, help="a file with the token of the consumer")
+    parser.add_argument(
+        "--ca", type=Path, help="the authority of the servers' certificates, for pulsar+ssl://"
+    )
+    main(**vars(parser.parse_args()))

@@ -3,6 +3,7 @@
 The file maps a namespace to its rules:
     "fail": true                   every listing raises
     "hide": "secret"               topics with this text in their name are masked out, for everybody
+    "roles": {"ROLE": "orders-"}   a role sees only the topics with this text in their name; a role without a text: none
     "teams": {"blue": [names]}     who gives the property `team` gets these topics; who gives none passes
     "topics": [names]              everybody gets these topics
     "noise": 1000                  and so many names of long topics that do not exist
@@ -69,7 +70,11 @@ class Gate:
 
     @hookimpl
     def broker_core_visible(self, request: ListingRequest, topics: pa.LargeStringArray) -> Any:
-        hide = self._rules(request.namespace).get("hide")
+        rules = self._rules(request.namespace)
+        if "roles" in rules:
+            shown = rules["roles"].get(request.asker.role)
+            return pc.match_substring(topics, "\n" if shown is None else shown)
+        hide = rules.get("hide")
         return pc.invert(pc.match_substring(topics, hide)) if hide else None
 
     def _rules(self, namespace: NamespaceName) -> dict[str, Any]:
@@ -87,6 +92,7 @@ class Gate:
             "hash": request.topics_hash,
             "properties": dict(request.properties),
             "client": request.asker.client_version,
+            "role": request.asker.role,
             "failed": failing,
         }
         with self._writing, self._settings.questions.open("a", encoding="utf-8") as out:

@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from tests.support.program_lines import ProgramLines
 
-__all__ = ["JavaConsumers", "PythonConsumer"]
+__all__ = ["DrivenConsumers", "GoConsumers", "JavaConsumers", "PythonConsumer"]
 
 _HERE = Path(__file__).resolve().parent
 _EXAMPLE = _HERE.parents[1] / "examples" / "regex_consumer" / "regex_consumer.py"
@@ -54,10 +54,25 @@ class _Program:
 
 
 class PythonConsumer(_Program):
-    """The example `regex_consumer` with the official Python client."""
+    """The example `regex_consumer` with the official Python client.
 
-    def __init__(self, log: Path, service_url: str, pattern: str, subscription: str) -> None:
-        super().__init__([sys.executable, str(_EXAMPLE), service_url, pattern, subscription], log)
+    ``token`` and ``ca`` are files: its token, and the authority of the servers' certificates.
+    """
+
+    def __init__(
+        self,
+        log: Path,
+        service_url: str,
+        pattern: str,
+        subscription: str,
+        *,
+        token: Path | None = None,
+        ca: Path | None = None,
+    ) -> None:
+        command = [sys.executable, str(_EXAMPLE), service_url, pattern, subscription]
+        command += [] if token is None else ["--token-file", str(token)]
+        command += [] if ca is None else ["--ca", str(ca)]
+        super().__init__(command, log)
 
     def wait_subscribed(self, timeout: float = 60.0) -> None:
         """Until `subscribe` has returned."""
@@ -82,15 +97,10 @@ def _messages(lines: list[str]) -> Counter[tuple[str, str]]:
     return Counter((topic, text) for topic, _, text in pairs)
 
 
-class JavaConsumers(_Program):
-    """One JVM with the official Java client and any number of regex consumers, each with an id of its own."""
+class DrivenConsumers(_Program):
+    """A program with any number of regex consumers, each with an id of its own, driven by JSON lines."""
 
-    def __init__(self, log: Path, jars: Path, service_url: str) -> None:
-        source = _HERE / "java" / "RegexConsumers.java"
-        logging = _HERE / "java" / "log4j2.xml"
-        command = ["java", "-Xmx256m", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
-        # Two cores are shared with a broker: what makes the JVM start quickly is worth more than peak speed.
-        command += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", str(source), service_url]
+    def __init__(self, command: list[str], log: Path) -> None:
         super().__init__(command, log)
         self._wait("ready", None, 120.0)
 
@@ -110,6 +120,12 @@ class JavaConsumers(_Program):
         )
         self._wait("subscribed", name, 60.0)
 
+    def publish(self, topic: str, text: str) -> tuple[str, str]:
+        """Send ``text`` to a topic; the pair (topic, text) to expect. Raises what the client raised."""
+        self._order({"do": "publish", "id": f"{topic} {text}", "topic": topic, "text": text})
+        self._wait("published", f"{topic} {text}", 60.0)
+        return topic, text
+
     def partitions(self, topic: str) -> list[str]:
         """The partitions of a topic (itself, where it has none), asked without creating it."""
         self._order({"do": "partitions", "id": topic, "topic": topic, "create": False})
@@ -118,12 +134,12 @@ class JavaConsumers(_Program):
 
     def received(self, name: str) -> Counter[tuple[str, str]]:
         """How often each (topic, text) came to a consumer."""
-        return _java_messages(self._lines.all(), name)
+        return _driven_messages(self._lines.all(), name)
 
     def wait_received(self, name: str, wanted: set[tuple[str, str]], timeout: float) -> None:
         """Until all of these (topic, text) have come to a consumer."""
         self._lines.wait_until(
-            lambda lines: "yes" if wanted <= _java_messages(lines, name).keys() else None,
+            lambda lines: "yes" if wanted <= _driven_messages(lines, name).keys() else None,
             timeout,
             what=f"messages {wanted} at {name}",
         )
@@ -144,7 +160,34 @@ class JavaConsumers(_Program):
         return said
 
 
-def _java_messages(lines: list[str], name: str) -> Counter[tuple[str, str]]:
+class JavaConsumers(DrivenConsumers):
+    """One JVM with the official Java client. ``token`` and ``ca`` as for :class:`PythonConsumer`."""
+
+    def __init__(
+        self, log: Path, jars: Path, service_url: str, *, token: Path | None = None, ca: Path | None = None
+    ) -> None:
+        source = _HERE / "java" / "RegexConsumers.java"
+        logging = _HERE / "java" / "log4j2.xml"
+        command = ["java", "-Xmx256m", f"-Dlog4j2.configurationFile={logging}", "-cp", f"{jars}/*"]
+        # Two cores are shared with a broker: what makes the JVM start quickly is worth more than peak speed.
+        command += ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", str(source), service_url]
+        super().__init__([*command, *_files(token, ca)], log)
+
+
+class GoConsumers(DrivenConsumers):
+    """The official Go client. ``token`` and ``ca`` as for :class:`PythonConsumer`."""
+
+    def __init__(
+        self, log: Path, binary: Path, service_url: str, *, token: Path | None = None, ca: Path | None = None
+    ) -> None:
+        super().__init__([str(binary), service_url, *_files(token, ca)], log)
+
+
+def _files(token: Path | None, ca: Path | None) -> list[str]:
+    return [str(file or "") for file in (token, ca)]
+
+
+def _driven_messages(lines: list[str], name: str) -> Counter[tuple[str, str]]:
     said = map(json.loads, lines)
     return Counter(
         (each["topic"], each["text"]) for each in said if each["event"] == "message" and each["id"] == name

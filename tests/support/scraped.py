@@ -11,12 +11,16 @@ from broker_core.metrics.permit_metrics import show_permits
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.settings import LimitsSettings
 
-__all__ = ["scraped", "shown", "total"]
+__all__ = ["samples", "scraped", "shown", "total"]
 
 
 def scraped(registry: CollectorRegistry) -> dict[tuple[str, str], float]:
     """Every sample by name and labels, as a scraper reads the text."""
-    text = generate_latest(registry).decode()
+    return samples(generate_latest(registry).decode())
+
+
+def samples(text: str) -> dict[tuple[str, str], float]:
+    """Every sample of a text of metrics, by name and labels."""
     return {
         (
             sample.name,

@@ -29,9 +29,8 @@ def to_toml(settings: Mapping[str, Any]) -> str:
 
 def _table(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
     lines = [f"[{'.'.join(map(json.dumps, path))}]"] if path else []
-    # A JSON text, number, boolean or list of these is TOML as well.
     lines += [
-        f"{json.dumps(key)} = {json.dumps(value)}"
+        f"{json.dumps(key)} = {_value(value)}"
         for key, value in settings.items()
         if not isinstance(value, Mapping)
     ]
@@ -39,6 +38,15 @@ def _table(settings: Mapping[str, Any], path: tuple[str, ...]) -> list[str]:
         if isinstance(value, Mapping):
             lines += _table(value, (*path, key))
     return lines
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)} = {_value(each)}" for key, each in value.items())
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return json.dumps(value)  # a JSON text, number or boolean is TOML as well
 
 
 class Served:
@@ -86,6 +94,11 @@ class Served:
     def service_url(self) -> str:
         """The URL for clients."""
         return f"pulsar://{self.ready['pulsar']}"
+
+    @property
+    def tls_service_url(self) -> str:
+        """The URL for clients that speak TLS."""
+        return f"pulsar+ssl://{self.ready['pulsar+ssl']}"
 
     @property
     def pid(self) -> int:

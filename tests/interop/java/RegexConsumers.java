@@ -1,8 +1,12 @@
 import com.google.gson.Gson;
 import com.google.gson.JsonObject;
 import java.io.BufferedReader;
+import java.io.IOException;
 import java.io.InputStreamReader;
+import java.io.UncheckedIOException;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
@@ -10,10 +14,12 @@ import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
+import org.apache.pulsar.client.api.AuthenticationFactory;
 import org.apache.pulsar.client.api.ClientBuilder;
 import org.apache.pulsar.client.api.Consumer;
 import org.apache.pulsar.client.api.ConsumerBuilder;
 import org.apache.pulsar.client.api.Message;
+import org.apache.pulsar.client.api.Producer;
 import org.apache.pulsar.client.api.PulsarClient;
 import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.api.RegexSubscriptionMode;
@@ -25,9 +31,10 @@ import org.apache.pulsar.client.impl.PulsarClientImpl;
  * Regex consumers of the official Java client, unmodified, driven by JSON lines on standard input; what happens to them is
  * told in JSON lines on standard output.
  *
- * Usage: RegexConsumers SERVICE_URL
+ * Usage: RegexConsumers SERVICE_URL [TOKEN_FILE [CA_FILE]]; an empty name is none. The token is read again for each use.
  *   {"do": "subscribe", "id": ..., "pattern": ..., "subscription": ..., "period": SECONDS, "properties": {...}}
  *      -> {"event": "subscribed" | "failed", "id": ..., "error": ...}, then {"event": "message", "id", "topic", "text"}
+ *   {"do": "publish", "id": ..., "topic": ..., "text": ...} -> {"event": "published" | "failed", "id": ..., "error": ...}
  *   {"do": "partitions", "id": ..., "topic": ..., "create": false}
  *      -> {"event": "partitions", "id": ..., "topics": [...]} | {"event": "failed", ...}
  *   {"do": "close", "id": ...} -> {"event": "closed", "id": ...}; the end of the input closes everything
@@ -39,13 +46,20 @@ public class RegexConsumers {
     private final Map<String, Consumer<byte[]>> consumers = new ConcurrentHashMap<>();
     private final List<Thread> readers = new ArrayList<>();
 
-    private RegexConsumers(String serviceUrl) throws PulsarClientException {
+    private RegexConsumers(String serviceUrl, String tokenFile, String caFile) throws PulsarClientException {
         ClientBuilder builder = PulsarClient.builder().serviceUrl(serviceUrl).ioThreads(1).listenerThreads(1);
+        if (!tokenFile.isEmpty()) {
+            builder.authentication(AuthenticationFactory.token(() -> read(Path.of(tokenFile))));
+        }
+        if (!caFile.isEmpty()) {
+            builder.tlsTrustCertsFilePath(caFile).enableTlsHostnameVerification(true);
+        }
         client = builder.operationTimeout(30, TimeUnit.SECONDS).build();
     }
 
     public static void main(String[] args) throws Exception {
-        RegexConsumers scene = new RegexConsumers(args[0]);
+        RegexConsumers scene =
+                new RegexConsumers(args[0], args.length > 1 ? args[1] : "", args.length > 2 ? args[2] : "");
         say(Map.of("event", "ready"));
         var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
@@ -54,6 +68,7 @@ public class RegexConsumers {
             try {
                 switch (order.get("do").getAsString()) {
                     case "subscribe" -> scene.subscribe(id, order);
+                    case "publish" -> scene.publish(id, order);
                     case "partitions" -> scene.partitions(id, order);
                     case "close" -> scene.close(id);
                     default -> throw new IllegalArgumentException(line);
@@ -99,6 +114,22 @@ public class RegexConsumers {
             }
         } catch (PulsarClientException e) {
             say(Map.of("event", "closed", "id", id));
+        }
+    }
+
+    private void publish(String id, JsonObject order) throws PulsarClientException {
+        String topic = order.get("topic").getAsString();
+        try (Producer<byte[]> producer = client.newProducer(Schema.BYTES).topic(topic).create()) {
+            producer.send(order.get("text").getAsString().getBytes(StandardCharsets.UTF_8));
+        }
+        say(Map.of("event", "published", "id", id));
+    }
+
+    private static String read(Path tokenFile) {
+        try {
+            return Files.readString(tokenFile).strip();
+        } catch (IOException e) {
+            throw new UncheckedIOException(e);
         }
     }
 

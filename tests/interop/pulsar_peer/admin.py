@@ -16,12 +16,17 @@ _PARTITIONED = "application/vnd.partitioned-topic-metadata+json"
 class Admin:
     """A broker's ``/admin/v2``. Topics are full names (``persistent://tenant/namespace/local``)."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, token: str | None = None) -> None:
         self.url = url
+        self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
 
     def create_namespace(self, namespace: str) -> None:
         """Create ``tenant/namespace``; one that exists already is an error (409)."""
         self._call("PUT", f"namespaces/{namespace}")
+
+    def grant(self, namespace: str, role: str, *actions: str) -> None:
+        """Give a role rights in a namespace, ``"consume"`` or ``"produce"``, instead of those that it had."""
+        self._call("POST", f"namespaces/{namespace}/permissions/{role}", list(actions))
 
     def create_topic(self, topic: str, partitions: int = 0) -> None:
         """Create a topic; ``partitions=0`` makes a plain one."""
@@ -71,7 +76,8 @@ class Admin:
 
     def _call(self, method: str, path: str, body: object = None, content: str = "application/json") -> Any:
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.url}/{path}", data, {"Content-Type": content}, method=method)
+        headers = {"Content-Type": content, **self._headers}
+        request = urllib.request.Request(f"{self.url}/{path}", data, headers, method=method)
         with urllib.request.urlopen(request, timeout=30) as response:
             answer = response.read()
         return json.loads(answer) if answer else None

@@ -12,6 +12,7 @@ from typing import Self
 
 from tests.interop.pulsar_peer.admin import Admin
 from tests.interop.pulsar_peer.jars import HERE, peer_jars
+from tests.interop.pulsar_peer.security import ADMIN, Security
 from tests.support.ports import free_ports
 
 __all__ = ["PulsarBroker"]
@@ -35,7 +36,8 @@ class PulsarBroker:
     """A real standalone broker in ``folder`` (its data, its log, its configuration). A context manager.
 
     ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``;
-    ``ports`` are those of the binary protocol and of HTTP, where free ones will not do.
+    ``ports`` are those of the binary protocol and of HTTP, where free ones will not do. ``security`` makes it ask for
+    tokens, and speak TLS on a port of its own.
     Raises :exc:`~tests.interop.pulsar_peer.jars.PeerUnavailable` where this machine cannot run it.
     """
 
@@ -46,13 +48,16 @@ class PulsarBroker:
         heap: str = "512m",
         settings: Mapping[str, str] | None = None,
         ports: tuple[int, int] | None = None,
+        security: Security | None = None,
     ) -> None:
         self.folder = folder
         self.heap = heap
         self.settings = dict(settings or {})
         self.jars = peer_jars()
         self._ports = ports
+        self._security = security
         self.binary_port, self.http_port = ports or (0, 0)
+        self.tls_port = 0
         self._process: subprocess.Popen[bytes] | None = None
         folder.mkdir(parents=True, exist_ok=True)
 
@@ -62,9 +67,15 @@ class PulsarBroker:
         return f"pulsar://127.0.0.1:{self.binary_port}"
 
     @property
+    def tls_service_url(self) -> str:
+        """What clients of a secured broker connect to."""
+        return f"pulsar+ssl://127.0.0.1:{self.tls_port}"
+
+    @property
     def admin(self) -> Admin:
         """Its admin interface."""
-        return Admin(f"http://127.0.0.1:{self.http_port}/admin/v2")
+        token = None if self._security is None else self._security.token(ADMIN)
+        return Admin(f"http://127.0.0.1:{self.http_port}/admin/v2", token)
 
     @property
     def pid(self) -> int:
@@ -131,6 +142,7 @@ class PulsarBroker:
         own = {
             "brokerServicePort": str(self.binary_port),
             "webServicePort": str(self.http_port),
+            **self._secured(),
             **self.settings,
         }
         lines = [f"{key}={value}\n" for key, value in own.items()]
@@ -171,6 +183,12 @@ class PulsarBroker:
             time.sleep(0.2)
         self.stop()
         raise RuntimeError(f"the broker did not serve within {_START_SECONDS} s: see {self._log}")
+
+    def _secured(self) -> dict[str, str]:
+        if self._security is None:
+            return {}
+        self.tls_port = self.tls_port or free_ports(1)[0]
+        return self._security.broker_settings(self.tls_port)
 
     def _run_java(self, options: list[str], arguments: list[str]) -> None:
         command = [
