@@ -46,7 +46,7 @@ from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.standing_answer import StandingAnswer
-from broker_core.pipeline.steps import applied_pattern, has_hash, unknown_size, without_hash
+from broker_core.pipeline.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.topic_by_name import TopicsByName
 from broker_core.pipeline.worker_threads import Workers
@@ -261,7 +261,8 @@ class Pipeline:
             _check_start(request)
         question = (request.mode, request.topics_pattern, frozenset(request.properties.items()))
         unknown = unknown_size(self.permits) if self.dispatcher.lists(request.namespace) else 0
-        estimate = self.estimates.of(request.namespace, (request.namespace, *question), unknown)
+        sizes = sizes_of(self.lister, request.namespace, request.asker)
+        estimate = self.estimates.of(sizes, (sizes, *question), unknown)
         held = HeldPermit(self.permits, estimate, request.asker.connection)
         services = CallServices(request, "", held, _everything, None, len)
         services.mark = lambda: self.changes.mark(request.namespace)

@@ -6,17 +6,20 @@ answer has a hash, and whether the client's hash still matches; how much memory 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Final
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Selection, unhashed_bytes
 from broker_core.listing.selection_search import search, search_is_quick
 from broker_core.memory.permits import Permits
+from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
 
 __all__ = [
     "QUICK_BYTES",
@@ -30,6 +33,7 @@ __all__ = [
     "listing_plan",
     "matching_now",
     "names_bytes",
+    "sizes_of",
     "unknown_size",
     "without_hash",
 ]
@@ -126,6 +130,12 @@ def is_unchanged(request: ListingRequest, topics_hash: str) -> bool:
 def names_bytes(selection: Selection) -> int:
     """What a column of the names takes while it is made: their bytes, and their offsets twice."""
     return selection.fields_size + 16 * len(selection)
+
+
+def sizes_of(lister: DefaultLister, namespace: NamespaceName, asker: Asker) -> Hashable:
+    """What estimates of a listing are learned from: a namespace, of one principal where brokers list for principals."""
+    principal = (asker.role, asker.original_principal) if "principal" in lister.depends_on else None
+    return (namespace, principal)
 
 
 def unknown_size(permits: Permits) -> int:

@@ -34,7 +34,7 @@ from broker_core.pipeline.in_flight_masks import MasksInFlight
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.steps import unknown_size
+from broker_core.pipeline.steps import sizes_of, unknown_size
 from broker_core.pipeline.time_budget import TimeBudget
 from broker_core.pipeline.verification.bad_topics import bad_topics
 from broker_core.pipeline.verification.verify_names import known_selection
@@ -290,8 +290,9 @@ class TopicsByName:
 
     async def _list(self, request: ListingRequest, names: Collection[str]) -> AcceptedAnswer | None:
         """Ask these plugins, under permits that go with what they listed."""
-        question = (request.namespace, request.mode, request.topics_pattern)
-        estimate = self._estimates.of(request.namespace, question, unknown_size(self._permits))
+        sizes = sizes_of(self._lister, request.namespace, request.asker)
+        question = (sizes, request.mode, request.topics_pattern)
+        estimate = self._estimates.of(sizes, question, unknown_size(self._permits))
         held = HeldPermit(self._permits, estimate, request.asker.connection)
         progress = ListingInProgress(copied(request, reserve_bytes=held.reserve), request.pattern, held, None)
         # Each caller has a deadline of its own, and may be cancelled before this ends.

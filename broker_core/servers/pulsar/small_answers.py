@@ -68,6 +68,8 @@ class SmallAnswers:
         self._authorization = pipeline.authorization
         self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
         self._asked_once: set[int] = set()  # the hashes of questions
+        #: Whether all who ask get the same of the lister: the key of a question does not say who asks.
+        self._are_for_all = "principal" not in pipeline.lister.depends_on
 
     def again(self, key: Question, asker: Asker, request_id: int, frame_limit: int | None) -> bytes | None:
         """The frame of the answer, which is counted as a listing, where one that was kept stands; else ``None``.
@@ -102,6 +104,8 @@ class SmallAnswers:
     ) -> bytes | None:
         """The frame of an answer, which is kept for the next who asks; ``None`` where it is not kept."""
         selection = answer.selection
+        if not self._are_for_all:
+            return None
         if selection is not None and selection.fields_size > _LARGEST:
             return None
         namespace, mode, pattern, _ = key

@@ -211,3 +211,20 @@ async def test_all_places_taken_refuses_what_is_known_too() -> None:
     job = t.say(commands.get_topics(7, "t/n"))
     assert isinstance(job, ListingJob)
     assert job.small_answer() is None
+
+
+class ForEachPrincipal(MemoryLister):
+    """Lists for each principal, as brokers do."""
+
+    depends_on = frozenset({"principal"})
+
+
+async def test_an_answer_that_is_for_one_principal_is_kept_for_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for lister, is_asked in ((MemoryLister(FEW), False), (ForEachPrincipal(FEW), True)):
+        t = connected(lister)
+        kept(t)
+        asked = asked_for(t, monkeypatch)
+        assert frame(t) == made_anew()
+        assert bool(asked) is is_asked
