@@ -41,7 +41,7 @@ BrokerOption: TypeAlias = Annotated[
         "--broker",
         metavar="URL",
         help="The HTTP address of the running broker, or unix:FILE. Without it admin.socket of the settings, else "
-        "http.listen.",
+        "http.listen (with --cert or --ca, http.tls.listen).",
         show_default=False,
     ),
 ]
@@ -58,8 +58,10 @@ class BrokerUnreachable(BrokerCoreError):
         self.wants_credentials = wants_credentials
 
 
-def broker_url(given: str | None) -> str:
+def broker_url(given: str | None, *, tls: bool = False) -> str:
     """The address to ask: ``given``, else that of the settings. Raises :exc:`BrokerUnreachable` without one.
+
+    With ``tls``, the settings' address with TLS is preferred to the one without.
 
     It begins with ``http://``, ``https://`` or, for the operator's socket, ``unix:``.
     """
@@ -79,11 +81,12 @@ def broker_url(given: str | None) -> str:
         raise BrokerUnreachable(
             "no --broker, and the settings have no [http] and no admin.socket: the broker cannot be asked"
         )
-    if settings.listen.port == 0:
-        raise BrokerUnreachable(
-            "http.listen is a free port (0), so the settings do not say which: give --broker"
-        )
-    return f"http://{settings.listen.from_here}"
+    name, scheme, listen = "http.listen", "http", settings.listen
+    if settings.tls is not None and tls:
+        name, scheme, listen = "http.tls.listen", "https", settings.tls.listen
+    if listen.port == 0:
+        raise BrokerUnreachable(f"{name} is a free port (0), so the settings do not say which: give --broker")
+    return f"{scheme}://{listen.from_here}"
 
 
 def get(
@@ -169,7 +172,7 @@ class RunningBroker:
     @property
     def url(self) -> str:
         """Its address, without a slash at the end. Raises :exc:`BrokerUnreachable` where there is none to ask."""
-        return broker_url(self.given)
+        return broker_url(self.given, tls=self.credentials.has_certificates)
 
     def get(self, path: str, *, timeout: float = TIMEOUT) -> str:
         """The body at a path such as ``/metrics``, at most 64 MiB; ``timeout`` is in seconds, for each wait.

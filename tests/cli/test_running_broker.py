@@ -176,3 +176,14 @@ async def test_the_socket_of_the_operator_is_asked_first(cli: Cli, tmp_path: Pat
             get(url, "/metrics")
     finally:
         shutil.rmtree(folder)
+
+
+def test_with_certificates_the_address_with_tls_is_asked(cli: Cli, tmp_path: Path) -> None:
+    config = tmp_path / "s.toml"
+    config.write_text(
+        '[http]\nlisten = "127.0.0.1:1"\n[http.tls]\nlisten = "127.0.0.1:2"\ncertificate = "c"\nkey = "k"\n'
+    )
+    export = ("spark", "patterns", "export", "--config", config)
+    assert "http://127.0.0.1:1/questions: " in cli(*export).err
+    ca = Authority(tmp_path).ca
+    assert "https://127.0.0.1:2/questions: " in cli(*export, "--ca", ca).err

@@ -75,6 +75,11 @@ class GivenCredentials:
     key: Path | None = None
     ca: Path | None = None
 
+    @property
+    def has_certificates(self) -> bool:
+        """Whether any of these is for TLS."""
+        return self.cert is not None or self.key is not None or self.ca is not None
+
     def token(self) -> str | None:
         """The token, without white space around it. Raises :exc:`UnusableCredentials`."""
         if self.token_file is None:
@@ -101,7 +106,7 @@ class GivenCredentials:
 
     def refuse_certificates(self, url: str) -> None:
         """Raise :exc:`UnusableCredentials` where certificates are given for an address without TLS."""
-        if self.cert is not None or self.key is not None or self.ca is not None:
+        if self.has_certificates:
             raise UnusableCredentials(f"--cert, --key and --ca are for TLS, and {url} has none")
 
     def of_client(self) -> Credentials | None:

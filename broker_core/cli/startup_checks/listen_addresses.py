@@ -50,7 +50,9 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             )
         elif problem is not None:
             yield Check.error(name, f"{address} {problem}")
-        elif not address.host.startswith(_LOOPBACK):
+        elif not address.host.startswith(_LOOPBACK) and not (
+            name.endswith(".tls.listen") and settings.authentication.is_on
+        ):
             risk = (
                 "without TLS: whoever reads the network has the tokens and passwords"
                 if settings.authentication.is_on
