@@ -52,6 +52,7 @@ OURS = {
     "broker_core_listing_seconds",
     "broker_core_log_dropped",
     "broker_core_lookups_in_flight",
+    "broker_core_reload_failing",
     "broker_core_snapshots_memory_limit_bytes",
     "broker_core_snapshots_memory_used_bytes",
     "broker_core_stored_snapshots",
