@@ -31,6 +31,21 @@ async def test_each_connection_is_handed_on_and_does_not_block() -> None:
         sock.close()
 
 
+async def test_it_rests_after_a_full_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.servers.admission.acceptor._REST", 3600)
+    accepted: list[socket.socket] = []
+    acceptor = Acceptor(lambda sock, _peer: accepted.append(sock), at_once=2)
+    address = await acceptor.listen("127.0.0.1", 0)
+    clients = [socket.create_connection(address) for _ in range(5)]
+    await eventually(lambda: len(accepted) == 2)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert len(accepted) == 2, "the others wait in the kernel"
+    acceptor.close()  # also while it rests
+    for sock in (*clients, *accepted):
+        sock.close()
+
+
 async def test_a_name_is_all_its_addresses() -> None:
     acceptor = Acceptor(lambda sock, _peer: sock.close(), at_once=1)
     await acceptor.listen("localhost", 0)
