@@ -75,7 +75,7 @@ def test_apr1() -> None:
     assert not matches(APR1, b"secret2")
 
 
-@pytest.mark.parametrize("hashed", [APR1, bcrypt_hash("secret")])
+@pytest.mark.parametrize("hashed", [APR1, bcrypt_hash("secret")], ids=["apr1", "bcrypt"])
 def test_a_very_long_password_is_not_hashed(hashed: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = "broker_core.access.authentication.basic.htpasswd_file"
     monkeypatch.setattr(f"{module}.apr1_digest", None)

@@ -100,6 +100,7 @@ def test_other_algorithms(algorithm: str) -> None:
             "it is a private key",
         ),
     ],
+    ids=lambda value: "key" if isinstance(value, bytes) else str(value),  # keys are made anew for each run
 )
 def test_keys_that_do_not_fit(key: bytes, algorithms: list[str], said: str) -> None:
     with pytest.raises(ValueError, match=said) as refused:
