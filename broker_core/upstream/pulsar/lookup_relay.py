@@ -62,6 +62,7 @@ class LookupRelay:
     """
 
     def __init__(self, connections: UpstreamConnections, options: UpstreamOptions, metrics: Metrics) -> None:
+        self._connections = connections
         self._options = options
         self._places = RelayPlaces(options.lookups)
         self._metrics = RelayMetrics(metrics, lambda: self._places.taken)
@@ -122,7 +123,10 @@ class LookupRelay:
             async with asyncio.timeout(timeout):
                 answer = await self._lookups.ask(row, question, asker)
         except HandshakeRefused as refused:
-            return _no_answer(row, "unreachable", f"they refused the connection: {refused}")
+            reason = f"they refused the connection: {refused}"
+            if self._connections.is_of_client(refused):  # asking again helps nobody
+                return _no_answer(row, "refused", reason, ServerError.AuthorizationError)
+            return _no_answer(row, "unreachable", reason)
         except ServerRefused as refused:
             # Not passed on as an ERROR, which C++ does not look for; so two codes would close the connection.
             message = commands.error_text(refused.message)
@@ -143,9 +147,10 @@ class LookupRelay:
         return commands.refuse(command, ServerError.MetadataError, _cannot_ask(reason))
 
 
-def _no_answer(row: LookupCommand, outcome: str, reason: str) -> _Relayed:
-    message = commands.error_text(_cannot_ask(reason))
-    return _Relayed(outcome, row.failed(0, ServerError.MetadataError, message))
+def _no_answer(
+    row: LookupCommand, outcome: str, reason: str, code: ServerError = ServerError.MetadataError
+) -> _Relayed:
+    return _Relayed(outcome, row.failed(0, code, commands.error_text(_cannot_ask(reason))))
 
 
 def _cannot_ask(reason: str) -> str:

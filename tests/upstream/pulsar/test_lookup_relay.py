@@ -13,7 +13,7 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings
-from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamOptions
+from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamConnections, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
@@ -432,4 +432,21 @@ async def test_no_trouble_is_told_by_a_code_that_closes_connections(
         code, _ = refusal_of(only(await upstream.relay.answer(question, ASKER)))
         assert code == ServerError.MetadataError
         assert upstream.relay.in_flight == 0
+        await upstream.stop()
+
+
+@pytest.mark.parametrize("is_of_client", [True, False])
+async def test_what_the_brokers_refuse_for_the_client_itself_is_no_matter_of_asking_again(
+    is_of_client: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def script(peer: Peer, _command: BaseCommand) -> None:
+        failed = ServerError.AuthenticationError
+        peer.send(commands.error(commands.CONNECTION_REQUEST_ID, failed, "Failed to authenticate"))
+
+    async with ScriptedServer(script, handshake=False) as server:
+        upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=0.1))
+        monkeypatch.setattr(UpstreamConnections, "is_of_client", lambda _self, _refused: is_of_client)
+        code, message = refusal_of(only(await upstream.relay.answer(LOOKUP, ASKER)))
+        assert code == (ServerError.AuthorizationError if is_of_client else ServerError.MetadataError)
+        assert "Failed to authenticate" in message
         await upstream.stop()
