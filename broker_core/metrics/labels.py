@@ -68,6 +68,7 @@ AUTHENTICATIONS: Final = tuple(
         ("pulsar", "http"),
         (
             "ok",
+            "anonymous",
             "renewed",
             "no_credentials",
             "unknown_method",

@@ -109,7 +109,7 @@ class Metrics:
         #: Called with the transport and the outcome.
         self.authentication = self.counter(
             "authentications",
-            "Clients that were authenticated or refused, by transport and by outcome: ok, or why not.",
+            "Clients that were authenticated or refused: ok, anonymous, renewed, or why they were refused.",
             "transport",
             "outcome",
             known=AUTHENTICATIONS,

@@ -58,7 +58,8 @@ class Authenticator:
     def __init__(self, settings: AuthenticationSettings, ask_plugins: AskPlugins | None = None) -> None:
         self._settings = settings
         self._ask_plugins = ask_plugins
-        self._anonymous = Principal(settings.anonymous_role) if settings.anonymous_role else None
+        #: The principal of clients that use none of the methods; ``None``: they are refused.
+        self.anonymous = Principal(settings.anonymous_role) if settings.anonymous_role else None
         self._proxy_roles = frozenset(settings.proxy_roles)
         self._verifiers: dict[str, Verifier] = _verifiers(settings)
         #: Whether clients are authenticated at all; if not, nobody has a role.
@@ -79,8 +80,8 @@ class Authenticator:
             return verifier.verify_now(data, peer)
         if self._ask_plugins is not None:
             return None
-        if self._anonymous is not None:
-            return self._anonymous
+        if self.anonymous is not None:
+            return self.anonymous
         raise _unknown(method)
 
     async def authenticate(self, method: str | None, data: bytes, peer: Peer) -> Principal:
@@ -95,8 +96,8 @@ class Authenticator:
             if method not in (None, "", _NO_METHOD):
                 # A plugin may have passed because the credentials are wrong: those are not let in as anonymous.
                 raise AuthenticationFailed("refused_by_plugins", "no plugin has accepted the credentials")
-        if self._anonymous is not None:
-            return self._anonymous
+        if self.anonymous is not None:
+            return self.anonymous
         raise _unknown(method)
 
     def identity(

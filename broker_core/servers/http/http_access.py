@@ -121,7 +121,7 @@ class HttpAccess:
         role, original = self._authenticator.identity(
             principal, original_principal=request.headers.get(_ORIGINAL_PRINCIPAL)
         )
-        self._count("ok")
+        self._count("anonymous" if principal is self._authenticator.anonymous else "ok")
         return replace(asker, role=role, original_principal=original)
 
     def _unauthenticated(self, error: AuthenticationFailed, asker: Asker) -> web.HTTPUnauthorized:

@@ -88,9 +88,13 @@ class CredentialChecks:
         async with lane.one_by_one, lane.places:
             return await self.authenticator.authenticate(method, data, peer)
 
-    def succeeded(self) -> None:
-        """A client was authenticated."""
-        self.metrics.authentication("pulsar", "ok")
+    def succeeded(self, principal: Principal, peer: Peer, client: str) -> None:
+        """A client was authenticated, or let in without credentials, which operators want to see."""
+        if principal is self.authenticator.anonymous:
+            self.metrics.authentication("pulsar", "anonymous")
+            _log.info("client without credentials", peer=peer.remote_address, client=client)
+        else:
+            self.metrics.authentication("pulsar", "ok")
 
     def renewed(self) -> None:
         """A client has renewed its credentials."""

@@ -147,7 +147,7 @@ class Handshake:
             )
         except InvalidRoles as error:
             return checks.wrong_roles(error, principal.role, original, self._peer, self._client)
-        checks.succeeded()
+        checks.succeeded(principal, self._peer, self._client)
         self._asker, frame = self._admit(connect, role, original)
         if checks.sessions is not None:
             self._original = (method, data)

@@ -24,5 +24,5 @@ def test_invalid_roles_have_the_text_for_the_client() -> None:
 
 def test_metrics_know_all_reasons() -> None:
     outcomes = {outcome for _, outcome in AUTHENTICATIONS}
-    assert outcomes - set(REASONS) == {"ok", "renewed", "invalid_roles", "other_principal"}
+    assert outcomes - set(REASONS) == {"ok", "anonymous", "renewed", "invalid_roles", "other_principal"}
     assert set(REASONS) <= outcomes

@@ -211,6 +211,7 @@ async def test_an_anonymous_role_is_a_role() -> None:
     async with site(authentication={"anonymous_role": "guest"}, plugin=None, rules=rules) as there:
         assert await there.statuses() == OPEN
         assert await there.statuses("any token") == OPEN
+        assert set(there.outcomes) == {"anonymous"}
 
 
 async def test_a_program_that_embeds_the_server_says_who_asks() -> None:

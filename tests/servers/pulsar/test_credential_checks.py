@@ -7,10 +7,10 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.access.authentication import REASONS, AuthenticationFailed
+from broker_core.access.authentication import AuthenticationFailed
 from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
 from broker_core.concurrency.loop_turn import TURN_SECONDS, has_time
-from broker_core.metrics.labels import AUTHENTICATIONS
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import FailurePace
 from broker_core.servers.pulsar.credential_checks import CredentialChecks
@@ -24,14 +24,27 @@ def checks() -> tuple[CredentialChecks, ScriptedAuthenticator]:
     return CredentialChecks(authenticator, Metrics(), FailurePace(), Expiries()), authenticator
 
 
+def count(c: CredentialChecks, outcome: str) -> float | None:
+    labels = {"transport": "pulsar", "outcome": outcome}
+    return c.metrics.registry.get_sample_value("broker_core_authentications_total", labels)
+
+
 def peer(host: str = "192.0.2.1", port: int = 1) -> Peer:
     return Peer(f"{host}:{port}", "pulsar")
 
 
-def test_each_reason_is_a_known_value_of_the_label() -> None:
-    for transport in ("pulsar", "http"):
-        outcomes = {outcome for name, outcome in AUTHENTICATIONS if name == transport}
-        assert outcomes == {"ok", *REASONS, "invalid_roles", "other_principal"}
+async def test_clients_without_credentials_are_counted_apart_and_named_by_their_address() -> None:
+    authenticator = ScriptedAuthenticator(anonymous_role="guest")
+    c = CredentialChecks(authenticator, Metrics(), FailurePace(), Expiries())
+    assert authenticator.anonymous is not None
+    with capture_logs() as logs:
+        c.succeeded(authenticator.anonymous, peer(), "v")
+        c.succeeded(Principal("guest"), peer("192.0.2.2"), "v")  # it has proven the role
+    assert [(line["event"], line["peer"], line["client"]) for line in logs] == [
+        ("client without credentials", "192.0.2.1:1", "v")
+    ]
+    counted = {outcome: count(c, outcome) for outcome in ("anonymous", "ok")}
+    assert counted == {"anonymous": 1, "ok": 1}
 
 
 async def test_a_turn_without_time_checks_nothing() -> None:
