@@ -159,6 +159,7 @@ def test_who_asks_can_be_said(cli: Cli, config: Path, install_plugin: InstallPlu
     assert (report["topics"], report["warnings"]) == (1, [])
     assert report["asker"] == {
         "role": "alice",
+        "original_principal": None,
         "address": "203.0.113.7:0",
         "client_version": "Pulsar-Java-v4.2.4",
     }
