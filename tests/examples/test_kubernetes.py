@@ -227,6 +227,19 @@ def test_the_gateway_reads_its_password_from_the_secret(tmp_path: Path) -> None:
         assert made.groups() == (secret, plugin.password_file.name)
 
 
+def test_a_gateway_before_a_secured_cluster_has_its_files_in_the_secret(tmp_path: Path) -> None:
+    (text,) = re.findall(r"```toml\n(.*?)```", README.read_text(), re.DOTALL)
+    (tmp_path / "secured.toml").write_text(text)
+    settings = load_settings(tmp_path / "secured.toml", environment={}).settings
+    assert settings.pulsar.tls is not None
+    assert settings.upstream is not None
+    assert settings.upstream.has_own_credentials
+    mounted = {mount["mountPath"] for mount in container("gateway.yaml")["volumeMounts"]}
+    files = {Path(file) for file in re.findall(r'"(?:file:)?(/\S+)"', text)}
+    assert {str(file.parent) for file in files} <= mounted
+    assert all(f"`{file.name}`" in README.read_text() for file in files)
+
+
 @each_file
 def test_the_labels_of_clients_are_those_of_the_readme(file: str) -> None:
     rule, *_ = documents(file)["NetworkPolicy"]["spec"]["ingress"]
