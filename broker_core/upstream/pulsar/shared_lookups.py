@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
+from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from broker_core.access.asker import Asker
@@ -102,11 +103,16 @@ class SharedLookups(Generic[T]):
         assert run is not None
         run.timer.cancel()
         self._begins(question)
-        run.task = asyncio.get_running_loop().create_task(self._run(key, question, run))
+        run.task = asyncio.get_running_loop().create_task(self._run(run))
         self._tasks.add(run.task)
-        run.task.add_done_callback(self._tasks.discard)
+        run.task.add_done_callback(partial(self._done, key, question))
 
-    async def _run(self, key: Hashable, question: _Question[T], run: _Next[T]) -> None:
+    def _done(self, key: Hashable, question: _Question[T], task: asyncio.Task[None]) -> None:
+        # Not in the task itself: one that is cancelled before its first step runs nothing.
+        self._tasks.discard(task)
+        self._ended(key, question)
+
+    async def _run(self, run: _Next[T]) -> None:
         try:
             asker = next(iter(run.waiting.values()))
             answer = await run.ask(asker, len(run.waiting))
@@ -122,8 +128,6 @@ class SharedLookups(Generic[T]):
             for future in run.waiting:
                 if not future.done():
                     future.set_result(answer)
-        finally:
-            self._ended(key, question)
 
     def _begins(self, question: _Question[T]) -> None:
         question.running += 1

@@ -167,6 +167,23 @@ async def test_the_first_asker_leaves_and_the_others_are_asked_for_at_once(
     assert await second == "run 1"
 
 
+async def test_a_run_that_is_cancelled_before_its_first_step_leaves_nothing(
+    shared: SharedLookups[str], brokers: Brokers
+) -> None:
+    both = [asking(shared, brokers, number) for number in range(2)]
+    await turns()
+    for each in both:  # their connection is gone
+        each.cancel()
+    await asyncio.wait(both)
+    await turns()
+    assert len(brokers.runs) == 1
+    assert not len(shared)
+    again = asking(shared, brokers)
+    await turns()
+    brokers.answer(1)
+    assert await again == "run 1"
+
+
 async def test_a_run_is_asked_for_somebody_who_is_still_there(
     shared: SharedLookups[str], brokers: Brokers
 ) -> None:
