@@ -2,7 +2,7 @@
 
 It also measures how late the machine wakes it up after each pause: what no server can be blamed for.
 
-python -m tests.benchmarks.ping HOST PORT     PINGs until its standard input ends, then prints all seconds as JSON
+python -m tests.benchmarks.ping HOST PORT [TOKEN]     PINGs until its input ends, then prints all seconds as JSON
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.benchmarks.wire_client import PONG, RawClient, command_type, ping_fra
 _PAUSE = 0.01
 
 
-def main(host: str, port: str) -> None:
+def main(host: str, port: str, token: str = "") -> None:
     """Measure until standard input ends."""
-    client = RawClient((host, int(port)))
+    client = RawClient((host, int(port)), token=token)
     seconds: list[float] = []
     late: list[float] = []
     print("ready", flush=True)

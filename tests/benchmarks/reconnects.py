@@ -22,9 +22,10 @@ from typing import Any
 from broker_core.servers.admission import raise_file_limit
 from tests.benchmarks.measure import percentile
 from tests.benchmarks.processes import cpu_seconds, resident, resident_peak
-from tests.benchmarks.wire_client import connect_frame
+from tests.benchmarks.wire_client import CONNECTED, command_type, connect_frame
 from tests.support.certificates import Authority
 from tests.support.served import Served
+from tests.support.tokens import data_url, der, rsa_key, token
 
 __all__ = ["ReconnectResult", "Reconnects", "reconnects", "run_reconnects"]
 
@@ -37,7 +38,8 @@ _PAUSE = 0.2
 @dataclass(frozen=True, slots=True)
 class Reconnects:
     """How many clients there are, and where. ``silent`` ones connect to the address of TLS and send nothing, ``slow``
-    ones a byte of their first record in each 200 ms, ``halves`` a whole first record and nothing behind it.
+    ones a byte of their first record in each 200 ms, ``halves`` a whole first record and nothing behind it. All others
+    authenticate with ``token``, where the server asks for tokens.
     """
 
     plain: int
@@ -48,6 +50,7 @@ class Reconnects:
     address: tuple[str, int] = ("", 0)
     tls_address: tuple[str, int] = ("", 0)
     ca: str = ""
+    token: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,22 +70,35 @@ class ReconnectResult:
 
 
 def run_reconnects(wanted: Reconnects, folder: Path) -> ReconnectResult:
-    """Let them come to a server of their own, with its files in a new ``folder``."""
+    """Let them come to a server of their own, which asks for tokens, with its files in a new ``folder``."""
     folder.mkdir()
     authority = Authority(folder)
     issued = authority.issue("server")
     tls = {"listen": "127.0.0.1:0", "certificate": str(issued.certificate), "key": str(issued.key)}
     catalog = {"path": str(folder / "catalog.sqlite")}
-    with Served(folder / "server", {"pulsar": {"tls": tls}, "catalog": catalog}) as served:
+    key = rsa_key()
+    secured = {"methods": ["token"], "token": {"key": data_url(der(key))}}
+    settings: dict[str, dict[str, Any]] = {
+        "pulsar": {"tls": tls},
+        "catalog": catalog,
+        "authentication": secured,
+    }
+    with Served(folder / "server", settings) as served:
         host, _, port = served.ready["pulsar+ssl"].rpartition(":")
-        placed = replace(wanted, address=served.address, tls_address=(host, int(port)), ca=str(authority.ca))
+        placed = replace(
+            wanted,
+            address=served.address,
+            tls_address=(host, int(port)),
+            ca=str(authority.ca),
+            token=token({"sub": "one-of-many"}, key=key).decode(),
+        )
         return reconnects(placed, served.pid)
 
 
 def reconnects(wanted: Reconnects, pid: int) -> ReconnectResult:
     """Let them all come to the server whose process is ``pid``."""
     host, port = wanted.address
-    probe = _program("tests.benchmarks.ping", host, str(port))
+    probe = _program("tests.benchmarks.ping", host, str(port), wanted.token)
     assert probe.stdout is not None
     assert probe.stdout.readline() == "ready\n"
     before, cpu = resident(pid), cpu_seconds(pid)
@@ -151,9 +167,11 @@ class _Crowd:
                     *address, ssl=context, ssl_handshake_timeout=_GIVE_UP if context else None
                 )
                 self._writers.append(writer)
-                writer.write(connect_frame())
-                size = int.from_bytes(await reader.readexactly(4), "big")
-                await reader.readexactly(size)
+                writer.write(connect_frame(self._wanted.token))
+                size = await reader.readexactly(4)
+                answer = size + await reader.readexactly(int.from_bytes(size, "big"))
+                if command_type(memoryview(answer)) != CONNECTED:
+                    raise ConnectionRefusedError("an ERROR in place of CONNECTED")
         except (OSError, EOFError, TimeoutError) as error:
             self.outcomes[f"{kind} {type(error).__name__}"] += 1
         else:

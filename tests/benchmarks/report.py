@@ -141,7 +141,7 @@ def _print_crowd(console: Console, result: dict[str, Any]) -> None:
 def _print_reconnects(console: Console, result: dict[str, Any]) -> None:
     outcomes = ", ".join(f"{count:,} {what}" for what, count in sorted(result["outcomes"].items()))
     console.print(
-        f"\nClients that came back at once: {outcomes}; the last of them was in after "
+        f"\nClients that came back at once, with tokens: {outcomes}; the last of them was in after "
         f"{max(result['seconds'].values()):.1f} s, with {result['cpu']:.1f} s of CPU time of the server. Resident "
         f"{result['resident_before'] / MIB:,.0f} MiB before, {result['resident_peak'] / MIB:,.0f} MiB at most. "
         f"{result['pings']:,} PINGs meanwhile: p50 {_ms(result['ping_p50'])} ms, p99 {_ms(result['ping_p99'])} ms, "

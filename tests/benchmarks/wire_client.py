@@ -53,9 +53,15 @@ def _frame(kind: int, body: bytes) -> bytes:
     return _SIZE.pack(len(command) + 4) + _SIZE.pack(len(command)) + command
 
 
-def connect_frame() -> bytes:
-    """CONNECT without authentication."""
-    return _frame(CONNECT, _text(1, _CLIENT_VERSION.encode()) + _number(4, _PROTOCOL_VERSION))
+def connect_frame(token: str = "") -> bytes:
+    """CONNECT, with a token where there is one."""
+    fields = _text(1, _CLIENT_VERSION.encode())
+    if token:
+        fields += _text(3, token.encode())
+    fields += _number(4, _PROTOCOL_VERSION)
+    if token:
+        fields += _text(5, b"token")
+    return _frame(CONNECT, fields)
 
 
 def ping_frame() -> bytes:
@@ -162,14 +168,16 @@ def read_answer(frame: memoryview) -> Answer:
 class RawClient:
     """One blocking connection; ``capacity`` bounds the largest answer. Not for threads."""
 
-    def __init__(self, address: tuple[str, int], capacity: int = 1 << 16, timeout: float = 120.0) -> None:
+    def __init__(
+        self, address: tuple[str, int], capacity: int = 1 << 16, timeout: float = 120.0, *, token: str = ""
+    ) -> None:
         self._socket = socket.create_connection(address, timeout)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         # Touched once here, so that no page fault of ours is measured.
         self._buffer = bytearray(b"\x01") * capacity
         self._view = memoryview(self._buffer)
         self._behind = b""
-        if command_type(self.ask(connect_frame())) != CONNECTED:
+        if command_type(self.ask(connect_frame(token))) != CONNECTED:
             raise ConnectionError("the server did not answer CONNECT with CONNECTED")
 
     def ask(self, frame: bytes) -> memoryview:
