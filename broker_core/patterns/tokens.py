@@ -113,8 +113,14 @@ def tokens(text: str, *, nested_classes: bool = False) -> Iterator[Token]:
 
 
 def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[Token]:
-    """``text[start:stop]`` as it is; its last character alone where a repetition follows at ``behind``."""
-    if stop - start > 1 and text.startswith(("*", "+", "?", "{"), behind):
+    r"""``text[start:stop]`` as it is; its last character alone where a repetition follows at ``behind``.
+
+    An empty ``\Q\E`` in between is nothing, to RE2 too.
+    """
+    ahead = behind
+    while text.startswith("\\Q\\E", ahead):
+        ahead += 4
+    if stop - start > 1 and text.startswith(("*", "+", "?", "{"), ahead):
         yield Token(Kind.LITERAL, text[start : stop - 1], start, stop - 1)
         start = stop - 1
     if start < stop:

@@ -39,6 +39,8 @@ def read(text: str, *, nested_classes: bool = False) -> list[tuple[str, str]]:
         (r"\Q(.*\E)", [("LITERAL", "(.*"), ("CLOSE", ")")]),
         (r"\Qab\E+", [("LITERAL", "a"), ("LITERAL", "b"), ("REPEAT", "+")]),
         (r"a\Q\E+", [("LITERAL", "a"), ("REPEAT", "+")]),
+        (r"ab\Q\E\Q\E+", [("LITERAL", "a"), ("LITERAL", "b"), ("REPEAT", "+")]),
+        (r"\Qab\E\Q\E+", [("LITERAL", "a"), ("LITERAL", "b"), ("REPEAT", "+")]),
         (r"\Qa\b", [("LITERAL", r"a\b")]),
         ("\\Qa\\", [("LITERAL", "a\\")]),
         (r"\\Qa", [("LITERAL", "\\"), ("LITERAL", "Qa")]),
