@@ -117,12 +117,13 @@ def _literal(text: str, start: int, stop: int, behind: int) -> Iterator[Token]:
 
     An empty ``\Q\E`` in between is nothing, to RE2 too.
     """
-    ahead = behind
-    while text.startswith("\\Q\\E", ahead):
-        ahead += 4
-    if stop - start > 1 and text.startswith(("*", "+", "?", "{"), ahead):
-        yield Token(Kind.LITERAL, text[start : stop - 1], start, stop - 1)
-        start = stop - 1
+    if stop - start > 1:
+        ahead = behind
+        while text.startswith("\\Q\\E", ahead):
+            ahead += 4
+        if text.startswith(("*", "+", "?", "{"), ahead):
+            yield Token(Kind.LITERAL, text[start : stop - 1], start, stop - 1)
+            start = stop - 1
     if start < stop:
         yield Token(Kind.LITERAL, text[start:stop], start, behind)
 
