@@ -93,12 +93,14 @@ class Connector:
         finally:
             self._tell_of_tls()
         server = client.server
-        if not server.HasField("max_message_size") and not server.HasField("feature_flags"):
+        # docs/reference/pulsar-behaviour.md#proxies
+        if not server.HasField("max_message_size"):
             await client.close()
             self.counts["proxy"] += 1
             raise IsProxy(
-                f"{shown(address)} is a pulsar-proxy: upstream.service_url must be that of the brokers, for a proxy "
-                "passes on neither the principal of a client nor what brokers say of themselves"
+                f"{shown(address)} is a pulsar-proxy (or a broker before 2.4): upstream.service_url must be that of "
+                "the brokers, for a proxy passes on neither the principal of a client nor what brokers say of "
+                "themselves"
             )
         self.counts["connected"] += 1
         self._on_connected(server)

@@ -20,7 +20,7 @@ from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
-from broker_core.wire.pulsar import DEFAULT_MAX_MESSAGE_SIZE, CommandConnected
+from broker_core.wire.pulsar import CommandConnected
 
 __all__ = ["UpstreamCluster", "UpstreamUnusable"]
 
@@ -129,7 +129,7 @@ class UpstreamCluster:
                 service_url=service_url,
                 server=server.server_version,
             )
-        theirs = server.max_message_size if server.HasField("max_message_size") else DEFAULT_MAX_MESSAGE_SIZE
+        theirs = server.max_message_size
         if theirs != self.options.pulsar.max_message_size and "max_message_size" not in self._warned:
             self._warned.add("max_message_size")
             _log.warning(

@@ -12,7 +12,6 @@ from broker_core.lazy_exports import lazy_exports
 from broker_core.wire.pulsar.buffered_frame_decoder import BufferedFrameDecoder
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.frames import (
-    DEFAULT_MAX_MESSAGE_SIZE,
     HEADER_SIZE,
     MAX_COMMAND_SIZE,
     FrameError,
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from broker_core.wire.pulsar.large_commands import LARGE, TooManyElements, decode_large
 
 __all__ = [
-    "DEFAULT_MAX_MESSAGE_SIZE",
     "HEADER_SIZE",
     "LARGE",
     "LOOKUP_COMMANDS",

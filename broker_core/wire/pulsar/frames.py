@@ -13,7 +13,6 @@ from typing import Final
 from broker_core.errors import BrokerCoreError
 
 __all__ = [
-    "DEFAULT_MAX_MESSAGE_SIZE",
     "HEADER_SIZE",
     "MAX_COMMAND_SIZE",
     "FrameError",
@@ -24,9 +23,6 @@ __all__ = [
 
 #: Bytes of both sizes in front of a command.
 HEADER_SIZE: Final = 8
-
-#: What a peer assumes where CONNECTED does not carry ``max_message_size``, in bytes.
-DEFAULT_MAX_MESSAGE_SIZE: Final = 5 * 1024 * 1024
 
 #: No protobuf message may be larger, in bytes.
 MAX_COMMAND_SIZE: Final = 2**31 - 1

@@ -15,7 +15,7 @@ from broker_core.upstream.pulsar.connector import Connector, IsProxy, is_of_iden
 from broker_core.upstream.pulsar.identity import Identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
@@ -79,14 +79,23 @@ async def test_a_token_that_stays_the_same_is_not_sent_twice() -> None:
         assert len(server.peers) == 1
 
 
-async def test_a_proxy_is_told_by_what_it_does_not_say() -> None:
+@pytest.mark.parametrize(
+    "flags",
+    [None, FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)],
+    ids=["without-flags", "with-flags"],
+)
+async def test_a_proxy_is_told_by_what_it_does_not_say(flags: FeatureFlags | None) -> None:
     async def proxy(peer: Peer, _command: BaseCommand) -> None:
-        peer.send(commands.connected("Pulsar Server4", protocol_version=21, max_message_size=None))
+        peer.send(
+            commands.connected(
+                "Pulsar Server4", protocol_version=21, max_message_size=None, feature_flags=flags
+            )
+        )
 
     made = connector()
     async with ScriptedServer(proxy, handshake=False) as server:
         with pytest.raises(
-            IsProxy, match=r"127\.0\.0\.1:\d+ is a pulsar-proxy: upstream\.service_url must be"
+            IsProxy, match=r"127\.0\.0\.1:\d+ is a pulsar-proxy .*: upstream\.service_url must be"
         ) as failed:
             await made.connect(("127.0.0.1", server.port), NOBODY, is_tls=False)
         assert not is_of_identity(failed.value)

@@ -7,7 +7,6 @@ import struct
 import pytest
 
 from broker_core.wire.pulsar.frames import (
-    DEFAULT_MAX_MESSAGE_SIZE,
     FrameError,
     frame,
     frame_limit,
@@ -20,7 +19,7 @@ def test_a_frame_is_two_sizes_and_the_command() -> None:
 
 
 def test_the_limit_of_a_java_peer() -> None:
-    assert frame_limit(DEFAULT_MAX_MESSAGE_SIZE) == 5_253_120
+    assert frame_limit(5 * 1024 * 1024) == 5_253_120
 
 
 def test_a_header_says_how_large_frame_and_command_are() -> None:
