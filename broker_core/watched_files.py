@@ -39,8 +39,10 @@ class WatchedFiles:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Take the files as they are now for the ones that were read; looks from now on, if there are any files."""
+        """Look from now on, if there are any files. All are read once more: they may have changed since they were."""
         self._versions = await asyncio.to_thread(self._look)
+        for name in self._versions:
+            await self._reload(name)
         if self._versions:
             self._task = asyncio.create_task(self._watch())
 
@@ -60,16 +62,20 @@ class WatchedFiles:
                 continue
             # Before the reload: what changes meanwhile is a change for the next look.
             self._versions[name] = versions
-            try:
-                await self._reloads.reload_part(name)
-            except Exception as error:  # noqa: BLE001 - whatever it is, what was there before goes on
-                _log.error(
-                    "a file has changed and cannot be used: what was read before stays",
-                    part=name,
-                    error=str(error),
-                )
-            else:
+            if await self._reload(name):
                 _log.info("a file has changed: reloaded", part=name)
+
+    async def _reload(self, name: str) -> bool:
+        try:
+            await self._reloads.reload_part(name)
+        except Exception as error:  # noqa: BLE001 - whatever it is, what was there before goes on
+            _log.error(
+                "a file has changed and cannot be used: what was read before stays",
+                part=name,
+                error=str(error),
+            )
+            return False
+        return True
 
     async def _watch(self) -> None:
         while True:

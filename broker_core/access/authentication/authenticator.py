@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
@@ -92,7 +93,7 @@ class Authenticator:
         if self._ask_plugins is not None:
             principal = await self._ask_plugins(method or _NO_METHOD, data, peer)
             if principal is not None:
-                return principal
+                return _not_expired(principal)
             if method not in (None, "", _NO_METHOD):
                 # A plugin may have passed because the credentials are wrong: those are not let in as anonymous.
                 raise AuthenticationFailed("refused_by_plugins", "no plugin has accepted the credentials")
@@ -134,6 +135,12 @@ class Authenticator:
         """Let go of threads, when no client is served any more."""
         for verifier in self._verifiers.values():
             verifier.close()
+
+
+def _not_expired(principal: Principal) -> Principal:
+    if principal.expires_at is not None and principal.expires_at <= time.time():
+        raise AuthenticationFailed("expired", f"they ended {time.time() - principal.expires_at:.0f} s ago")
+    return principal
 
 
 def _unknown(method: str | None) -> AuthenticationFailed:

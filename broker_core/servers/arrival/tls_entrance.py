@@ -26,8 +26,9 @@ __all__ = ["TlsEntrance", "common_name"]
 
 #: Seconds in which a client has to send its first record.
 _HELLO: Final = 10.0
-#: Handshakes under way at once; each holds some 50 KB.
-_PLACES: Final = 256
+#: Handshakes under way at once; each holds some 50 KB. So many that hundreds of clients that stop in the middle, each
+#: of an address of its own, are in nobody's way.
+_PLACES: Final = 1024
 
 
 class TlsEntrance:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,19 @@ async def test_credentials_that_no_plugin_accepts_are_not_anonymous() -> None:
     with pytest.raises(AuthenticationFailed) as refused:
         await authenticator.authenticate("badge", b"", PEER)
     assert refused.value.reason == "refused_by_plugins"
+
+
+async def test_a_principal_of_a_plugin_that_has_ended_already_is_refused() -> None:
+    async def plugins(method: str, data: bytes, peer: Peer) -> Principal | None:
+        del method, peer
+        return Principal("bob", float(data))
+
+    authenticator = Authenticator(AuthenticationSettings(), plugins)
+    later = time.time() + 60
+    assert await authenticator.authenticate("badge", str(later).encode(), PEER) == Principal("bob", later)
+    with pytest.raises(AuthenticationFailed) as refused:
+        await authenticator.authenticate("badge", b"1", PEER)
+    assert refused.value.reason == "expired"
 
 
 def test_identity_follows_the_rules_of_proxies() -> None:
