@@ -260,6 +260,12 @@ class Settings(Table):
                 ("authorization", "mode"),
                 "'allow' has no use for authentication: write rules, or leave the mode out",
             )
+        anonymous = self.authentication.anonymous_role
+        if anonymous and anonymous in self.authorization.super_roles:
+            raise SettingConflict(
+                ("authorization", "super_roles"),
+                f"{anonymous!r} is the anonymous role: clients without credentials would be allowed everything",
+            )
         # A plugin may authenticate, which shows at the start.
         if (
             self.http is not None

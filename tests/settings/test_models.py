@@ -154,6 +154,10 @@ def test_an_empty_log_file_is_none() -> None:
             "'allow' has no use",
         ),
         ({"http": {"protect": True}}, "it needs authentication"),
+        (
+            {"authentication": {"anonymous_role": "a"}, "authorization": {"super_roles": ["a"]}},
+            "'a' is the anonymous role",
+        ),
     ],
 )
 def test_settings_of_access_that_do_not_go_together(tables: dict[str, object], said: str) -> None:

@@ -15,6 +15,9 @@ __all__ = ["CompactToken", "MalformedToken", "read_json"]
 
 #: Depth of objects and lists, digits of a number: those of Jackson.
 _DEEPEST: Final = 1000
+#: Bytes of a header. It is read before the signature is checked, so that anybody may send one: 5 MB of them, from many
+#: connections, would hold the interpreter for seconds. A header has an algorithm and the id of a key.
+_LONGEST_HEADER: Final = 16 * 1024
 _MOST_DIGITS: Final = 1000
 _ALPHABET: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_="
 #: What is cut off at both ends of a part: all bytes that Base64 has no use for.
@@ -49,6 +52,8 @@ class CompactToken:
         header, payload, signature = parts
         if not (header and payload and signature):
             raise MalformedToken("one of its parts is empty")
+        if len(header) > _LONGEST_HEADER * 4 // 3:
+            raise MalformedToken(f"its header has more than {_LONGEST_HEADER} bytes")
         return cls(
             read_json(_decoded(header), "header"),
             _decoded(payload),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -114,7 +115,7 @@ def _kind(key: Key) -> str:
 def _key_of(data: bytes, algorithms: Collection[str]) -> Key:
     if all(name in _SECRETS for name in algorithms):
         # As a secret, a public key would be one that everybody knows.
-        if data.lstrip().startswith(b"-----BEGIN ") or _public_key(data) is not None:
+        if data.lstrip().startswith(b"-----BEGIN ") or any(map(_public_key, (data, _base64(data)))):
             raise ValueError(f"it is no secret, which {', '.join(algorithms)} needs, but another kind of key")
         return data
     if b"PRIVATE KEY-----" in data:
@@ -125,6 +126,14 @@ def _key_of(data: bytes, algorithms: Collection[str]) -> Key:
     if key is None:
         raise ValueError("it is no public key in PEM or DER (RSA, P-256, P-384, P-521 or Ed25519)")
     return key
+
+
+def _base64(data: bytes) -> bytes:
+    """What a file of Base64 stands for, as other tools write keys; nothing where it is none."""
+    try:
+        return base64.b64decode(b"".join(data.split()), validate=True)
+    except ValueError:
+        return b""
 
 
 def _public_key(data: bytes) -> Key | None:

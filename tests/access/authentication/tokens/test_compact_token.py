@@ -23,6 +23,13 @@ def test_the_parts_of_a_token() -> None:
     assert token.signature == SIGNATURE
 
 
+def test_a_long_header_is_refused_unread() -> None:
+    """Its signature cannot be checked before it is read."""
+    long = b64(json.dumps({"alg": "HS256", "x": "y" * 20_000}))
+    with pytest.raises(MalformedToken, match="header has more than 16384 bytes"):
+        CompactToken.parse(long + b"." + PAYLOAD + b"." + b64(SIGNATURE))
+
+
 @pytest.mark.parametrize("behind", [b"=", b"\x00", b"!", b"!!!", b"=\x00", b"*"])
 def test_one_token_has_many_spellings(behind: bytes) -> None:
     assert CompactToken.parse(WHOLE + behind).signature == SIGNATURE
