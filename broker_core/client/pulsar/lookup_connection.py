@@ -110,9 +110,11 @@ class LookupConnection(asyncio.BufferedProtocol):
         max_frame: int | None = None,
         on_lost: Callable[[], None] | None = None,
     ) -> LookupConnection:
-        """Connect and shake hands within ``connect_timeout`` seconds; ``on_lost`` is called once it is open no more.
+        """Connect and shake hands within ``connect_timeout`` seconds; the credentials have as many before.
+        ``on_lost`` is called once it is open no more.
 
-        Raises :exc:`ConnectionLost`, or :exc:`HandshakeRefused` where the server says no.
+        Raises :exc:`ConnectionLost`, :exc:`CredentialsFailed` where the server was not asked for want of credentials,
+        or :exc:`HandshakeRefused` where it says no.
         """
         connection = cls(
             address, max_frame=max_frame, credentials=credentials or Credentials(), original=original
@@ -121,6 +123,12 @@ class LookupConnection(asyncio.BufferedProtocol):
         try:
             async with asyncio.timeout(connect_timeout):
                 greeting = await connection._greeting()
+        except TimeoutError:
+            raise CredentialsFailed(
+                f"the credentials to connect with were not there within {connect_timeout:g} s"
+            ) from None
+        try:
+            async with asyncio.timeout(connect_timeout):
                 await connection._connect(tls)
                 connection._send(greeting)
                 await connection._connected

@@ -35,14 +35,26 @@ class _Known:
 
 
 class AddressHealth:
-    """What the attempts to connect to each address came to, whoever made them.
+    """What the attempts of the gateway itself to connect to each address came to.
 
     An address that failed is tried again after ``first_backoff`` seconds, then after twice as long each time, up to
     ``longest_backoff``; pauses are spread by half, so that gateways do not come back together.
+
+    The attempts of a principal have a health of their own (:meth:`for_principal`), beside what the gateway knows.
     """
 
-    def __init__(self, addresses: Sequence[Address], *, first_backoff: float, longest_backoff: float) -> None:
+    def __init__(
+        self,
+        addresses: Sequence[Address],
+        *,
+        first_backoff: float,
+        longest_backoff: float,
+        gateway: AddressHealth | None = None,
+    ) -> None:
         self.addresses = tuple(dict.fromkeys(addresses))
+        self._gateway = gateway
+        #: Set where a connection to the address broke, or could not be made: its watch looks again.
+        self.doubt = {address: asyncio.Event() for address in self.addresses}
         self._known = {address: _Known() for address in self.addresses}
         self._first = first_backoff
         self._longest = longest_backoff
@@ -55,9 +67,24 @@ class AddressHealth:
         """The health of other addresses, with the same pauses: of the broker that a redirect names."""
         return AddressHealth(addresses, first_backoff=self._first, longest_backoff=self._longest)
 
+    def for_principal(self) -> AddressHealth:
+        """The health that the attempts of one principal know: an address may fail for what the principal is. So they
+        make no address go down for all others, but its watch looks again; that they succeed is good for all.
+        """
+        return AddressHealth(
+            self.addresses, first_backoff=self._first, longest_backoff=self._longest, gateway=self
+        )
+
     def is_down(self, address: Address) -> bool:
         """Whether the last attempt failed."""
-        return self._known[address].state == "down"
+        return self._known[address].state == "down" or (
+            self._gateway is not None and self._gateway.is_down(address)
+        )
+
+    def retry_at(self, address: Address) -> float:
+        """The loop's time from which on the address may be tried."""
+        own = self._known[address].retry_at
+        return own if self._gateway is None else max(own, self._gateway.retry_at(address))
 
     def states(self) -> dict[str, str]:
         """``"unknown"``, ``"up"`` or ``"down"`` of each address."""
@@ -75,9 +102,9 @@ class AddressHealth:
         last.
         """
         now = asyncio.get_running_loop().time()
-        due = [address for address, known in self._known.items() if known.retry_at <= now]
-        due.sort(key=lambda address: self._known[address].state == "down")
-        up = [address for address in due if self._known[address].state != "down"] or due
+        due = [address for address in self.addresses if self.retry_at(address) <= now]
+        due.sort(key=self.is_down)
+        up = [address for address in due if not self.is_down(address)] or due
         self._turn += 1
         first = self._turn % len(up) if up else 0
         return up[first:] + up[:first] + [address for address in due if address not in up]
@@ -85,12 +112,16 @@ class AddressHealth:
     async def until_due(self) -> None:
         """Wait until an address may be tried."""
         loop = asyncio.get_running_loop()
-        while (pause := min(known.retry_at for known in self._known.values()) - loop.time()) > 0:
+        while (pause := min(map(self.retry_at, self.addresses)) - loop.time()) > 0:
             try:
                 async with asyncio.timeout(pause):
-                    await self._news.wait()
+                    await self.until_news()
             except TimeoutError:
                 return
+
+    async def until_news(self) -> None:
+        """Wait until an address may be tried earlier than it seemed."""
+        await (self._news.wait() if self._gateway is None else self._gateway.until_news())
 
     async def until_due_again(self, address: Address) -> None:
         """Wait for the end of the pause of one address."""
@@ -101,7 +132,9 @@ class AddressHealth:
         known = self._known.get(address)
         if known is None:
             return
-        if known.state == "down":
+        if self._gateway is not None:
+            self._gateway.succeeded(address)
+        elif known.state == "down":
             _log.info("upstream reachable again", address=shown(address), failures=known.failures)
         known.state, known.failures, known.retry_at, known.reason = "up", 0, 0.0, ""
         self._tell()
@@ -111,13 +144,21 @@ class AddressHealth:
         known = self._known.get(address)
         if known is None:
             return
-        log = _log.debug if known.state == "down" and known.reason == reason else _log.warning
+        quiet = self._gateway is not None or (known.state == "down" and known.reason == reason)
         known.state, known.reason = "down", reason
         known.failures += 1
         pause = min(self._longest, self._first * 2 ** min(known.failures - 1, _DOUBLINGS))
         pause *= random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
         known.retry_at = asyncio.get_running_loop().time() + pause
-        log("upstream unreachable", address=shown(address), reason=reason)
+        (_log.debug if quiet else _log.warning)("upstream unreachable", address=shown(address), reason=reason)
+        (self if self._gateway is None else self._gateway).doubt[address].set()
+
+    def untried(self, address: Address, reason: str) -> None:
+        """There are no credentials to try it with."""
+        known = self._known[address]
+        if known.reason != reason:
+            _log.warning("upstream not tried", address=shown(address), reason=reason)
+        known.state, known.reason = "unknown", reason
 
     def lost(self, address: Address) -> None:
         """A connection to it broke: whether it is up is not known until the next attempt."""

@@ -11,7 +11,13 @@ from typing import Final
 
 import structlog
 
-from broker_core.client import ClientError, HandshakeRefused, LookupClient, OriginalPrincipal
+from broker_core.client import (
+    ClientError,
+    CredentialsFailed,
+    HandshakeRefused,
+    LookupClient,
+    OriginalPrincipal,
+)
 from broker_core.errors import ServerError
 from broker_core.upstream.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.upstream.pulsar.connector import Connector, IsProxy, is_of_identity
@@ -107,7 +113,9 @@ def _refusal(where: str, refused: HandshakeRefused) -> HandshakeRefused:
 
 
 class AddressWatch:
-    """One task for each address: connects, stays connected, and connects again after a pause."""
+    """One task for each address: connects, stays connected, and connects again after a pause: where the connection
+    broke, and where other attempts fail or count as failed.
+    """
 
     def __init__(
         self,
@@ -154,16 +162,21 @@ class AddressWatch:
         self._tasks.clear()
 
     async def _watch(self, address: Address) -> None:
+        doubt = self._health.doubt[address]
         while True:
-            lost = asyncio.Event()
+            doubt.clear()
             client: LookupClient | None = None
+            untried = False
             try:
                 client = await probe(
-                    address, self._connector, self._identities, is_tls=self._is_tls, on_lost=lost.set
+                    address, self._connector, self._identities, is_tls=self._is_tls, on_lost=doubt.set
                 )
                 self._health.succeeded(address)
                 if client is not None:
                     self._open.add(client)
+            except CredentialsFailed as failed:
+                self._health.untried(address, str(failed))
+                untried = True
             except ClientError as failed:
                 if isinstance(failed, IsProxy):
                     self.proxy = failed
@@ -171,14 +184,25 @@ class AddressWatch:
             finally:
                 self._tried[address].set()
             try:
-                if self._health.is_down(address):
-                    await self._health.until_due_again(address)
-                elif client is None:
-                    await asyncio.sleep(self._options.probe_pause * random.uniform(0.5, 1.0))  # noqa: S311
-                elif client.is_open:
-                    await lost.wait()
+                if not untried and not self._health.is_down(address):
+                    await self._until_doubt(doubt, client)
+                if client is not None and not client.is_open:
                     self._health.lost(address)
+                    await asyncio.sleep(self._options.first_backoff)
+                elif self._health.is_down(address):
+                    await self._health.until_due_again(address)
+                else:  # there are no credentials, or others cannot connect where it could
+                    await asyncio.sleep(self._options.longest_backoff)
             finally:
                 if client is not None:
                     self._open.discard(client)
                     await client.close()
+
+    async def _until_doubt(self, doubt: asyncio.Event, client: LookupClient | None) -> None:
+        """Wait until a connection breaks or cannot be made, or for a while where none is kept open."""
+        pause = self._options.probe_pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
+        try:
+            async with asyncio.timeout(pause if client is None else None):
+                await doubt.wait()
+        except TimeoutError:
+            pass

@@ -14,7 +14,8 @@ class UpstreamOptions:
     """Times in seconds, sizes in bytes.
 
     A relayed lookup is answered within ``lookup_timeout``, below the 20 s after which no client has a use
-    for it, by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while there is none.
+    for it, by at most ``lookups`` at a time. A request waits ``connection_wait`` for a connection while there is none;
+    an attempt has ``connect_timeout`` for the credentials and as much for the broker, so that a request learns why.
     ``max_message_size`` is what this server tells its clients: the brokers must say the same.
 
     A broker that has not answered CONNECT after ``patience`` has the next address tried beside it. A connection on
@@ -34,7 +35,7 @@ class UpstreamOptions:
     listing_timeout: float = 27.0
     listings: int = 64
     connection_wait: float = 5.0
-    connect_timeout: float = 5.0
+    connect_timeout: float = 4.0
     patience: float = 1.0
     silence: float = 4.0
     connections: int = 256

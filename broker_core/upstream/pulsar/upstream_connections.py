@@ -134,7 +134,7 @@ class UpstreamConnections:
         if self._stopped:
             raise ConnectionLost(f"no connection to {self._service}: it is closed")
         principal, address = key
-        url, health = self._service, self._health
+        url, health = self._service, self._health if principal is None else self._health.for_principal()
         if address is not None:
             url = ServiceUrl.parse(address)
             if self._service.is_tls and not url.is_tls:

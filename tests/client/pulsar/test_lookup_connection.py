@@ -7,8 +7,10 @@ import struct
 
 import pytest
 
+from broker_core.client import Credentials
 from broker_core.client.errors import (
     ConnectionLost,
+    CredentialsFailed,
     HandshakeRefused,
     OperationTimeout,
     ServerRefused,
@@ -225,6 +227,17 @@ async def test_a_handshake_that_never_ends() -> None:
     async with ScriptedServer(answer_nothing, handshake=False) as server:
         with pytest.raises(ConnectionLost, match=r"did not answer within 0\.05 s"):
             await open_to(server, connect_timeout=0.05)
+
+
+async def test_credentials_that_do_not_come_are_no_fault_of_the_server() -> None:
+    async def never() -> bytes:
+        await asyncio.Event().wait()
+        return b""
+
+    async with ScriptedServer() as server:
+        with pytest.raises(CredentialsFailed, match=r"credentials .* were not there within 0\.05 s"):
+            await open_to(server, connect_timeout=0.05, credentials=Credentials("token", never))
+        assert not server.peers
 
 
 async def test_nobody_there() -> None:

@@ -86,6 +86,51 @@ async def test_a_reason_is_warned_of_once() -> None:
     ]
 
 
+async def test_a_failure_of_a_principal_counts_for_it_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    addresses = health()
+    addresses.succeeded(A)
+    alice, bob = addresses.for_principal(), addresses.for_principal()
+    with capture_logs() as logs:
+        alice.failed(A, "closed the connection")
+    assert not [each for each in logs if each["log_level"] != "debug"]
+    assert A not in alice.order()
+    assert (addresses.is_down(A), addresses.problem) == (False, None)
+    assert A in {bob.order()[0] for _ in range(3)}
+    assert addresses.doubt[A].is_set(), "the watch looks again"
+    addresses.failed(B, "gone")
+    assert alice.order() == [C]
+    assert sorted(bob.order()) == [A, C]
+    time_passes(monkeypatch, 9 * AGES)
+    assert sorted(alice.order()[1:]) == [A, B], "those that failed are tried last"
+    bob.succeeded(B)
+    assert addresses.states()["b:1"] == "up"
+    assert not alice.is_down(B)
+
+
+async def test_a_principal_waits_for_what_the_gateway_finds_out() -> None:
+    addresses = health()
+    alice = addresses.for_principal()
+    for address in (A, B, C):
+        addresses.failed(address, "gone")
+    waiting = asyncio.create_task(alice.until_due())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    addresses.succeeded(C)
+    await asyncio.wait_for(waiting, 60)
+    assert alice.order() == [C]
+
+
+async def test_one_that_is_not_tried_is_not_down() -> None:
+    addresses = health()
+    with capture_logs() as logs:
+        for _ in range(3):
+            addresses.untried(A, "no vault")
+    assert addresses.states()["a:1"] == "unknown"
+    assert "no vault" in str(addresses.problem)
+    assert [each["log_level"] for each in logs] == ["warning"]
+    assert A in addresses.order()
+
+
 async def test_addresses_of_others_change_nothing() -> None:
     addresses = health()
     addresses.failed(("x", 1), "gone")

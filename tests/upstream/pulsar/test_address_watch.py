@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -111,6 +112,25 @@ async def test_a_proxy_is_refused_at_the_start() -> None:
         with pytest.raises(UpstreamUnusable, match="is a pulsar-proxy"):
             await cluster.start(5)
         assert cluster.places.taken == 0
+
+
+async def test_an_address_that_is_down_by_mistake_comes_up_again() -> None:
+    async with ScriptedServer() as server, cluster_of(server.url) as cluster:
+        address = ("127.0.0.1", server.port)
+        cluster.health.failed(address, "another attempt failed")
+        assert cluster.problem == "another attempt failed"
+        await eventually(lambda: cluster.problem is None)
+        assert cluster.watch.connections == 1
+
+
+async def test_an_address_is_not_down_for_want_of_credentials(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    async with ScriptedServer() as server, cluster_of(server.url, token=f"file:{token}") as cluster:
+        assert list(cluster.health.states().values()) == ["unknown"]
+        assert "token: No such file" in str(cluster.problem)
+        assert not server.peers
+        token.write_text("own")
+        await eventually(lambda: cluster.problem is None)
 
 
 async def test_brokers_go_and_come_back() -> None:

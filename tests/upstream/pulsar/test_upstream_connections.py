@@ -97,6 +97,34 @@ async def test_a_redirect_without_tls_gets_no_credentials(tmp_path: Path) -> Non
         assert not plain.peers
 
 
+async def test_a_principal_that_the_brokers_hang_up_on_makes_no_address_go_down() -> None:
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        if command.connect.auth_data == b"mallory":
+            peer.abort()
+        elif command.type == BaseCommand.CONNECT:
+            peer.send(commands.connected("Broker", protocol_version=21, max_message_size=5_242_880))
+        else:
+            peer.send(commands.partitioned_metadata_response(command.partitionMetadata.request_id, 3))
+
+    sessions = Sessions()
+    alice, mallory = (Asker(role, connection=Connection()) for role in ("alice", "mallory"))
+    for asker in (alice, mallory):
+        sessions.put(asker, ClientCredentials("token", str(asker.role).encode()))
+    async with (
+        ScriptedServer(script, handshake=False) as server,
+        cluster_of(
+            server.url, sessions=sessions, upstream={"forward": "client"}, connection_wait=0.2
+        ) as cluster,
+    ):
+        failures: list[str] = []
+        cluster.health.failed = lambda address, reason: failures.append(f"{address}: {reason}")  # type: ignore[method-assign]
+        with pytest.raises(ConnectionLost):
+            await cluster.lookups.use(mallory, ask)
+        assert await cluster.lookups.use(alice, ask) == 3
+        assert not failures
+        assert cluster.problem is None
+
+
 class Roles:
     """A broker that answers with a number of the principal, and notes who asked over which connection."""
 
