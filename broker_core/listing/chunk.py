@@ -28,6 +28,7 @@ from broker_core.listing.chunk_forms import ChunkForms, PlainForms, SortedForms,
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.fields_codec import binary_column, decode_fields, gathered, name_start
 from broker_core.listing.joined_crcs import TextCrc, joined
+from broker_core.listing.memo_key import MemoKey, Remembered
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.listing.topics_hash import extend_crc
 from broker_core.memory.bounded_cache import BoundedCache
@@ -126,7 +127,7 @@ class Chunk:
         self._forms: ChunkForms | None = None
         self._newline: bool | None = None
         self._plain: bool | None = None
-        self._memo: BoundedCache[Any, Any] | None = None
+        self._memo: BoundedCache[MemoKey, Any] | None = None
         self._nbytes: int | None = None
 
     @classmethod
@@ -188,13 +189,13 @@ class Chunk:
         return 0 if self._checked is None else _LEAST_REMEMBERED
 
     @property
-    def memo(self) -> BoundedCache[Any, Any]:
+    def memo(self) -> BoundedCache[MemoKey, Any]:
         """What was found in this chunk: rows by pattern, by properties, and which were checked."""
         if self._memo is None:
             self._memo = BoundedCache(self.memo_limit)
         return self._memo
 
-    def memo_has(self, key: str) -> bool:
+    def memo_has(self, key: MemoKey) -> bool:
         """Whether something is remembered under this key."""
         return self._memo is not None and key in self._memo
 
@@ -221,7 +222,7 @@ class Chunk:
             checked[start] = True
 
     def _check_few(self, rows: _Array) -> None:
-        key = ("\0checked", rows_key(np.ascontiguousarray(rows)))
+        key = (Remembered.CHECKED, rows_key(np.ascontiguousarray(rows)))
         if self.memo.get(key) is None:
             check_fields(checked_column(self.fields, self.field_offsets, rows), self.namespace, self._mode)
             self.memo.put(key, True)

@@ -23,6 +23,7 @@ from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.claimed_chunks import claimed_chunks
 from broker_core.listing.fields_codec import name_start
 from broker_core.listing.joined_crcs import JoinedCrcs, TextCrc, joined, without_first_comma
+from broker_core.listing.memo_key import MemoKey, Remembered
 from broker_core.listing.topics_hash import EMPTY_HASH, crc_text
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import Mode, NamespaceName
@@ -87,7 +88,7 @@ class ListingData:
         self._believed = False
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
         #: refer to the listing, which is freed at once with its last reference.
-        self.memo: BoundedCache[tuple[str, RowsKey | None], Any] = BoundedCache(self._memo_room)
+        self.memo: BoundedCache[tuple[MemoKey, RowsKey | None], Any] = BoundedCache(self._memo_room)
 
     @property
     def _memo_room(self) -> int:
@@ -319,7 +320,7 @@ class ListingData:
             else:
                 known = self.hash(self.pieces(low, high))
                 if remember:
-                    self.memo.put(("\0hash", (low, high)), known)
+                    self.memo.put(((Remembered.HASH, (low, high)), None), known)
         return known
 
     def _text_crc(self) -> TextCrc:
@@ -354,14 +355,16 @@ class ListingData:
         """The hash of these rows where it takes no computing."""
         if low >= high:
             return EMPTY_HASH
-        return self._hash if high - low == self.size else self.memo.get(("\0hash", (low, high)))
+        return (
+            self._hash if high - low == self.size else self.memo.get(((Remembered.HASH, (low, high)), None))
+        )
 
     def rows_hash(self, key: bytes, pieces: Pieces) -> str:
         """The topics hash of row numbers that have this key; it is computed once."""
-        known: str | None = self.memo.get(("\0hash", key))
+        known: str | None = self.memo.get(((Remembered.HASH, key), None))
         if known is None:
             known = self.hash(pieces)
-            self.memo.put(("\0hash", key), known)
+            self.memo.put(((Remembered.HASH, key), None), known)
         return known
 
     # -- looking names up

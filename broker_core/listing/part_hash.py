@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
+from broker_core.listing.memo_key import Remembered
 
 __all__ = ["bytes_to_hash", "compute_hash", "remembered_hash"]
 
@@ -40,5 +41,5 @@ def remembered_hash(data: ListingData, part: Part) -> str | None:
     """The same where it takes no computing."""
     if part.pieces is None:
         return data.known_range_hash(part.low, part.high)
-    known: str | None = data.memo.get(("\0hash", part.key())) if part.is_given else None
+    known: str | None = data.memo.get(((Remembered.HASH, part.key()), None)) if part.is_given else None
     return known

@@ -13,6 +13,7 @@ from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.listing_part import Part
+from broker_core.listing.memo_key import MemoKey, properties_key
 
 __all__ = ["is_quick_to_select", "remembered_selection", "select_by_properties"]
 
@@ -25,7 +26,7 @@ _PIECE: Final = 128
 
 def remembered_selection(data: ListingData, pairs: Mapping[str, str]) -> Part | None:
     """What :func:`select_by_properties` found before, where the listing remembers it."""
-    found: Part | None = data.memo.get((_text(pairs), None)) if pairs else Part(0, data.size)
+    found: Part | None = data.memo.get((properties_key(pairs), None)) if pairs else Part(0, data.size)
     return found
 
 
@@ -33,12 +34,12 @@ def is_quick_to_select(data: ListingData, pairs: Mapping[str, str]) -> bool:
     """Whether :func:`select_by_properties` takes well under a millisecond."""
     if data.size <= _QUICK:
         return True
-    text = _text(pairs)
+    key = properties_key(pairs)
     cost = _REMEMBERED * len(data.chunks)
     for chunk in data.chunks:
         if cost > _QUICK:
             return False
-        cost += 0 if chunk.memo_has(text) else chunk.size
+        cost += 0 if chunk.memo_has(key) else chunk.size
     return cost <= _QUICK
 
 
@@ -47,27 +48,22 @@ def select_by_properties(data: ListingData, pairs: Mapping[str, str]) -> Part:
     known = remembered_selection(data, pairs)
     if known is not None:
         return known
-    text = _text(pairs)
+    key = properties_key(pairs)
     is_shared = len(data.chunks) > 1
-    size = 4 * len(text)
+    size = text = sum(4 * len(word) + _PIECE for pair in pairs.items() for word in pair)
     pieces = []
     for number, chunk in enumerate(data.chunks):
-        rows = _rows(chunk, pairs, text) if is_shared else chunk.with_values(pairs)
+        rows = _rows(chunk, pairs, key, text) if is_shared else chunk.with_values(pairs)
         if len(rows):
             pieces.append((number, rows))
-            size += _PIECE + (0 if is_shared and chunk.memo_has(text) else rows.remembered_bytes(chunk))
-    first: Part = data.memo.put_first((text, None), Part.of_pieces(tuple(pieces), data), size)
+            size += _PIECE + (0 if is_shared and chunk.memo_has(key) else rows.remembered_bytes(chunk))
+    first: Part = data.memo.put_first((key, None), Part.of_pieces(tuple(pieces), data), size)
     return first
 
 
-def _rows(chunk: Chunk, pairs: Mapping[str, str], text: str) -> ChunkRows:
-    known: ChunkRows | None = chunk.memo.get(text)
+def _rows(chunk: Chunk, pairs: Mapping[str, str], key: MemoKey, text: int) -> ChunkRows:
+    known: ChunkRows | None = chunk.memo.get(key)
     if known is None:
         found = chunk.with_values(pairs)
-        known = chunk.memo.put_first(text, found, found.remembered_bytes(chunk) + 4 * len(text))
+        known = chunk.memo.put_first(key, found, found.remembered_bytes(chunk) + text)
     return known
-
-
-def _text(pairs: Mapping[str, str]) -> str:
-    """What tells pairs apart; no pattern begins like this."""
-    return f"\0properties{sorted(pairs.items())!r}"

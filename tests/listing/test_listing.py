@@ -17,6 +17,7 @@ from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.listing import Listing, data_of, part_of
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.topics_hash import topics_hash
+from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.names import MAX_NAME_BYTES, Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from tests.support.chunks import tiny_chunks
@@ -179,7 +180,7 @@ def test_memory_is_counted_and_answers_have_their_room() -> None:
     for number in range(60):
         listing.matching(compile_pattern(f"t/n/.*{number:03d}.*[0-9]"))
     data = data_of(listing)
-    memos = [data.memo, *(chunk.memo for chunk in data.chunks)]
+    memos: list[BoundedCache[Any, Any]] = [data.memo, *(chunk.memo for chunk in data.chunks)]
     assert all(memo.nbytes <= memo.limit for memo in memos)
     assert len(data.memo) > 10
     assert data.column_bytes + sum(memo.limit for memo in memos) <= listing.nbytes == before

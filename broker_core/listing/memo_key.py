@@ -1,0 +1,29 @@
+"""Keys of what listings and chunks remember. Rows of a pattern go by its text, which clients choose.
+
+So every other key has a :class:`Remembered` in it, which no text is equal to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from enum import Enum, auto
+from typing import TypeAlias
+
+__all__ = ["MemoKey", "Remembered", "properties_key"]
+
+
+class Remembered(Enum):
+    """What is remembered, besides the rows of patterns."""
+
+    PROPERTIES = auto()
+    HASH = auto()
+    CHECKED = auto()
+
+
+#: The text of a pattern, or what is remembered and of what.
+MemoKey: TypeAlias = "str | tuple[Remembered, Hashable]"
+
+
+def properties_key(pairs: Mapping[str, str]) -> tuple[Remembered, Hashable]:
+    """The key of the rows that have these properties."""
+    return Remembered.PROPERTIES, frozenset(pairs.items())
