@@ -98,8 +98,9 @@ async def probe(
         return None
     raise RefusesGateway(
         ServerError.AuthenticationError,
-        f"{where} verifies the credentials of clients too (authenticateOriginalAuthData): set "
-        "upstream.original_auth_data = true",
+        f"{where} verifies the credentials of clients too (authenticateOriginalAuthData): "
+        # Without an equals sign, behind which the log would hide a secret.
+        "turn upstream.original_auth_data on",
     )
 
 
@@ -201,6 +202,8 @@ class AddressWatch:
     async def _until_doubt(self, doubt: asyncio.Event, client: LookupClient | None) -> None:
         """Wait until a connection breaks or cannot be made, or for a while where none is kept open."""
         pause = self._options.probe_pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
+        if client is not None and not client.is_open:
+            return  # before it could tell
         try:
             async with asyncio.timeout(pause if client is None else None):
                 await doubt.wait()

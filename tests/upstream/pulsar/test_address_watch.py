@@ -85,7 +85,7 @@ async def test_a_broker_that_takes_the_gateway(script: Script, upstream: Any, id
         (broker(token=b"x"), {}, True, "refuses the credentials of the gateway"),
         (broker(proxy_role=False), OWN, True, "its role must be one of proxyRoles at the brokers"),
         (broker(), OWN, False, r"clients must be authenticated here \(\[authentication\]\)"),
-        (broker(verifies_originals=True), OWN, True, "set upstream.original_auth_data = true"),
+        (broker(verifies_originals=True), OWN, True, "turn upstream.original_auth_data on"),
     ],
 )
 async def test_a_broker_that_refuses_the_gateway(
