@@ -6,6 +6,7 @@ import base64
 import binascii
 import os
 import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
@@ -131,7 +132,10 @@ def _decoded(text: str, place: str) -> bytes:
 
 
 def _bytes_of(path: Path) -> bytes:
-    with path.open("rb") as stream:
+    # Nothing waits for whoever writes into a pipe.
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise ValueError(f"{path} is no file")
         found = stream.read(_LARGEST + 1)
     if len(found) > _LARGEST:
         raise ValueError(f"{path} is larger than {_LARGEST} bytes: it is no key")

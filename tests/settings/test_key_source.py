@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,12 @@ def test_another_variable_is_refused(monkeypatch: pytest.MonkeyPatch, value: str
     with pytest.raises(ValueError, match="variable TOKEN_KEY") as refused:
         KeySource.parse("env:TOKEN_KEY").read()
     assert "hunter2" not in str(refused.value)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="pipe is no file"):
+        KeySource.parse(f"file:{tmp_path / 'pipe'}").read()
 
 
 def test_data_is_decoded() -> None:

@@ -69,6 +69,11 @@ class Identities:
         """Whether the brokers get the client's credentials beside the gateway's."""
         return self._sends_originals
 
+    async def stop(self) -> None:
+        """End what still runs for the gateway's own token."""
+        if self._own is not None:
+            await self._own.stop()
+
     def principal_of(self, asker: Asker) -> Principal:
         """Whom the brokers are asked for. Raises :exc:`CredentialsFailed` if no connected client of the principal has
         anything to pass on; that of a lookup for several clients may be gone while others wait for it.
@@ -173,7 +178,7 @@ def own_token(upstream: UpstreamSettings) -> OwnToken | None:
     """Where the gateway's own token comes from; ``None`` where it has none."""
     if upstream.token_command:
         words = upstream.token_command
-        return CommandToken(partial(asyncio.to_thread, run_token_command, words, timeout=_COMMAND))
+        return CommandToken(partial(run_token_command, words, timeout=_COMMAND))
     if upstream.token is not None:
         return SourceToken(partial(_read, upstream.token))
     return None

@@ -12,7 +12,7 @@ from broker_core.upstream.pulsar.token_expiry import expiry_of
 
 __all__ = ["CommandToken", "OwnToken", "SourceToken"]
 
-_READING: Final = 5.0  # seconds that a file has
+_READING: Final = 3.0  # seconds that a file has, fewer than an attempt to connect
 _EARLY: Final = 30.0  # seconds before its end a token counts as expired
 _AGAIN: Final = 5.0  # seconds between two runs of the command, at least
 
@@ -26,18 +26,25 @@ class OwnToken(Protocol):
     async def after_refusal(self, refused: bytes) -> bool:
         """Whether there is another token now than the one that the brokers refused."""
 
+    async def stop(self) -> None:
+        """End what still runs for it."""
+
 
 class SourceToken:
-    """``read`` gives the token, in a thread; it is called each time."""
+    """``read`` gives the token, in a thread; it is called each time, but once at a time: it may hang for ever."""
 
     def __init__(self, read: Callable[[], bytes]) -> None:
         self._read = read
+        self._reading: asyncio.Task[bytes] | None = None
 
     async def current(self) -> bytes:
         """The token as it is in its place now."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.create_task(asyncio.to_thread(self._read))
+            self._reading.add_done_callback(_look_at)
         try:
             async with asyncio.timeout(_READING):
-                token = (await asyncio.to_thread(self._read)).strip()
+                token = (await asyncio.shield(self._reading)).strip()
         except TimeoutError:
             raise CredentialsFailed(f"upstream.token: not read within {_READING:g} s") from None
         except OSError as error:
@@ -48,11 +55,16 @@ class SourceToken:
             raise CredentialsFailed(f"upstream.token: {error}") from None
         if not token:
             raise CredentialsFailed("upstream.token: it is empty")
-        return token
+        return _single(token, "upstream.token")
 
     async def after_refusal(self, refused: bytes) -> bool:
         """Whether its place has another one meanwhile."""
         return await self.current() != refused
+
+    async def stop(self) -> None:
+        """Wait for no file."""
+        if self._reading is not None:
+            self._reading.cancel()
 
 
 class CommandToken:
@@ -87,6 +99,12 @@ class CommandToken:
             await self._renew()
         return self._token is not None and self._token != refused
 
+    async def stop(self) -> None:
+        """End the run of the command, if there is one."""
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.wait([self._running])
+
     def _is_old(self, early: float) -> bool:
         return self._expires is not None and self._now() > self._expires - early
 
@@ -101,7 +119,7 @@ class CommandToken:
 
     async def _once(self) -> None:
         try:
-            self._token = await self._run()
+            self._token = _single(await self._run(), "upstream.token_command")
             self._expires = expiry_of(self._token)
             self._failure = None
         except CredentialsFailed as failed:
@@ -109,3 +127,18 @@ class CommandToken:
         finally:
             self._ran_at = asyncio.get_running_loop().time()
             self._running = None
+
+
+def _single(token: bytes, setting: str) -> bytes:
+    """The token, if it is one: a text of several lines or words would be sent to the brokers as it is."""
+    if any(not 0x21 <= byte <= 0x7E for byte in token):
+        raise CredentialsFailed(
+            f"{setting}: it is no single token: it holds white space, or is no plain text"
+        )
+    return token
+
+
+def _look_at(reading: asyncio.Task[bytes]) -> None:
+    """Nobody may wait for it any more."""
+    if not reading.cancelled():
+        reading.exception()

@@ -2,32 +2,57 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
-import selectors
 import signal
 import subprocess
-import time
 from collections.abc import Sequence
-from typing import IO, Final
+from typing import Final
 
 from broker_core.client import CredentialsFailed
 
 __all__ = ["run_token_command"]
 
 _LARGEST: Final = 1024 * 1024  # bytes of output
+_DYING: Final = 1.0  # seconds that a killed process has
 
 
-def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
-    """What the command prints, without the white space around. Call it in a thread.
+class _Output(asyncio.SubprocessProtocol):
+    """What a process prints, until it has ended and nobody has its output open, or until it is too much."""
 
-    ``timeout`` in seconds: then the command and all that it started is killed. Raises :exc:`CredentialsFailed`, which
-    shows nothing of what was printed. What the command writes to its standard error goes nowhere: it may hold secrets.
+    def __init__(self) -> None:
+        loop = asyncio.get_running_loop()
+        self.printed = bytearray()
+        self.exited: asyncio.Future[None] = loop.create_future()
+        self.ended: asyncio.Future[None] = loop.create_future()
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:  # noqa: ARG002  # asyncio's signature
+        if len(self.printed) <= _LARGEST:
+            self.printed += data
+        elif not self.ended.done():
+            self.ended.set_result(None)
+
+    def process_exited(self) -> None:
+        self.exited.set_result(None)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002  # asyncio's signature
+        if not self.ended.done():
+            self.ended.set_result(None)
+
+
+async def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
+    """What the command prints, without the white space around.
+
+    After ``timeout`` seconds, and if this is cancelled, the command and all that it started is killed. Raises
+    :exc:`CredentialsFailed`, which shows nothing of what was printed. What the command writes to its standard error
+    goes nowhere: it may hold secrets.
     """
     name = words[0]
     try:
-        process = subprocess.Popen(  # noqa: S603  # the operator's own command
-            list(words),
+        process, output = await asyncio.get_running_loop().subprocess_exec(
+            _Output,
+            *words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -36,42 +61,31 @@ def run_token_command(words: Sequence[str], *, timeout: float) -> bytes:
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is no command"
         raise CredentialsFailed(f"upstream.token_command: cannot run {name!r}: {reason}") from None
-    assert process.stdout is not None
-    by = time.monotonic() + timeout
     try:
-        printed = _read(process.stdout, by)
-        if len(printed) > _LARGEST:
-            raise CredentialsFailed(f"upstream.token_command: {name!r} printed more than {_LARGEST} bytes")
-        status = process.wait(max(0.001, by - time.monotonic()))
-    except (TimeoutError, subprocess.TimeoutExpired):
+        async with asyncio.timeout(timeout):
+            await output.ended
+    except TimeoutError:
         raise CredentialsFailed(
             f"upstream.token_command: {name!r} did not come to its end within {timeout:g} s"
         ) from None
     finally:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.stdout.close()
-        process.wait()
+        await _kill(process, output)
+    if len(output.printed) > _LARGEST:
+        raise CredentialsFailed(f"upstream.token_command: {name!r} printed more than {_LARGEST} bytes")
+    status = process.get_returncode()
     if status:
         raise CredentialsFailed(f"upstream.token_command: {name!r} ended with status {status}")
-    token = printed.strip()
+    token = bytes(output.printed).strip()
     if not token:
         raise CredentialsFailed(f"upstream.token_command: {name!r} printed nothing")
     return token
 
 
-def _read(stream: IO[bytes], by: float) -> bytes:
-    """All up to the end of the stream; more than ``_LARGEST`` bytes are not read."""
-    parts: list[bytes] = []
-    size = 0
-    with selectors.DefaultSelector() as selector:
-        selector.register(stream, selectors.EVENT_READ)
-        while size <= _LARGEST:
-            if not selector.select(max(0.0, by - time.monotonic())):
-                raise TimeoutError
-            part = os.read(stream.fileno(), 64 * 1024)
-            if not part:
-                break
-            parts.append(part)
-            size += len(part)
-    return b"".join(parts)
+async def _kill(process: asyncio.SubprocessTransport, output: _Output) -> None:
+    """Leave nothing of the command, nor of what it started."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.get_pid(), signal.SIGKILL)
+    try:
+        await asyncio.wait([output.exited], timeout=_DYING)
+    finally:
+        process.close()

@@ -99,6 +99,7 @@ class UpstreamCluster:
         await self.watch.stop()
         await self.lookups.stop()
         await self.listings.stop()
+        await self.identities.stop()
 
     async def probe(self, address: Address) -> None:
         """Ask one broker for a connection as this gateway. Raises :exc:`~broker_core.client.ClientError`."""

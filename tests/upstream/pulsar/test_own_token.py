@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from broker_core.client import CredentialsFailed
 from broker_core.upstream.pulsar.own_token import CommandToken, SourceToken
 from tests.support.clock import time_passes
+from tests.support.eventually import eventually
 from tests.upstream.pulsar.test_token_expiry import token
 
 NOW = 1_000_000.0
@@ -35,6 +37,42 @@ async def test_a_source_that_fails(tmp_path: Path) -> None:
     file.write_text(" \n")
     with pytest.raises(CredentialsFailed, match="it is empty"):
         await own.current()
+
+
+@pytest.mark.parametrize("text", [b"first\nsecond", b"Bearer first", b"caf\xc3\xa9", b"a\0b"])
+async def test_what_is_no_single_token_is_not_sent(tmp_path: Path, text: bytes) -> None:
+    file = tmp_path / "token"
+    file.write_bytes(text)
+    for own in (SourceToken(file.read_bytes), CommandToken(Runs(text))):
+        with pytest.raises(CredentialsFailed, match="it is no single token") as failed:
+            await own.current()
+        assert "first" not in str(failed.value)
+
+
+async def test_a_place_that_hangs_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    go_on, reads = threading.Event(), 0
+
+    def read() -> bytes:
+        nonlocal reads
+        reads += 1
+        go_on.wait(60)
+        return b"token"
+
+    own = SourceToken(read)
+    try:
+        waiting = [asyncio.create_task(own.current()) for _ in range(20)]
+        await eventually(lambda: reads == 1)
+        time_passes(monkeypatch, 10)
+        failed = await asyncio.gather(*waiting, return_exceptions=True)
+        assert {str(each) for each in failed} == {"upstream.token: not read within 3 s"}
+        again = asyncio.create_task(own.current())
+        await asyncio.sleep(0)
+    finally:
+        go_on.set()
+    assert await again == b"token"
+    assert reads == 1
+    assert await own.current() == b"token"
+    assert reads == 2
 
 
 class Runs:

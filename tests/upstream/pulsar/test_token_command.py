@@ -2,27 +2,32 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from broker_core.client import CredentialsFailed
+from broker_core.settings import UpstreamSettings
+from broker_core.upstream.pulsar.identity import own_token
 from broker_core.upstream.pulsar.token_command import run_token_command
-from tests.support.eventually import eventually_sync
+from tests.support.clock import AGES, time_passes
+from tests.support.eventually import eventually
 
 
 def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_what_it_prints_is_the_token() -> None:
-    assert run_token_command(python("print('  eyJtoken ')"), timeout=60) == b"eyJtoken"
+async def test_what_it_prints_is_the_token() -> None:
+    assert await run_token_command(python("print('  eyJtoken ')"), timeout=60) == b"eyJtoken"
 
 
-def test_no_shell_sees_the_words() -> None:
-    assert run_token_command(["echo", "$HOME;", "*"], timeout=60) == b"$HOME; *"
+async def test_no_shell_sees_the_words() -> None:
+    assert await run_token_command(["echo", "$HOME;", "*"], timeout=60) == b"$HOME; *"
 
 
 @pytest.mark.parametrize(
@@ -35,27 +40,48 @@ def test_no_shell_sees_the_words() -> None:
         (python("print('secret' * 300_000)"), "printed more than 1048576 bytes"),
     ],
 )
-def test_what_goes_wrong_is_said_without_its_output(words: list[str], reason: str) -> None:
+async def test_what_goes_wrong_is_said_without_its_output(words: list[str], reason: str) -> None:
     with pytest.raises(CredentialsFailed, match=reason) as failed:
-        run_token_command(words, timeout=60)
+        await run_token_command(words, timeout=60)
     assert "secret" not in str(failed.value).replace("'secret'", "")
 
 
-def test_all_that_it_started_is_killed_in_time(tmp_path: Path) -> None:
-    told = tmp_path / "pid"
-    # Its child keeps the output open, which the death of the command alone would not end.
-    code = (
-        "import subprocess, sys, time\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-        f"open({str(told)!r}, 'w').write(str(child.pid))\n"
-        "time.sleep(600)\n"
+# Its child keeps the output open, which the death of the command alone would not end.
+WITH_CHILD = """
+import os, subprocess, sys, time
+child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])
+open({told!r} + '.new', 'w').write(f'{{os.getpid()}} {{child.pid}}')
+os.rename({told!r} + '.new', {told!r})
+time.sleep(600)
+"""
+
+
+async def test_all_that_it_started_is_killed_in_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = tmp_path / "pids"
+    running = asyncio.create_task(run_token_command(python(WITH_CHILD.format(told=str(told))), timeout=AGES))
+    await eventually(told.exists)
+    time_passes(monkeypatch, 2 * AGES)
+    with pytest.raises(CredentialsFailed, match="did not come to its end within 3600"):
+        await running
+    await eventually(lambda: not any(map(_runs, map(int, told.read_text().split()))), what="they are gone")
+
+
+async def test_all_of_it_is_killed_when_it_is_not_waited_for(tmp_path: Path) -> None:
+    told = tmp_path / "pids"
+    own = own_token(
+        UpstreamSettings(
+            service_url="pulsar://a", token_command=tuple(python(WITH_CHILD.format(told=str(told))))
+        )
     )
-    with pytest.raises(CredentialsFailed, match="did not come to its end within 1"):
-        run_token_command(python(code), timeout=1.0)
-    if not told.exists():  # a machine that takes a second to begin with it
-        return
-    child = int(told.read_text())
-    eventually_sync(lambda: not _runs(child), what="the child is gone")
+    assert own is not None
+    waiting = asyncio.create_task(own.current())
+    await eventually(told.exists)
+    waiting.cancel()
+    threads = threading.active_count()
+    await own.stop()
+    await eventually(lambda: not any(map(_runs, map(int, told.read_text().split()))), what="they are gone")
+    assert threading.active_count() <= threads
+    await own.stop()
 
 
 def _runs(pid: int) -> bool:
