@@ -17,6 +17,8 @@ __all__ = ["class_run"]
 
 #: The longest run that is worth looking for: each byte costs a pass over memory.
 LONGEST: Final = 4
+#: Bytes of a pattern's runs that are looked at, so that a pattern of a thousand classes costs what others do.
+_MOST: Final = 64
 #: The chance to be one of so many bytes is taken to be a tenth each: names are digits and words, as a rule.
 _BYTES: Final = 10
 #: A run that a byte of a name begins by chance more often is of no help.
@@ -50,7 +52,10 @@ def _chance(run: Sequence[_Bytes]) -> float:
 
 def _runs(top: Sequence[Token]) -> list[list[_Bytes]]:
     runs: list[list[_Bytes]] = [[]]
+    left = _MOST
     for index, token in enumerate(top):
+        if left <= 0:
+            break
         if token.kind is Kind.REPEAT:
             continue
         following = top[index + 1] if index + 1 < len(top) else None
@@ -62,7 +67,8 @@ def _runs(top: Sequence[Token]) -> list[list[_Bytes]]:
         if own is None:
             runs.append([])
         else:
-            runs[-1] += own * times
+            runs[-1] += (own * times)[:left]
+            left -= len(own) * times
     return runs
 
 

@@ -27,6 +27,8 @@ def shown(text: str) -> list[str]:
         (r".*x\d{2}-.*", ["x", "0123456789", "0123456789", "-"]),
         (".*[01][23]é.*", ["01", "23", "Ã", "©"]),
         ("^[ab]xy$", ["ab", "x", "y"]),
+        (".*" * 300 + "[ab]{9}" * 100, ["ab", "ab", "ab", "ab"]),
+        ("[ab]{9}" * 8 + "[01]xyz", ["ab", "ab", "ab", "ab"]),  # what is far behind is not looked at
         # Nothing certain, nothing rare, or nothing but a literal.
         ("abc.*def", []),
         (".*[0-9][0-9][0-9][0-9].*", []),
