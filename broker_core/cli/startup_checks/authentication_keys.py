@@ -38,7 +38,7 @@ def authentication_checks(settings: AuthenticationSettings) -> Iterator[Check]:
 
 def _token_checks(settings: TokenSettings) -> Iterator[Check]:
     from broker_core.access.authentication import unusable_reason
-    from broker_core.access.authentication.tokens.token_keys import TokenKeys
+    from broker_core.access.authentication.tokens.token_keys import MOST_TRIED, TokenKeys
 
     name = f"authentication.token.{'key' if settings.jwks is None else 'jwks'}"
     source = settings.jwks or settings.key
@@ -49,6 +49,11 @@ def _token_checks(settings: TokenSettings) -> Iterator[Check]:
         return
     kinds = ", ".join(keys.kinds)
     yield Check.ok(name, f"{source}: {kinds}, for {', '.join(settings.algorithms)}")
+    for algorithm in keys.crowded:
+        yield Check.warning(
+            name,
+            f"the set has more than {MOST_TRIED} keys for {algorithm}: a token that names none ('kid') is refused",
+        )
     if source is not None and source.path is not None and settings.algorithms[0].startswith("HS"):
         yield from _shared(name, source.path, "make tokens of any role")
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jwt.algorithms import RSAAlgorithm
 
 from broker_core.cli.startup_checks.authentication_keys import authentication_checks
 from broker_core.settings import AuthenticationSettings
@@ -57,6 +59,15 @@ def test_the_text_of_a_key_is_not_shown() -> None:
         "authentication.token.key",
         "data:;base64,********: a secret of 64 bytes, for HS256",
     )
+
+
+def test_more_keys_than_are_tried() -> None:
+    public = RSAAlgorithm.to_jwk(rsa_key().public_key(), as_dict=True)
+    members = [public | {"kid": str(number)} for number in range(9)]
+    keys = data_url(json.dumps({"keys": members}).encode())
+    level, name, text = _found(methods=["token"], token={"jwks": keys, "algorithms": ["RS256"]})[-1]
+    assert (level, name) == ("warning", "authentication.token.jwks")
+    assert text == "the set has more than 8 keys for RS256: a token that names none ('kid') is refused"
 
 
 @pytest.mark.parametrize(

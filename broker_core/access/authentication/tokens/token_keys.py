@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
@@ -19,7 +20,7 @@ from jwt.exceptions import PyJWTError
 
 from broker_core.settings import TokenSettings
 
-__all__ = ["TokenKeys", "algorithms_of"]
+__all__ = ["MOST_TRIED", "TokenKeys", "algorithms_of"]
 
 Key: TypeAlias = bytes | RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
 
@@ -29,6 +30,8 @@ _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 #: Bits of an RSA key, at least (RFC 7518, 3.3).
 _RSA_BITS: Final = 2048
 _CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
+#: Keys of a set that are tried for a token that names none, at most: each takes some 50 µs, for anybody who connects.
+MOST_TRIED: Final = 8
 #: A key in DER begins with a sequence of objects.
 _SEQUENCE: Final = 0x30
 
@@ -45,23 +48,26 @@ class _BoundKey:
 class TokenKeys:
     """The keys in force. They are read once: :meth:`read` them again for new ones."""
 
-    def __init__(self, keys: Collection[_BoundKey], *, is_set: bool) -> None:
+    def __init__(self, keys: Collection[_BoundKey], algorithms: Collection[str], *, is_set: bool) -> None:
         self._keys = tuple(keys)
+        self._algorithms = frozenset(algorithms)
         self._is_set = is_set
         self._by_id = {key.key_id: key for key in keys if key.key_id is not None}
+        self._without_id = tuple(key for key in keys if key.key_id is None)
 
     @classmethod
     def read(cls, settings: TokenSettings) -> TokenKeys:
         """The keys of the settings. Raises :exc:`OSError`, or :exc:`ValueError` in words that show no key."""
+        allowed = settings.algorithms
         if settings.jwks is not None:
-            return cls(_set_of(settings.jwks.read(), settings.algorithms), is_set=True)
+            return cls(_set_of(settings.jwks.read(), allowed), allowed, is_set=True)
         if settings.key is None:
             raise ValueError("it is not set")
-        key = _key_of(settings.key.read(), settings.algorithms)
-        unfit = [name for name in settings.algorithms if name not in algorithms_of(key)]
+        key = _key_of(settings.key.read(), allowed)
+        unfit = [name for name in allowed if name not in algorithms_of(key)]
         if unfit:
             raise ValueError(f"the key is {_kind(key)}, which is not one for {', '.join(unfit)}")
-        return cls([_BoundKey(key, frozenset(settings.algorithms))], is_set=False)
+        return cls([_BoundKey(key, frozenset(allowed))], allowed, is_set=False)
 
     def __len__(self) -> int:
         return len(self._keys)
@@ -71,21 +77,44 @@ class TokenKeys:
         """What each key is, in words."""
         return tuple(_kind(key.key) for key in self._keys)
 
-    def verifies(self, algorithm: str, key_id: str | None, signed: bytes, signature: bytes) -> bool:
-        """Whether the signature of ``signed`` is one of a key of ours, by an algorithm that the key may verify.
+    @property
+    def crowded(self) -> tuple[str, ...]:
+        """The algorithms with more keys than are tried for a token that names none."""
+        counts = Counter(name for key in self._keys for name in key.algorithms)
+        return tuple(sorted(name for name, number in counts.items() if number > MOST_TRIED))
 
-        Of a set, the key with the id that the token names; a token without an id needs a set of one key.
+    def problem(self, algorithm: str, key_id: str | None, signed: bytes, signature: bytes) -> str | None:
+        """Why the signature of ``signed`` is not one of a key of ours; ``None``: it is one. No part of the token.
+
+        Of a set, the key with the id that the token names; otherwise each key without an id. A token without an id may
+        be of each key, :data:`MOST_TRIED` of them at most.
         """
-        key = self._chosen(key_id)
-        if key is None or algorithm not in key.algorithms:
-            return False
-        verified: Any = _ALGORITHMS[algorithm].verify(signed, key.key, signature)
-        return verified is True
+        if algorithm not in self._algorithms:
+            shown = f"by {algorithm}" if algorithm in _ALGORITHMS else "by an unknown algorithm"
+            return f"it is signed {shown}, which is not one of authentication.token.algorithms"
+        keys, which = self._chosen(key_id)
+        if not keys:
+            return f"it names a key ('kid') that {which} does not have"
+        fit = [key for key in keys if algorithm in key.algorithms]
+        if not fit:
+            return (
+                f"{which} has no key for {algorithm}" if len(keys) > 1 else f"{which} is not for {algorithm}"
+            )
+        if len(fit) > MOST_TRIED:
+            return f"it names no key ('kid'), and {which} has more than {MOST_TRIED} keys for {algorithm}"
+        implementation: Any = _ALGORITHMS[algorithm]
+        if any(implementation.verify(signed, key.key, signature) is True for key in fit):
+            return None
+        return f"it is not signed by {which}" if len(keys) == 1 else f"no key of {which} has signed it"
 
-    def _chosen(self, key_id: str | None) -> _BoundKey | None:
-        if self._is_set and key_id is not None:
-            return self._by_id.get(key_id)
-        return self._keys[0] if len(self._keys) == 1 else None
+    def _chosen(self, key_id: str | None) -> tuple[Sequence[_BoundKey], str]:
+        """The keys that may have signed a token, and their name in a sentence."""
+        if not self._is_set:
+            return self._keys, "the key of this server"
+        if key_id is not None and key_id in self._by_id:
+            return (self._by_id[key_id],), "the key of the set that it names"
+        keys = self._keys if key_id is None else self._without_id
+        return keys, "the only key of the set" if len(self._keys) == 1 and keys else "the set"
 
 
 _ALGORITHMS: Final[Mapping[str, Any]] = get_default_algorithms()
@@ -167,8 +196,6 @@ def _set_of(data: bytes, algorithms: Collection[str]) -> list[_BoundKey]:
         found.append(key)
     if not found:
         raise ValueError(f"the set has no key for {', '.join(algorithms)}")
-    if len(found) > 1 and any(key.key_id is None for key in found):
-        raise ValueError("a key of the set has no id ('kid'), which a set of several keys needs")
     return found
 
 

@@ -66,10 +66,9 @@ class TokenVerifier:
         try:
             token = CompactToken.parse(data)
             algorithm, key_id = check_header(token.header)
-            if not self._keys.verifies(algorithm, key_id, token.signed, token.signature):
-                raise AuthenticationFailed(
-                    "bad_token", "it is not signed by a key and an algorithm of this server"
-                )
+            problem = self._keys.problem(algorithm, key_id, token.signed, token.signature)
+            if problem is not None:
+                raise AuthenticationFailed("bad_token", problem)
             claims = read_json(token.payload, "payload")
         except MalformedToken as error:
             raise AuthenticationFailed("bad_token", str(error)) from None
