@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
 import os
+import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from broker_core.access.authorization import Authorization
 from broker_core.access.sessions import Sessions
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
+from broker_core.client import default_client_version
 from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -162,7 +164,7 @@ class Broker:
                 core.lookups,
                 core.permits,
                 core.metrics,
-                _pulsar_options(settings, files),
+                _pulsar_options(settings, files, core.upstream),
                 identify=self._identify,
                 authenticator=authenticator,
                 tls=entrances.get("pulsar"),
@@ -349,7 +351,10 @@ async def _opened(
                 sessions = Sessions()
             upstream = UpstreamCluster(
                 UpstreamOptions(
-                    forwarded, settings.pulsar, connections=FileBudget.upstream_share(_UPSTREAM_CONNECTIONS)
+                    forwarded,
+                    settings.pulsar,
+                    connections=FileBudget.upstream_share(_UPSTREAM_CONNECTIONS),
+                    client_version=f"{default_client_version()}+{secrets.token_hex(8)}",
                 ),
                 metrics,
                 sessions=sessions,
@@ -422,7 +427,7 @@ class _CatalogPartitions:
         return await asyncio.to_thread(self._catalog.partitions, topic)
 
 
-def _pulsar_options(settings: Settings, files: FileBudget) -> PulsarOptions:
+def _pulsar_options(settings: Settings, files: FileBudget, upstream: UpstreamCluster | None) -> PulsarOptions:
     from broker_core import __version__
 
     connections = settings.limits.connections
@@ -433,4 +438,5 @@ def _pulsar_options(settings: Settings, files: FileBudget) -> PulsarOptions:
         connections=files.clients if connections == "auto" else connections,
         refusals=files.refusals,
         file_ceiling=files.ceiling,
+        own_client=None if upstream is None else upstream.options.client_version,
     )

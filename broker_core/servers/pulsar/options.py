@@ -14,7 +14,8 @@ class PulsarOptions:
     """The tables of settings that a server reads, and what is known only when it is started.
 
     ``connections`` bounds how many clients are connected (``None``: nothing does), ``refusals`` how many are being told
-    that there is no place for them. A client whose file descriptor is ``file_ceiling`` or above gets none.
+    that there is no place for them. A client whose file descriptor is ``file_ceiling`` or above gets none. A client of
+    the version ``own_client`` is this server itself, and is refused.
     """
 
     pulsar: PulsarSettings = field(default_factory=PulsarSettings)
@@ -23,3 +24,4 @@ class PulsarOptions:
     connections: int | None = None
     refusals: int = 16
     file_ceiling: int | None = None
+    own_client: str | None = None

@@ -23,6 +23,8 @@ class UpstreamOptions:
     in time. There are ``connections`` at most in all, for all principals; those of a principal that asked nothing for
     ``idle`` are closed. A broker that keeps no connection of the gateway open is asked for one each ``probe_pause``.
 
+    Brokers are told ``client_version``: of this server alone, so that it knows itself where a redirect leads back.
+
     docs/reference/pulsar-behaviour.md#how-long-a-client-waits, docs/reference/pulsar-behaviour.md#frame-limits
     """
 

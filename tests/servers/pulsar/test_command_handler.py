@@ -39,6 +39,13 @@ def test_a_pong_needs_no_answer() -> None:
     assert t.say(commands.pong()) is None
 
 
+def test_the_server_is_no_client_of_its_own() -> None:
+    t = talk(options=PulsarOptions(own_client="broker-core-1+ab"))
+    refused = t.connect("broker-core-1+ab").error
+    assert (refused.error, "is asked by itself" in refused.message) == (ServerError.NotAllowedError, True)
+    assert t.connect("broker-core-1+cd").type == BaseCommand.CONNECTED
+
+
 def test_connect_makes_a_stranger_a_client() -> None:
     seen: list[Asker] = []
 

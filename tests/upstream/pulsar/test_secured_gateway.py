@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.broker import Broker
-from broker_core.client import Credentials, LookupClient
+from broker_core.client import Credentials, HandshakeRefused, LookupClient, default_client_version
 from broker_core.settings import Settings
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
@@ -114,6 +114,17 @@ async def test_ready_follows_the_brokers_where_it_is_set() -> None:
             await eventually(is_200)
     finally:
         await server.stop()
+
+
+async def test_a_gateway_that_a_redirect_leads_back_to_knows_itself() -> None:
+    async with ScriptedServer() as server, Broker(settings(server.url)) as broker:
+        told = server.received[0].connect.client_version
+        assert told.startswith(f"{default_client_version()}+")
+        with pytest.raises(HandshakeRefused, match="is asked by itself"):
+            async with LookupClient("pulsar://{}:{}".format(*broker.pulsar_address), client_version=told):
+                pass
+        async with Broker(settings(server.url)):  # another one may well be a client
+            assert len({each.connect.client_version for each in server.received}) == 2
 
 
 async def test_ready_stays_without_it() -> None:
