@@ -58,11 +58,20 @@ def is_of_identity(failed: ClientError) -> bool:
 
 
 class Connector:
-    """Makes connections; ``counts`` are their outcomes. ``on_connected`` hears what each broker says of itself."""
+    """Makes connections; ``counts`` are their outcomes. ``on_connected`` hears what each broker says of itself, and
+    ``on_ended`` the same when that connection ends.
+    """
 
-    def __init__(self, options: UpstreamOptions, *, on_connected: Callable[[CommandConnected], None]) -> None:
+    def __init__(
+        self,
+        options: UpstreamOptions,
+        *,
+        on_connected: Callable[[CommandConnected], None],
+        on_ended: Callable[[CommandConnected], None] = lambda _server: None,
+    ) -> None:
         self._options = options
         self._on_connected = on_connected
+        self._on_ended = on_ended
         self.counts: Counter[str] = Counter(dict.fromkeys(OUTCOMES, 0))
         table = options.upstream.tls
         self._tls = (
@@ -85,8 +94,16 @@ class Connector:
 
         An own token that is refused is replaced, once, if there is another one.
         """
+        told: list[CommandConnected] = []
+
+        def ended() -> None:
+            if told:
+                self._on_ended(told.pop())
+            if on_lost is not None:
+                on_lost()
+
         try:
-            client = await self._with_another_token(address, identity, is_tls, max_frame, on_lost)
+            client = await self._with_another_token(address, identity, is_tls, max_frame, ended)
         except ClientError as failed:
             self.counts[_outcome(failed)] += 1
             raise
@@ -103,7 +120,9 @@ class Connector:
                 "themselves"
             )
         self.counts["connected"] += 1
-        self._on_connected(server)
+        if client.is_open:  # or nobody would hear of its end
+            told.append(server)
+            self._on_connected(server)
         return client
 
     async def _with_another_token(
@@ -112,7 +131,7 @@ class Connector:
         identity: Identity,
         is_tls: bool,
         max_frame: int | None,
-        on_lost: Callable[[], None] | None,
+        on_lost: Callable[[], None],
     ) -> LookupClient:
         for is_last in (False, True):
             sent: list[bytes] = []
@@ -134,7 +153,7 @@ class Connector:
         sent: list[bytes],
         is_tls: bool,
         max_frame: int | None,
-        on_lost: Callable[[], None] | None,
+        on_lost: Callable[[], None],
     ) -> LookupClient:
         own = identity.credentials
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -68,7 +69,9 @@ class LookupRelay:
         self._metrics = RelayMetrics(metrics, lambda: self._places.taken)
         self._lookups = BrokerLookups(connections, options, self._metrics.redirected)
         self._shared: SharedLookups[_Relayed] = SharedLookups()
-        self._server = CommandConnected()
+        # Connections to brokers that do and do not know PARTITIONED_METADATA without auto-creation, and the last one.
+        self._connected: Counter[bool] = Counter()
+        self._last = False
 
     @property
     def in_flight(self) -> int:
@@ -77,16 +80,20 @@ class LookupRelay:
 
     @property
     def feature_flags(self) -> FeatureFlags:
-        """The feature flags of lookups that this server and the brokers share; none before the brokers sent theirs."""
-        return FeatureFlags(
-            supports_get_partitioned_metadata_without_auto_creation=(
-                self._server.feature_flags.supports_get_partitioned_metadata_without_auto_creation
-            )
-        )
+        """The feature flags of lookups that this server and all connected brokers share; none before a broker sent its
+        own.
+        """
+        is_shared = not self._connected[False] if self._connected.total() else self._last
+        return FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=is_shared)
 
     def connected(self, server: CommandConnected) -> None:
-        """Take note of what the brokers say of themselves."""
-        self._server = server
+        """Take note of what a broker says of itself."""
+        self._last = _knows_metadata(server)
+        self._connected[self._last] += 1
+
+    def ended(self, server: CommandConnected) -> None:
+        """The connection to it ended."""
+        self._connected[_knows_metadata(server)] -= 1
 
     async def answer(self, command: BaseCommand, asker: Asker) -> bytes:
         """The whole frame that answers the command; raises nothing but a cancellation."""
@@ -145,6 +152,10 @@ class LookupRelay:
 
     def _failed(self, command: BaseCommand, reason: str) -> bytes:
         return commands.refuse(command, ServerError.MetadataError, _cannot_ask(reason))
+
+
+def _knows_metadata(server: CommandConnected) -> bool:
+    return server.feature_flags.supports_get_partitioned_metadata_without_auto_creation
 
 
 def _no_answer(

@@ -58,7 +58,7 @@ class UpstreamCluster:
         self.health = AddressHealth(
             service.addresses, first_backoff=options.first_backoff, longest_backoff=options.longest_backoff
         )
-        self.connector = Connector(options, on_connected=self._connected)
+        self.connector = Connector(options, on_connected=self._connected, on_ended=self._ended)
         self.places = ConnectionPlaces(options.connections)
         self.identities = Identities(
             options.upstream, sessions, identifies=identifies, own=own_token(options.upstream)
@@ -117,6 +117,9 @@ class UpstreamCluster:
             await asyncio.sleep(_SWEEP)
             self.lookups.sweep()
             self.listings.sweep()
+
+    def _ended(self, server: CommandConnected) -> None:
+        self.relay.ended(server)
 
     def _connected(self, server: CommandConnected) -> None:
         """Warn of what an operator must change at the brokers, once each."""
