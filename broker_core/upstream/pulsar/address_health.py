@@ -153,6 +153,11 @@ class AddressHealth:
         (_log.debug if quiet else _log.warning)("upstream unreachable", address=shown(address), reason=reason)
         (self if self._gateway is None else self._gateway).doubt[address].set()
 
+    def doubt_all(self) -> None:
+        """Let the watch of each address look again."""
+        for doubt in self.doubt.values():
+            doubt.set()
+
     def untried(self, address: Address, reason: str) -> None:
         """There are no credentials to try it with."""
         known = self._known[address]

@@ -9,7 +9,14 @@ from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
 from broker_core.access.asker import Asker
-from broker_core.client import ConnectionLost, HandshakeRefused, LookupClient, ServiceUrl, TlsFailed
+from broker_core.client import (
+    ClientError,
+    ConnectionLost,
+    HandshakeRefused,
+    LookupClient,
+    ServiceUrl,
+    TlsFailed,
+)
 from broker_core.upstream.pulsar.address_health import Address, AddressHealth
 from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
 from broker_core.upstream.pulsar.connection_pool import ConnectionPool
@@ -146,13 +153,19 @@ class UpstreamConnections:
             raise ConnectionLost("too many clients wait for connections to the brokers")
 
         async def connect(broker: Address, on_lost: Callable[[], None]) -> LookupClient:
-            return await self._connector.connect(
-                broker,
-                self._identities.identity_of(principal),
-                is_tls=url.is_tls,
-                max_frame=self._max_frame,
-                on_lost=on_lost,
-            )
+            try:
+                return await self._connector.connect(
+                    broker,
+                    self._identities.identity_of(principal),
+                    is_tls=url.is_tls,
+                    max_frame=self._max_frame,
+                    on_lost=on_lost,
+                )
+            except ClientError as failed:
+                if is_of_identity(failed) and not self._identities.by_client:
+                    # Perhaps it is the gateway that they refuse: the watch finds out, and tells.
+                    self._health.doubt_all()
+                raise
 
         pool = self._pools[key] = ConnectionPool(
             self._options,

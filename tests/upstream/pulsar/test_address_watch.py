@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
-from broker_core.client import HandshakeRefused
+from broker_core.access.asker import Asker
+from broker_core.client import HandshakeRefused, LookupClient
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, UpstreamUnusable
@@ -131,6 +133,34 @@ async def test_an_address_is_not_down_for_want_of_credentials(tmp_path: Path) ->
         assert not server.peers
         token.write_text("own")
         await eventually(lambda: cluster.problem is None)
+
+
+async def test_a_token_that_becomes_a_bad_one_is_seen_with_the_next_client(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("own")
+
+    async def ask(client: LookupClient) -> LookupClient:
+        return client
+
+    async with (
+        ScriptedServer(broker(), handshake=False) as server,
+        cluster_of(server.url, token=f"file:{token}") as cluster,
+    ):
+        await cluster.lookups.use(Asker(role="alice"), ask)
+        token.write_text("other")
+        with capture_logs() as logs:
+            with pytest.raises(HandshakeRefused):
+                await cluster.lookups.use(Asker(role="bob"), ask)
+            await eventually(lambda: cluster.problem is not None)
+            attempts = cluster.connector.counts["refused"]
+            await eventually(lambda: cluster.connector.counts["refused"] >= attempts + 5)
+        assert "refuses the credentials of the gateway" in str(cluster.problem)
+        assert list(cluster.health.states().values()) == ["down"]
+        assert [each["reason"] for each in logs if each["log_level"] == "warning"] == [cluster.problem]
+        await cluster.lookups.use(Asker(role="alice"), ask)  # over the connection that it has
+        token.write_text("own")
+        await eventually(lambda: cluster.problem is None)
+        await cluster.lookups.use(Asker(role="bob"), ask)
 
 
 async def test_brokers_go_and_come_back() -> None:
