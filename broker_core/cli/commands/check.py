@@ -73,6 +73,7 @@ def check_settings(
 
 def all_checks(invocation: Invocation) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
+    from broker_core.cli.startup_checks.admin_socket import admin_socket_checks
     from broker_core.cli.startup_checks.authentication_keys import authentication_checks
     from broker_core.cli.startup_checks.authorization_rules import authorization_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
@@ -94,6 +95,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     upstream = settings.upstream
     parts: list[tuple[str, Any, float]] = [
         ("listen", lambda: listen_checks(settings), PATIENCE),
+        ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
         ("authentication", lambda: authentication_checks(settings.authentication), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("tls", lambda: certificate_checks(settings), PATIENCE),

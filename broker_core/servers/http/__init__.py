@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from broker_core.servers.http.admin_socket import AdminSocket, AdminSocketError
+from broker_core.servers.http.admin_socket import (
+    AdminSocket,
+    AdminSocketError,
+    AdminSocketInUse,
+    check_place,
+)
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
@@ -11,6 +16,7 @@ from broker_core.servers.http.server import HttpListenError, HttpServer
 __all__ = [
     "AdminSocket",
     "AdminSocketError",
+    "AdminSocketInUse",
     "AllowedQuestions",
     "Endpoints",
     "HttpAccess",
@@ -18,4 +24,5 @@ __all__ = [
     "HttpServer",
     "ProtectedFromAll",
     "Readiness",
+    "check_place",
 ]

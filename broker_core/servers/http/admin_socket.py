@@ -13,7 +13,7 @@ from typing import Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["AdminSocket", "AdminSocketError"]
+__all__ = ["AdminSocket", "AdminSocketError", "AdminSocketInUse", "check_place"]
 
 _BACKLOG: Final = 64
 #: Bytes of a path that the address of a unix socket has room for (``sun_path`` without its last byte), at least.
@@ -26,6 +26,21 @@ class AdminSocketError(BrokerCoreError):
     """``[admin] socket`` cannot be listened on; the message names the file and says why."""
 
 
+class AdminSocketInUse(AdminSocketError):
+    """Another process listens there."""
+
+
+def check_place(path: Path) -> None:
+    """Raise :exc:`AdminSocketError` if no socket can be made at ``path``. Nothing is changed."""
+    folder = path.parent
+    if not folder.is_dir():
+        raise _error(path, f"there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _error(path, "this user cannot write its folder")
+    _check_length(path)
+    _is_stale(path)
+
+
 class AdminSocket:
     """A listening unix socket with the mode 0600, from its making to :meth:`close`.
 
@@ -35,11 +50,11 @@ class AdminSocket:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        if len(os.fsencode(path)) > _LONGEST:
-            raise _error(path, f"the path of a socket has at most {_LONGEST} bytes")
+        _check_length(path)
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            _remove_stale(path)
+            if _is_stale(path):
+                path.unlink()
             # Nobody can connect between bind and chmod: nothing listens yet.
             self.socket.bind(os.fspath(path))
             path.chmod(0o600)
@@ -63,11 +78,17 @@ class AdminSocket:
             pass  # it is gone already, or its folder is
 
 
-def _remove_stale(path: Path) -> None:
+def _check_length(path: Path) -> None:
+    if len(os.fsencode(path)) > _LONGEST:
+        raise _error(path, f"the path of a socket has at most {_LONGEST} bytes")
+
+
+def _is_stale(path: Path) -> bool:
+    """Whether a server that was killed left a file there; raises where the place is taken."""
     try:
         found = path.lstat()
     except FileNotFoundError:
-        return
+        return False
     if not stat.S_ISSOCK(found.st_mode):
         raise _error(path, "there is something else than a socket")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as tried:
@@ -75,13 +96,12 @@ def _remove_stale(path: Path) -> None:
         try:
             tried.connect(os.fspath(path))
         except ConnectionRefusedError:
-            path.unlink()  # of a server that was killed
-            return
+            return True
         except FileNotFoundError:
-            return
+            return False
         except OSError as error:
             raise _error(path, f"there is a socket that is not answered: {error}") from error
-    raise _error(path, "another process listens there")
+    raise AdminSocketInUse(str(_error(path, "another process listens there")))
 
 
 def _identity(path: Path) -> tuple[int, int]:
