@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import json
 import os
 import socket
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Final
 
+from broker_core.cli.startup_checks.running_server import PATIENCE, is_live
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from broker_core.settings import Settings
 
 __all__ = ["listen_checks"]
-
-#: Seconds that a server of our own has to answer on its port.
-_OWN_ANSWER: Final = 2.0
 
 _IN_USE: Final = "is in use: another process listens there"
 
@@ -36,15 +33,20 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
         if settings.http.tls is not None:
             addresses["http.tls.listen"] = settings.http.tls.listen
     taken: dict[ListenAddress, str] = {}
-    running: set[str] = set()
+    ours: dict[str, bool | None] = {}
     for name, address in addresses.items():
         problem = f"is that of {taken[address]} too" if address in taken else _why_not_free(address)
-        ours = problem == _IN_USE and _is_ours(name, address, running)
-        if ours:
-            running.add(name)
+        if problem == _IN_USE:
+            ours[name] = _is_ours(name, settings, ours)
         if address.port:
             taken[address] = name
-        if ours:
+        if ours.get(name, False) is None:
+            yield Check.warning(
+                name,
+                f"{address} is in use: by the broker-core of these settings, which then runs already, or by "
+                "another process",
+            )
+        elif ours.get(name):
             yield Check.warning(
                 name, f"{address} is in use by a broker-core that runs: another one cannot listen there"
             )
@@ -65,11 +67,23 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             yield Check.ok(name, f"{address} is free")
 
 
-def _is_ours(name: str, address: ListenAddress, running: set[str]) -> bool:
-    """Whether a broker-core has this address; one that has the plain address has that of TLS as well."""
+def _is_ours(name: str, settings: Settings, found: dict[str, bool | None]) -> bool | None:
+    """Whether a broker-core has this address; one that has the plain address has that of TLS as well.
+
+    A server with authentication counts and logs every client without credentials, which this one would be. So it is
+    asked only where it wants none; ``None`` where there is no such place.
+    """
     if name.endswith(".tls.listen"):
-        return name.replace(".tls.", ".") in running
-    return (_speaks_pulsar if name == "pulsar.listen" else _speaks_http)(address)
+        return found.get(name.replace(".tls.", "."), False)
+    http, authenticates = settings.http, settings.authentication.is_on
+    pages = http is not None and not (http.protect and authenticates)
+    if name == "pulsar.listen" and not authenticates:
+        return _speaks_pulsar(settings.pulsar.listen)
+    if http is not None and pages and (name == "http.listen" or http.listen.port):
+        return is_live(f"http://{http.listen.from_here}")
+    if settings.admin.socket is not None:
+        return is_live(f"unix:{settings.admin.socket.absolute()}")
+    return None
 
 
 def _why_not_free(address: ListenAddress) -> str | None:
@@ -101,7 +115,7 @@ def _speaks_pulsar(address: ListenAddress) -> bool:
 
     async def asked() -> str:
         async with LookupClient(
-            f"pulsar://{address.from_here}", connect_timeout=_OWN_ANSWER, operation_timeout=_OWN_ANSWER
+            f"pulsar://{address.from_here}", connect_timeout=PATIENCE, operation_timeout=PATIENCE
         ) as client:
             return str(client.server.server_version)
 
@@ -112,16 +126,3 @@ def _speaks_pulsar(address: ListenAddress) -> bool:
     except (ClientError, OSError, ValueError):
         return False
     return server.startswith("broker-core")
-
-
-def _speaks_http(address: ListenAddress) -> bool:
-    """Whether a broker-core answers a health request there."""
-    from broker_core.cli.running_broker import BrokerUnreachable, get
-
-    try:
-        said = get(f"http://{address.from_here}", "/-/live", timeout=_OWN_ANSWER)
-        return bool(json.loads(said) == {"status": "live"})
-    except BrokerUnreachable as failure:
-        return failure.wants_credentials
-    except ValueError:
-        return False

@@ -2,11 +2,19 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
+from typing import Any
 
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core.access.authentication import Authenticator
+from broker_core.broker import Broker
 from broker_core.cli.startup_checks.listen_addresses import listen_checks
 from broker_core.testing import serve
 from tests.cli.startup_checks.findings import levels, settings, text
 from tests.support.ports import free_ports
+from tests.support.tokens import SECRET, data_url
 
 
 def test_a_port_in_use_is_named() -> None:
@@ -44,3 +52,52 @@ async def test_a_port_in_use_by_a_server_of_ours_is_a_warning() -> None:
         crossed = settings(pulsar={"listen": http}, http={"listen": pulsar})
         found = await asyncio.to_thread(lambda: list(listen_checks(crossed)))
         assert levels(found) == {"pulsar.listen": "error", "http.listen": "error"}
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [{"http": {}}, {"http": {"protect": True}}, {}],
+    ids=["pages", "protected", "alone"],
+)
+async def test_a_server_with_authentication_counts_no_failed_client(
+    tables: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulsar, http = (f"127.0.0.1:{port}" for port in free_ports(2))
+    tables = {
+        "pulsar": {"listen": pulsar},
+        "catalog": {"path": tmp_path / "topics.sqlite"},
+        "authentication": {
+            "methods": ["token"],
+            "token": {"key": data_url(SECRET), "algorithms": ["HS256"]},
+        },
+        "authorization": {"super_roles": ["root"]},
+        **{name: {"listen": http, **table} for name, table in tables.items()},
+    }
+    own = settings(**tables)
+    asked: list[object] = []
+    monkeypatch.setattr(Authenticator, "authenticate_now", lambda *given: asked.append(given))
+    with capture_logs() as logs:
+        async with Broker(own):
+            found = await asyncio.to_thread(lambda: list(listen_checks(own)))
+    assert set(levels(found).values()) == {"warning"}
+    assert "is in use" in found[0].text
+    assert not asked
+    assert not [each for each in logs if each["log_level"] in ("warning", "error")]
+
+
+def test_another_process_beside_open_pages_is_an_error() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (port,) = free_ports(1)
+        found = list(
+            listen_checks(
+                settings(
+                    pulsar={"listen": f"127.0.0.1:{taken.getsockname()[1]}"},
+                    http={"listen": f"127.0.0.1:{port}"},
+                    authentication={
+                        "methods": ["token"],
+                        "token": {"key": data_url(SECRET), "algorithms": ["HS256"]},
+                    },
+                )
+            )
+        )
+    assert levels(found)["pulsar.listen"] == "error"
