@@ -61,6 +61,11 @@ CLOSURES: Final = (
     "expired",
 )
 
+#: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`.
+DENIALS: Final = tuple(
+    product(("list", "describe", "lookup", "schema", "put_schema"), ("rules", "gates", "brokers"))
+)
+
 #: Transport and outcome of authentications. The reasons of failures are those of
 #: :data:`broker_core.access.authentication.REASONS`, and two of clients whose credentials are good.
 AUTHENTICATIONS: Final = tuple(

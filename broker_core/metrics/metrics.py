@@ -35,7 +35,7 @@ from broker_core.metrics.instruments import (
     ReadGauge,
     ReadHistogram,
 )
-from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, LISTINGS, NO_PLACE, REFUSALS
+from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, DENIALS, LISTINGS, NO_PLACE, REFUSALS
 from broker_core.metrics.plugin_metrics import PluginMetrics
 
 __all__ = ["Metrics"]
@@ -92,6 +92,14 @@ class Metrics:
             "ignored_properties",
             "Properties in requests that select nothing, since catalog.property_keys does not name them.",
         ).add
+        #: Called with the action, and with who denied it.
+        self.denied = self.counter(
+            "denials",
+            "Requests of clients that were denied, by action, and by who denied them: rules, gates or brokers.",
+            "action",
+            "by",
+            known=DENIALS,
+        )
 
         # -- connections
         self.connection_closed = self.counter(

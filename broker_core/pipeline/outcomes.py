@@ -90,11 +90,25 @@ class Outcomes:
     def failed(self, request: ListingRequest, error: Exception, started: float) -> NoReturn:
         """The same for whatever was raised: raises what the client is told."""
         failure = _failure(request, error)
+        if failure.reason == "denied":
+            self._denied_by_brokers(request, failure)
         self.refused(request, failure, started)
         try:
             raise failure from error.__cause__
         finally:
             del failure, error  # in its own traceback, it would keep all that this request had
+
+    def _denied_by_brokers(self, request: ListingRequest, failure: ListingFailed) -> None:
+        asker = request.asker
+        self._metrics.denied("list", "brokers")
+        _log.info(
+            "denied by the brokers",
+            peer=asker.remote_address,
+            role=asker.role,
+            action="list",
+            namespace=str(request.namespace),
+            message=failure.message,
+        )
 
     def _tell(self, request: ListingRequest, outcome: ListingOutcome) -> None:
         """Tell the observers, who may have many requests in front of them: of a pattern of megabytes only the begin."""

@@ -209,9 +209,15 @@ class Pipeline:
             self.authorization.check(access)
         except ListingFailed as denied:
             asker = access.asker
+            self.metrics.denied(access.action, "rules")
             _log.info("denied by the rules", peer=asker.remote_address, message=denied.message)
             raise
-        await self.ask_gates(access, deadline, steps)
+        try:
+            await self.ask_gates(access, deadline, steps)
+        except ListingFailed as failure:
+            if failure.cause is Cause.DENIED:
+                self.metrics.denied(access.action, "gates")
+            raise
 
     async def ask_gates(
         self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None

@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from broker_core.metrics.labels import LISTINGS
+from broker_core.access.access import ACTIONS
+from broker_core.metrics.labels import DENIALS, LISTINGS
+
+
+def test_every_action_may_be_denied() -> None:
+    assert [action for action, by in DENIALS if by == "rules"] == list(ACTIONS)
 
 
 def test_errors_have_no_plan() -> None:

@@ -32,6 +32,7 @@ OURS = {
     "broker_core_connections",
     "broker_core_connections_closed",
     "broker_core_connections_refused",
+    "broker_core_denials",
     "broker_core_haproxy_preambles",
     "broker_core_ignored_properties",
     "broker_core_listing_claim_mismatch",

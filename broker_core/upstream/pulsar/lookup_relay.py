@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
+
+import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.client import (
@@ -37,6 +39,8 @@ from broker_core.wire.pulsar import (
 )
 
 __all__ = ["LookupRelay"]
+
+_log = structlog.get_logger(__name__)
 
 _MAX_QUESTION: Final = (
     1024 * 1024
@@ -124,6 +128,19 @@ class LookupRelay:
 
     async def _ask(self, row: LookupCommand, question: BaseCommand, asker: Asker, askers: int) -> _Relayed:
         self._metrics.asked_for(row, askers)
+        relayed = await self._asked(row, question, asker)
+        denial = row.denial(relayed.answer)
+        if denial is not None:
+            _log.info(
+                "denied by the brokers",
+                peer=asker.remote_address,
+                role=asker.role,
+                action=row.action,
+                message=denial,
+            )
+        return relayed if denial is None else replace(relayed, outcome="denied")
+
+    async def _asked(self, row: LookupCommand, question: BaseCommand, asker: Asker) -> _Relayed:
         timeout = self._options.lookup_timeout
         try:
             # Both times are needed: this one also covers the wait for a connection, and a second try.

@@ -11,7 +11,7 @@ from broker_core.wire.pulsar import LOOKUP_COMMANDS, LookupCommand, commands
 __all__ = ["OUTCOMES", "RelayMetrics"]
 
 #: What became of a relayed lookup. docs/reference/metrics.md#outcomes-of-a-relayed-lookup
-OUTCOMES: Final = ("answered", "refused", "unreachable", "timeout", "bad_answer", "limit", "gone")
+OUTCOMES: Final = ("answered", "denied", "refused", "unreachable", "timeout", "bad_answer", "limit", "gone")
 
 _BOUNDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0)
 
@@ -22,6 +22,7 @@ class RelayMetrics:
     def __init__(self, metrics: Metrics, in_flight: Callable[[], int]) -> None:
         names = {row.request: commands.command_name(row.request).lower() for row in LOOKUP_COMMANDS.values()}
         self._names = names
+        self._denied = metrics.denied
         self._lookups = metrics.counter(
             "relayed_lookups",
             "Lookups of clients for the brokers, by command and outcome.",
@@ -56,6 +57,8 @@ class RelayMetrics:
         """Count a lookup that had its place."""
         self._lookups(self._names[row.request], outcome)
         self._seconds[row.request].observe(seconds)
+        if outcome == "denied":
+            self._denied(row.action, "brokers")
 
     def asked_for(self, row: LookupCommand, askers: int) -> None:
         """Count the lookups that one is asked for."""

@@ -66,17 +66,19 @@ class UpstreamLister:
                 reason="upstream",
             ) from None
         except HandshakeRefused as refused:
+            of_client = self._connections.is_of_client(refused)
             raise ListingFailed(
                 f"The brokers behind this server refused the connection: {refused}",
-                cause=Cause.DENIED if self._connections.is_of_client(refused) else Cause.UPSTREAM,
-                reason="upstream",
+                cause=Cause.DENIED if of_client else Cause.UPSTREAM,
+                reason="denied" if of_client else "upstream",
             ) from None
         except ServerRefused as refused:
+            cause = cause_of(refused.code, otherwise=Cause.UPSTREAM)
             raise ListingFailed(
                 refused.message or refused.code.name,
-                cause=cause_of(refused.code, otherwise=Cause.UPSTREAM),
+                cause=cause,
                 code=refused.code,
-                reason="upstream",
+                reason="denied" if cause is Cause.DENIED else "upstream",
             ) from None
         except ClientError as error:
             raise ListingFailed(

@@ -92,6 +92,14 @@ class LookupCommand:
         outcome = body.DESCRIPTOR.fields_by_name.get("response")
         return outcome is not None and body.response == outcome.enum_type.values_by_name["Failed"].number
 
+    def denial(self, answer: BaseCommand) -> str | None:
+        """The text of an answer that refuses it because the client has no right to it; ``None`` for any other one."""
+        body = self.response_body(answer)
+        code, text = error_fields(body.DESCRIPTOR)
+        if not body.HasField(code) or getattr(body, code) != ServerError.AuthorizationError:
+            return None
+        return str(getattr(body, text))
+
     def relayable_fault(self, answer: BaseCommand) -> str | None:
         """Why a broker's answer is not passed on, if so."""
         body = self.response_body(answer)

@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core import Refused
+from broker_core.access.access import ACTIONS
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.client import ServerRefused
@@ -18,6 +20,7 @@ from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.servers.pulsar.listing_job import ListingJob, SmallListingJob
 from broker_core.settings import AuthorizationSettings
 from broker_core.testing import Server, listing_request, serve
+from broker_core.testing.metric_families import MetricFamilies
 from broker_core.testing.personas import Persona
 from broker_core.wire.pulsar import commands
 from tests.support.eventually import eventually
@@ -96,6 +99,40 @@ async def test_each_command_needs_its_action(server: Server) -> None:
     )
 
 
+def counted(metrics: MetricFamilies, by: str) -> dict[str, float]:
+    """The denials by action, without those that are 0."""
+    found = {action: metrics.value("broker_core_denials_total", action=action, by=by) for action in ACTIONS}
+    return {action: number for action, number in found.items() if number}
+
+
+async def test_every_denial_is_counted_and_logged(server: Server) -> None:
+    with capture_logs() as logs:
+        await told(server, "nobody", X)
+        await told(server, "looker", X)
+    assert counted(await server.metrics(), "rules") == {"list": 2, "describe": 1, "lookup": 1, "schema": 1}
+    assert [each["event"] for each in logs].count("denied by the rules") == 5
+
+
+async def test_denials_of_the_brokers_are_counted_and_logged_as_such() -> None:
+    async with (
+        serve(topics=TOPICS, settings={"authorization": RULES}) as behind,
+        serve(settings={"upstream": {"service_url": behind.url}}) as server,
+    ):
+        with capture_logs() as logs:
+            everything = {"list", "describe", "lookup", "schema"}
+            assert denials(await told(server, None, X)) == everything
+        metrics = await server.metrics()
+        assert counted(metrics, "brokers") == dict.fromkeys(everything, 1)
+        assert counted(metrics, "rules") == {}
+        assert metrics.value("broker_core_listing_rejected_total", reason="denied") == 1
+        assert metrics.value("broker_core_listing_rejected_total", reason="upstream") == 0
+        found = metrics.value("broker_core_relayed_lookups_total", command="lookup", outcome="denied")
+        assert found == 1
+    said = [each for each in logs if each["event"] == "denied by the brokers"]
+    assert {each["action"] for each in said} == everything
+    assert all("has no right to" in each["message"] for each in said)
+
+
 async def test_a_denial_tells_nothing_of_what_exists(server: Server) -> None:
     there = await told(server, "nobody", X)
     for topic in (f"{X}-none", "persistent://acme/nothing/0", "persistent://none/nothing/x"):
@@ -151,6 +188,8 @@ async def test_gates_narrow_and_never_open() -> None:
         assert sorted((await server.list("acme/orders", role="lister")).topics) == TOPICS
         assert "no right to list" in (await refused(server.list("acme/orders", role="looker"))).message
         assert asked == ["admin", "lister"], "no gate is asked about what the rules deny"
+        assert counted(await server.metrics(), "gates") == {"list": 1}
+        assert counted(await server.metrics(), "rules") == {"list": 1}
 
 
 async def test_observers_and_explain_tell_of_it() -> None:

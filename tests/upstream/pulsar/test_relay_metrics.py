@@ -79,7 +79,7 @@ async def answering(peer: Peer, command: BaseCommand) -> None:
     [
         ("x", "answered", 0),
         ("moved", "answered", 1),
-        ("refused", "refused", 0),
+        ("refused", "denied", 0),
         ("error", "refused", 0),
         ("lie", "bad_answer", 0),
         ("silent", "timeout", 0),
