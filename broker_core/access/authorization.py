@@ -17,10 +17,18 @@ from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.redaction.quoted import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
-__all__ = ["AllowsEverybody", "Authorization", "Decision", "rule_action", "rule_actions", "rule_text"]
+__all__ = [
+    "RULE_ACTIONS",
+    "AllowsEverybody",
+    "Authorization",
+    "Decision",
+    "rule_action",
+    "rule_actions",
+    "rule_text",
+]
 
 #: What a rule may allow.
-_ACTIONS: Final = ("list", "lookup", "admin")
+RULE_ACTIONS: Final = ("list", "lookup", "admin")
 #: The verdicts that are kept, and the roles whose rules are.
 _VERDICTS: Final = 8192
 _ROLES: Final = 1024
@@ -85,12 +93,6 @@ class Authorization:
         if asker.original_principal is not None:
             found.append(self.decide(asker.original_principal, action, namespace))
         return found
-
-    def explain(self, access: Access) -> list[Decision]:
-        """The decision about each principal of an asker; none where everybody may do everything."""
-        if not self.on:
-            return []
-        return self.decisions(access.asker, rule_action(access.action), str(access.namespace))
 
     def check(self, access: Access) -> None:
         """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, unless this is allowed."""
@@ -186,7 +188,7 @@ def rule_action(action: str) -> str:
 
 def rule_actions(rule: AuthorizationRule) -> frozenset[str]:
     """The actions that a rule allows, each by its name."""
-    return frozenset(_ACTIONS if "*" in rule.actions else rule.actions)
+    return frozenset(RULE_ACTIONS if "*" in rule.actions else rule.actions)
 
 
 def rule_text(rule: AuthorizationRule) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from broker_core.access.authorization import Decision
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
@@ -75,8 +74,6 @@ class Answer:
 class Trace:
     """The trace of one request, for ``explain``: filled in on demand."""
 
-    #: What the rules say of each principal of the asker, where there are rules.
-    rules: list[Decision] = field(default_factory=list)
     gates: list[ChainStep] = field(default_factory=list)
     chain: list[ChainStep] = field(default_factory=list)
     masks: list[ChainStep] = field(default_factory=list)

@@ -6,7 +6,8 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, cast
 
-from broker_core.access.authorization import Decision
+from broker_core.access.asker import Asker
+from broker_core.access.authorization import RULE_ACTIONS
 from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.page import Page
@@ -32,10 +33,11 @@ _KEPT_FOR: Final = {
 async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]:
     """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
 
-    ``rules`` has the decision of the authorization rules about each principal of the asker: ``role``, ``allowed`` and
-    the ``rule`` that decided; it is empty where there are no rules. ``gates`` has every plugin that was asked whether
-    this may be asked, with ``answer`` one of ``allowed``, ``refused`` and ``error``; ``chain`` every plugin that lists,
-    in order, with ``answer`` one of ``success``, ``pass_through``, ``unchanged``, ``refused``, ``error``, ``not_asked``
+    ``rules`` has the decision of the authorization rules about each action and each principal of the asker: ``role``,
+    ``action``, ``allowed`` and the ``rule`` that decided; it is empty where there are no rules. ``gates`` has every
+    plugin that was asked whether this may be asked, with ``answer`` one of ``allowed``, ``refused`` and ``error``;
+    ``chain`` every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``, ``unchanged``,
+    ``refused``, ``error``, ``not_asked``
     and its ``ms`` (and ``stale_s``, where a former answer of that age stands in for one that failed with ``error``);
     ``masks`` those that hid topics. ``plan`` is ``none`` (no
     pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
@@ -72,7 +74,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             chain = failure.steps  # as far as it went
         chain = tuple(chain)
         return report | {
-            "rules": _rules(trace.rules),
+            "rules": _rules(pipeline, request.asker, str(request.namespace)),
             "gates": _steps(trace.gates),
             "chain": _steps(chain),
             "rest": _rest(trace.rest),
@@ -90,7 +92,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         }
     try:
         return report | {
-            "rules": _rules(trace.rules),
+            "rules": _rules(pipeline, request.asker, str(request.namespace)),
             "gates": _steps(trace.gates),
             "chain": _steps(trace.chain),
             "rest": _rest(trace.rest),
@@ -171,8 +173,15 @@ def _shown(bound: bytes) -> str:
     return bound.decode(errors="backslashreplace")
 
 
-def _rules(decisions: Iterable[Decision]) -> list[dict[str, Any]]:
-    return [{"role": each.role, "allowed": each.allowed, "rule": each.rule} for each in decisions]
+def _rules(pipeline: Pipeline, asker: Asker, namespace: str) -> list[dict[str, Any]]:
+    authorization = pipeline.authorization
+    if not authorization.on:
+        return []
+    return [
+        {"role": each.role, "action": action, "allowed": each.allowed, "rule": each.rule}
+        for action in RULE_ACTIONS
+        for each in authorization.decisions(asker, action, namespace)
+    ]
 
 
 def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:

@@ -251,8 +251,6 @@ class Pipeline:
     async def _authorize(self, request: ListingRequest, trace: Trace | None) -> None:
         started = time.perf_counter()
         access = Access("list", request.namespace, None, request.asker)
-        if trace is not None:
-            trace.rules = self.authorization.explain(access)
         try:
             await self.authorize(access, request.deadline, None if trace is None else trace.gates)
         except ListingFailed as failure:

@@ -235,8 +235,11 @@ def _print_tables(report: dict[str, Any]) -> None:
 
     if report["rules"]:
         print_table(
-            ["role", "may list", "by"],
-            [[each["role"], _text(each["allowed"]), each["rule"]] for each in report["rules"]],
+            ["role", "action", "allowed", "by"],
+            [
+                [each["role"], each["action"], _text(each["allowed"]), each["rule"]]
+                for each in report["rules"]
+            ],
             title="The rules of [authorization]",
         )
     steps = [

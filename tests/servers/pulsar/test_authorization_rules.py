@@ -199,13 +199,17 @@ async def test_observers_and_explain_tell_of_it() -> None:
         await refused(server.list("acme/orders", role="looker"))
         (outcome,) = await eventually(lambda: outcomes)
         assert (outcome.outcome, outcome.cause, outcome.topics) == ("error", Cause.DENIED, 0)
-        for role, rule in (
-            ("lister", "rule 1: lister may list in acme/*"),
-            ("admin", "authorization.super_roles"),
-            ("looker", "no rule allows it"),
+        none, everything = "no rule allows it", "authorization.super_roles"
+        for role, rules in (
+            ("lister", ("rule 1: lister may list in acme/*", none, none)),
+            ("admin", (everything, everything, everything)),
+            ("looker", (none, "rule 2: looker may lookup in acme/*", none)),
         ):
             report = await explain(server.broker.pipeline, listing_request("acme/orders", role=role))
-            assert report["rules"] == [{"role": role, "allowed": role != "looker", "rule": rule}]
+            assert report["rules"] == [
+                {"role": role, "action": action, "allowed": rule != none, "rule": rule}
+                for action, rule in zip(("list", "lookup", "admin"), rules, strict=True)
+            ]
             assert ("error" in report) is (role == "looker")
 
 
