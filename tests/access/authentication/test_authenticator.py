@@ -156,7 +156,9 @@ async def test_all_methods_side_by_side_and_one_broken_file(tmp_path: Path) -> N
     assert authenticator.authenticate_now("tls", b"", WITH_CERTIFICATE) == Principal("alice")
     await asyncio.to_thread(key.write_bytes, b"broken")
     write_htpasswd(htpasswd, bob="other")
-    with pytest.raises(AuthenticationUnusable, match=r"^authentication\.token\.key: it is no public key"):
+    with pytest.raises(
+        AuthenticationUnusable, match=rf"^authentication\.token\.key: {key}: it is no public key"
+    ):
         authenticator.reload()
     assert authenticator.authenticate_now("token", token({"sub": "alice"}), PEER) == Principal("alice")
     assert await authenticator.authenticate("basic", b"bob:other", PEER) == Principal("bob")

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import base64
 import json
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
-from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
-from cryptography.hazmat.primitives.serialization import load_der_public_key, load_pem_public_key
 from jwt import PyJWK
 from jwt.algorithms import get_default_algorithms
 from jwt.exceptions import PyJWTError
 
+from broker_core.access.authentication.tokens.key_kinds import Key, algorithms_of, kind_of, usable_key
 from broker_core.settings import TokenSettings
 
-__all__ = ["MOST_TRIED", "TokenKeys", "algorithms_of"]
+__all__ = ["MOST_TRIED", "TokenKeys"]
 
-Key: TypeAlias = bytes | RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
-
-#: Bytes of a secret, at least (RFC 7518, 3.2).
-_SECRETS: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
-_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
-#: Bits of an RSA key, at least (RFC 7518, 3.3).
-_RSA_BITS: Final = 2048
-_CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 #: Keys of a set that are tried for a token that names none, at most: each takes some 50 µs, for anybody who connects.
 MOST_TRIED: Final = 8
-#: A key in DER begins with a sequence of objects.
-_SEQUENCE: Final = 0x30
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +46,24 @@ class TokenKeys:
     @classmethod
     def read(cls, settings: TokenSettings) -> TokenKeys:
         """The keys of the settings. Raises :exc:`OSError`, or :exc:`ValueError` in words that show no key."""
+        source = settings.jwks or settings.key
+        if source is None:
+            raise ValueError("it is not set")
+        data = source.read()
+        try:
+            if not data.strip():
+                raise ValueError("it is empty")
+            return cls._of(data, settings)
+        except ValueError as error:
+            place = "" if source.kind == "data" else f"{source.path or source}: "
+            raise ValueError(f"{place}{error}") from None
+
+    @classmethod
+    def _of(cls, data: bytes, settings: TokenSettings) -> TokenKeys:
         allowed = settings.algorithms
         if settings.jwks is not None:
-            return cls(_set_of(settings.jwks.read(), allowed), allowed, is_set=True)
-        if settings.key is None:
-            raise ValueError("it is not set")
-        key = _key_of(settings.key.read(), allowed)
-        unfit = [name for name in allowed if name not in algorithms_of(key)]
-        if unfit:
-            raise ValueError(f"the key is {_kind(key)}, which is not one for {', '.join(unfit)}")
+            return cls(_set_of(data, allowed), allowed, is_set=True)
+        key = usable_key(data, allowed)
         return cls([_BoundKey(key, frozenset(allowed))], allowed, is_set=False)
 
     def __len__(self) -> int:
@@ -75,7 +72,7 @@ class TokenKeys:
     @property
     def kinds(self) -> tuple[str, ...]:
         """What each key is, in words."""
-        return tuple(_kind(key.key) for key in self._keys)
+        return tuple(kind_of(key.key) for key in self._keys)
 
     @property
     def crowded(self) -> tuple[str, ...]:
@@ -118,64 +115,6 @@ class TokenKeys:
 
 
 _ALGORITHMS: Final[Mapping[str, Any]] = get_default_algorithms()
-
-
-def algorithms_of(key: Key) -> tuple[str, ...]:
-    """The algorithms that a key can verify; none for a key that is too weak."""
-    if isinstance(key, bytes):
-        return tuple(name for name, size in _SECRETS.items() if len(key) >= size)
-    if isinstance(key, RSAPublicKey):
-        return _RSA if key.key_size >= _RSA_BITS else ()
-    if isinstance(key, EllipticCurvePublicKey):
-        return (_CURVES[key.curve.name],) if key.curve.name in _CURVES else ()
-    return ("EdDSA",)
-
-
-def _kind(key: Key) -> str:
-    if isinstance(key, bytes):
-        return f"a secret of {len(key)} bytes"
-    if isinstance(key, RSAPublicKey):
-        return f"an RSA key of {key.key_size} bits"
-    if isinstance(key, EllipticCurvePublicKey):
-        return f"a key of the curve {key.curve.name}"
-    return "an Ed25519 key"
-
-
-def _key_of(data: bytes, algorithms: Collection[str]) -> Key:
-    if all(name in _SECRETS for name in algorithms):
-        # As a secret, a public key would be one that everybody knows.
-        if data.lstrip().startswith(b"-----BEGIN ") or any(map(_public_key, (data, _base64(data)))):
-            raise ValueError(f"it is no secret, which {', '.join(algorithms)} needs, but another kind of key")
-        return data
-    if b"PRIVATE KEY-----" in data:
-        raise ValueError(
-            "it is a private key: only the one who makes tokens has it, the server has the public key"
-        )
-    key = _public_key(data)
-    if key is None:
-        raise ValueError("it is no public key in PEM or DER (RSA, P-256, P-384, P-521 or Ed25519)")
-    return key
-
-
-def _base64(data: bytes) -> bytes:
-    """What a file of Base64 stands for, as other tools write keys; nothing where it is none."""
-    try:
-        return base64.b64decode(b"".join(data.split()), validate=True)
-    except ValueError:
-        return b""
-
-
-def _public_key(data: bytes) -> Key | None:
-    try:
-        if b"-----BEGIN " in data:
-            key = load_pem_public_key(data)
-        elif data[:1] and data[0] == _SEQUENCE:
-            key = load_der_public_key(data)
-        else:
-            return None
-    except (ValueError, UnsupportedAlgorithm):
-        return None
-    return key if isinstance(key, RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey) else None
 
 
 def _set_of(data: bytes, algorithms: Collection[str]) -> list[_BoundKey]:
