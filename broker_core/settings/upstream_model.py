@@ -19,6 +19,8 @@ __all__ = ["UpstreamSettings", "UpstreamTlsSettings", "check_forwarding"]
 _FORWARDED: Final = ("token", "basic")
 #: A token as it is, in place of where it is: no scheme, no white space.
 _LITERAL: Final = re.compile(r"[!-9;-~]+")
+#: What begins as a path does, or ends as the name of a file, and is no token.
+_LIKE_A_PATH: Final = re.compile(rb"(~|\.{1,2})?/.*|.*\.(jwt|token|txt)", re.IGNORECASE)
 
 
 def _token(value: object) -> object:
@@ -130,6 +132,18 @@ class UpstreamSettings(Table):
         own_certificate = self.tls is not None and self.tls.certificate is not None
         return self.forward == "gateway" and (
             self.token is not None or bool(self.token_command) or own_certificate
+        )
+
+    @property
+    def token_warning(self) -> str | None:
+        """What there is to say of a token that stands in the settings itself. It shows nothing of it."""
+        if self.token is None or self.token.kind != "data":
+            return None
+        if _LIKE_A_PATH.fullmatch(self.token.read()):
+            return "it is taken for the token itself, and looks like a path: write file:PATH"
+        return (
+            "it is the token itself, which everybody sees who reads the settings: "
+            "use file:PATH, env:NAME or upstream.token_command"
         )
 
 

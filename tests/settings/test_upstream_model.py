@@ -120,3 +120,25 @@ def test_errors_show_no_token(tmp_path: Path, line: str) -> None:
     _, problems = find_problems(tmp_path / "broker-core.toml", environment={})
     assert problems
     assert not any(SECRET in problem.text for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("token", "said"),
+    [
+        (SECRET, "it is the token itself"),
+        ("a.b.c", "it is the token itself"),
+        ("/run/secrets/token", "looks like a path"),
+        ("./token", "looks like a path"),
+        ("~/token", "looks like a path"),
+        ("gateway.jwt", "looks like a path"),
+        ("file:/run/secrets/token", None),
+        ("", None),
+    ],
+)
+def test_a_token_in_the_settings_is_warned_of(token: str, said: str | None) -> None:
+    upstream = UpstreamSettings.model_validate({"service_url": "pulsar://a:1", "token": token})
+    warning = upstream.token_warning
+    assert (said is None) == (warning is None)
+    if said is not None and warning is not None:
+        assert said in warning
+        assert token not in warning

@@ -24,10 +24,9 @@ def upstream_checks(settings: Settings) -> Iterator[Check]:
 
     upstream = settings.upstream
     assert upstream is not None
-    if upstream.token is not None and upstream.token.kind == "data":
-        yield Check.warning(
-            "upstream.token", "it is the token itself: use file:PATH, env:NAME or upstream.token_command"
-        )
+    warning = upstream.token_warning
+    if warning is not None:
+        yield Check.warning("upstream.token", warning)
 
     async def all_of() -> dict[str, str | None]:
         cluster = UpstreamCluster(

@@ -79,12 +79,9 @@ class UpstreamCluster:
         """Begin to watch the brokers, and wait at most ``wait`` seconds until each was tried; the cluster may well be
         down. Raises :exc:`UpstreamUnusable` where a pulsar-proxy answers.
         """
-        token = self.options.upstream.token
-        if token is not None and token.kind == "data":
-            _log.warning(
-                "upstream.token holds the token itself, which everybody sees who reads the settings: "
-                "use file:PATH, env:NAME or upstream.token_command"
-            )
+        warning = self.options.upstream.token_warning
+        if warning is not None:
+            _log.warning(f"upstream.token: {warning}")
         await self.watch.start(wait)
         if self.watch.proxy is not None:
             await self.stop()

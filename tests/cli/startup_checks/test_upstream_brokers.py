@@ -42,6 +42,9 @@ async def test_what_is_wrong_with_the_gateway_is_said(tmp_path: Path) -> None:
     async with ScriptedServer(refuse, handshake=False) as server:
         literal, refused = await _in_a_thread(server.url, token="bad")
         assert (literal.level, refused.level) == ("warning", "error")
+        assert literal.text.startswith("it is the token itself")
+        path, _ = await _in_a_thread(server.url, token="/run/gateway.jwt")
+        assert "looks like a path: write file:PATH" in path.text
         assert "refuses the credentials of the gateway (Failed to authenticate)" in refused.text
         _, proxy = await _in_a_thread(server.url, token="good")
         assert "is a pulsar-proxy" in proxy.text
