@@ -87,6 +87,7 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         known = {
             "KEY_VALUES_MISMATCH": "the key is not the one of the certificate",
+            "NO_CERTIFICATE_ASSIGNED": "the key is not the one of the certificate",  # of another kind
             "NO_CERTIFICATE_OR_CRL_FOUND": "there is no certificate in PEM form",
             None: "it has no PEM form, or a damaged one",
         }

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from broker_core.client import ClientTls, ConnectTimeout, LookupClient, TlsFailed
 from broker_core.wire.pulsar import commands
@@ -17,6 +18,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.scripted_server import Peer, ScriptedServer
+from tests.support.tokens import rsa_key
 from tests.support.topics_answers import get_topics_response
 
 TOPIC = "persistent://t/n/x"
@@ -174,11 +176,14 @@ def test_files_that_changed_are_read_again(authority: Authority, tmp_path: Path)
 def test_files_that_cannot_be_used(authority: Authority, tmp_path: Path) -> None:
     own, other = authority.issue("own"), authority.issue("other")
     locked = authority.issue("locked", password=b"secret")
+    of_another_kind = tmp_path / "rsa.key"
+    of_another_kind.write_bytes(rsa_key().private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     for tls, reason in (
         (ClientTls(tmp_path / "absent.pem"), "absent.pem: no such file or directory"),
         (ClientTls(own.key), "trusted certificates in .*: "),
         (ClientTls(None, tmp_path / "absent.pem"), "no such file or directory"),
         (ClientTls(None, own.certificate, other.key), "the key is not the one of the certificate"),
+        (ClientTls(None, own.certificate, of_another_kind), "the key is not the one of the certificate"),
         (ClientTls(None, own.certificate), "it has no PEM form"),
         (ClientTls(None, locked.certificate, locked.key), "the key is encrypted; decrypt it first"),
     ):

@@ -103,7 +103,8 @@ class ServerCertificate:
                 f"{setting}: {self._key} has a password, which nobody can type here"
             ) from None
         except ssl.SSLError as error:
-            if error.reason == "KEY_VALUES_MISMATCH":
+            # A key of another kind than the certificate's has "no certificate assigned".
+            if error.reason in ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED"):
                 problem = f"{self._key} is not the key of {self._certificate}"
             else:
                 problem = f"{self._key} and {self._certificate} cannot be used: {_reason(error)}"

@@ -6,6 +6,7 @@ import ssl
 from pathlib import Path
 
 import pytest
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from structlog.testing import capture_logs
 
 from broker_core.servers.arrival.server_certificate import (
@@ -15,6 +16,7 @@ from broker_core.servers.arrival.server_certificate import (
     warn_daily,
 )
 from tests.support.certificates import Authority, Issued
+from tests.support.tokens import rsa_key
 
 DAY = 86400.0
 
@@ -65,6 +67,9 @@ def test_a_broken_one_is_refused_and_the_old_one_stays(issued: Issued, authority
 
     shutil.copy(other.key, issued.key)
     assert "pulsar.tls.key" in refused()
+    assert "is not the key of" in refused()
+    of_another_kind = rsa_key(bits=1024).private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    issued.key.write_bytes(of_another_kind)
     assert "is not the key of" in refused()
     issued.key.write_text("nothing")
     assert "cannot be used" in refused()
