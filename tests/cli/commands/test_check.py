@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import socket
 from pathlib import Path
 
+from broker_core.cli.commands.check import all_checks
+from broker_core.cli.common_options import Invocation
+from broker_core.testing import serve
 from tests.cli.conftest import Cli
+from tests.support.ports import free_ports
 
 
 def test_all_is_found_in_one_run(cli: Cli, tmp_path: Path) -> None:
@@ -73,3 +78,14 @@ def test_a_name_has_one_verdict(cli: Cli, tmp_path: Path) -> None:
     verdicts = {tuple(line.split(": ", 1)[0].split(" ")) for line in lines}
     assert len({name for _, name in verdicts}) == len(verdicts), lines
     assert ("error", "log.file") in verdicts
+
+
+async def test_each_broker_has_a_line(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    async with serve() as server:
+        (tmp_path / "s.toml").write_text(
+            f'[pulsar]\nlisten = "127.0.0.1:0"\n[upstream]\nservice_url = "{server.url},127.0.0.1:{port}"\n'
+        )
+        found = await asyncio.to_thread(all_checks, Invocation(tmp_path / "s.toml"))
+    levels = [each.level for each in found if each.name == "upstream.service_url"]
+    assert levels == ["ok", "warning"]
