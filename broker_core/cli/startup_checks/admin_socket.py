@@ -16,10 +16,11 @@ _NAME: Final = "admin.socket"
 
 def admin_socket_checks(path: Path | None) -> Iterator[Check]:
     """One finding if there is a socket in the settings."""
-    from broker_core.servers.http import AdminSocketError, AdminSocketInUse, check_place
-
     if path is None:
         return
+    # Imported here: without a socket, check has no use for the libraries of HTTP.
+    from broker_core.servers.http import AdminSocketError, AdminSocketInUse, check_place
+
     path = path.absolute()
     try:
         check_place(path)
