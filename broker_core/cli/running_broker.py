@@ -6,6 +6,7 @@ import http.client
 import json
 import os
 import socket
+import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
@@ -106,10 +107,16 @@ def get(
             response = connection.getresponse()
             if response.status != http.client.OK:
                 wanted = _REALM in (response.getheader("WWW-Authenticate") or "")
-                raise BrokerUnreachable(f"{place}: {_said(response)}", wants_credentials=wanted)
+                advice = f"; {credentials.after_refusal}" if wanted else ""
+                raise BrokerUnreachable(f"{place}: {_said(response)}{advice}", wants_credentials=wanted)
             body = response.read(_MOST_BYTES + 1)
         finally:
             connection.close()
+    except ssl.SSLCertVerificationError as error:
+        said = [error.verify_message, credentials.after_distrust(error.verify_message)]
+        raise BrokerUnreachable(
+            f"{place}: its certificate is not accepted: {'; '.join(filter(None, said))}"
+        ) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise BrokerUnreachable(f"{place}: {reason}") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -66,7 +67,11 @@ def list_topics(
 
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
-    where = service_url(invocation.load().settings) if url is None else _checked(url)
+    where = (
+        service_url(invocation.load().settings, tls=credentials.has_certificates)
+        if url is None
+        else _checked(url)
+    )
     answer = asyncio.run(
         _ask(
             where,
@@ -92,18 +97,29 @@ async def _ask(
     timeout: float,
     given: GivenCredentials,
 ) -> TopicsAnswer:
-    from broker_core.client import LookupClient
+    from broker_core.client import HandshakeRefused, LookupClient, TlsFailed
+    from broker_core.errors import ServerError
 
     if not url.startswith("pulsar+ssl:"):
         given.refuse_certificates(url)
-    async with LookupClient(
-        url,
-        operation_timeout=timeout,
-        connect_timeout=min(timeout, 10.0),
-        tls=given.tls(),
-        credentials=given.of_client(),
-    ) as client:
-        return await client.get_topics(str(namespace), mode, pattern, topics_hash, properties)
+    try:
+        async with LookupClient(
+            url,
+            operation_timeout=timeout,
+            connect_timeout=min(timeout, 10.0),
+            tls=given.tls(),
+            credentials=given.of_client(),
+        ) as client:
+            return await client.get_topics(str(namespace), mode, pattern, topics_hash, properties)
+    except HandshakeRefused as refused:
+        if refused.code is not ServerError.AuthenticationError:
+            raise
+        raise BrokerCoreError(f"{refused}; {given.after_refusal}") from None
+    except TlsFailed as failed:
+        advice = given.after_distrust(str(failed))
+        if advice is None:
+            raise
+        raise BrokerCoreError(f"{failed}; {advice}") from None
 
 
 def _checked(url: str) -> str:
@@ -113,15 +129,23 @@ def _checked(url: str) -> str:
         return str(ServiceUrl.parse(url))
 
 
-def service_url(settings: Settings) -> str:
-    """Where a server with these settings is reached from this machine."""
-    listen = settings.pulsar.listen
+def service_url(settings: Settings, *, tls: bool = False) -> str:
+    """Where a server with these settings is reached from this machine; with ``tls`` rather over TLS.
+
+    Over TLS it is ``pulsar.tls.advertised``, if there is one: the certificate is for that host.
+    """
+    name, scheme, listen = "pulsar.listen", "pulsar", settings.pulsar.listen
+    host = listen.from_here.host
+    table = settings.pulsar.tls
+    if tls and table is not None:
+        name, scheme, listen = "pulsar.tls.listen", "pulsar+ssl", table.listen
+        host = table.advertised or listen.from_here.host
     if listen.port == 0:
         raise BrokerCoreError(
-            "pulsar.listen is a free port (0), so the settings do not say which: take it from the line "
+            f"{name} is a free port (0), so the settings do not say which: take it from the line "
             "`ready` of the server and give it as --url"
         )
-    return f"pulsar://{listen.from_here}"
+    return f"{scheme}://{replace(listen, host=host)}"
 
 
 def _print(

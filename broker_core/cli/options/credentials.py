@@ -27,6 +27,9 @@ __all__ = [
 #: Bytes of a token; more than any header has room for.
 _LONGEST_TOKEN: Final = 64 * 1024
 
+#: Of OpenSSL's words for a certificate of an authority that is not trusted.
+_UNKNOWN_AUTHORITY: Final = ("self-signed certificate", "local issuer certificate", "first certificate")
+
 TokenFileOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
@@ -108,6 +111,21 @@ class GivenCredentials:
         """Raise :exc:`UnusableCredentials` where certificates are given for an address without TLS."""
         if self.has_certificates:
             raise UnusableCredentials(f"--cert, --key and --ca are for TLS, and {url} has none")
+
+    @property
+    def after_refusal(self) -> str:
+        """What to do if a server refuses these credentials."""
+        if self.token_file is None and self.cert is None:
+            return "ask with --token-file FILE or --cert FILE"
+        return "the log of the server says why"
+
+    def after_distrust(self, reason: str) -> str | None:
+        """What to do if a server's certificate is not accepted for this reason of OpenSSL; ``None``: nothing here."""
+        if not any(text in reason for text in _UNKNOWN_AUTHORITY):
+            return None
+        if self.ca is None:
+            return "if its authority is not one of the system, name it with --ca FILE"
+        return f"{self.ca} does not have its authority"
 
     def of_client(self) -> Credentials | None:
         """The method and its data for Pulsar's protocol: the token, else the certificate, else none."""

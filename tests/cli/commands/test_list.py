@@ -12,6 +12,7 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.settings import CatalogSettings, PulsarSettings, Settings
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
+from tests.support.certificates import Authority
 from tests.support.ports import free_port
 
 NAMES = [f"persistent://public/default/{name}" for name in ("größe", "orders-eu", "orders-us", "x\x1b[31m")]
@@ -115,6 +116,43 @@ def test_the_server_of_the_settings_is_asked(cli: Cli, tmp_path: Path) -> None:
 def test_where_a_server_is_reached(listen: str, url: str) -> None:
     settings = Settings(pulsar=PulsarSettings.model_validate({"listen": listen}), catalog=CatalogSettings())
     assert service_url(settings) == url
+
+
+def test_with_certificates_the_address_of_tls_is_asked() -> None:
+    table = {"listen": "0.0.0.0:6651", "certificate": "a.crt", "key": "a.key"}
+
+    def asked(*, tls: bool = True, **more: str) -> str:
+        pulsar = {"listen": "0.0.0.0:6650", "tls": {**table, **more}}
+        return service_url(Settings.model_validate({"pulsar": pulsar}), tls=tls)
+
+    assert asked(advertised="lookup.example.com") == "pulsar+ssl://lookup.example.com:6651"
+    assert asked(listen="192.0.2.1:6651", advertised="") == "pulsar+ssl://192.0.2.1:6651"
+    assert asked(tls=False, advertised="lookup.example.com") == "pulsar://127.0.0.1:6650"
+    assert service_url(Settings(), tls=True) == service_url(Settings())
+    with pytest.raises(BrokerCoreError, match=r"pulsar\.tls\.listen is a free port"):
+        asked(listen="127.0.0.1:0")
+
+
+def test_an_unknown_authority_is_told_with_the_option_that_names_it(cli: Cli, tmp_path: Path) -> None:
+    issued, other = Authority(tmp_path).issue("server"), Authority(tmp_path, "other")
+    settings = Settings.model_validate(
+        {
+            "pulsar": {
+                "listen": "127.0.0.1:0",
+                "tls": {
+                    "listen": f"127.0.0.1:{(port := free_port())}",
+                    "certificate": str(issued.certificate),
+                    "key": str(issued.key),
+                },
+            },
+            "catalog": {"path": tmp_path / "broker-core.sqlite"},
+        }
+    )
+    with serving(settings):
+        asked = ("list", "public/default", "--url", f"pulsar+ssl://127.0.0.1:{port}")
+        assert "name it with --ca FILE" in cli(*asked).err
+        assert f"{other.ca} does not have its authority" in cli(*asked, "--ca", other.ca).err
+        assert cli(*asked, "--ca", tmp_path / "authority.pem").code == 0
 
 
 def test_a_free_port_cannot_be_guessed() -> None:
