@@ -147,7 +147,7 @@ def test_https_trusts_what_the_option_names(tmp_path: Path) -> None:
         assert get(f"https://127.0.0.1:{port}", "/metrics", credentials=given) == "page"
     with (
         one_answer("200 OK", "page", server.server_context()) as (port, heard),
-        pytest.raises(BrokerUnreachable, match="certificate is not accepted: .*name it with --ca FILE"),
+        pytest.raises(BrokerUnreachable, match=r"certificate is not accepted: .*name it with --ca FILE"),
     ):
         get(f"https://127.0.0.1:{port}", "/metrics")
     assert heard == []
