@@ -38,7 +38,16 @@ def what_is_wrong(error: ErrorDetails) -> str:
         # TOML has lists only, whatever holds them here.
         message = error["msg"].replace("a valid tuple", "a list")
         said = f"{error['input']!r}: {message[:1].lower()}{message[1:]}"
-    return without_credentials(said)
+    return without_credentials(f"{_where(error)}{said}")
+
+
+def _where(error: ErrorDetails) -> str:
+    """Which table of a list it is, counted from 1; nothing where it is no list of tables."""
+    parts = error["loc"]
+    for name, position, inner in zip(parts, parts[1:], parts[2:], strict=False):
+        if isinstance(name, str) and isinstance(position, int) and isinstance(inner, str):
+            return f"number {position + 1} of {name}: "
+    return ""
 
 
 def findings(error: ValidationError) -> list[tuple[SettingPath, ErrorDetails]]:

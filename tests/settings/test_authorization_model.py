@@ -72,7 +72,9 @@ def test_an_unknown_key_of_a_rule_names_the_file(tmp_path: Path) -> None:
     file.write_text(
         '[[authorization.rules]]\nroles = ["a"]\nnamespaces = ["*"]\nactions = ["list"]\nrole = "b"\n'
     )
-    with pytest.raises(SettingsError, match=r"s\.toml: authorization\.rules\.role: unknown setting"):
+    with pytest.raises(
+        SettingsError, match=r"s\.toml: authorization\.rules\.role: number 1 of rules: unknown"
+    ):
         load_settings(file, environment={})
     loaded, problems = find_problems(file, environment={})
     assert loaded is not None
