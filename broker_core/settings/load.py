@@ -15,7 +15,7 @@ from broker_core.settings.file_layer import FileLayer
 from broker_core.settings.layer import Layer
 from broker_core.settings.models import Settings
 from broker_core.settings.options_layer import OptionsLayer
-from broker_core.settings.problems import SettingsError, findings, what_is_wrong
+from broker_core.settings.problems import Finding, SettingsError, findings, what_is_wrong
 from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 
 __all__ = ["LoadedSettings", "SettingInForce", "SettingProblem", "find_problems", "load_settings"]
@@ -101,23 +101,29 @@ def find_problems(
     except SettingsError as error:
         return None, [SettingProblem((), str(error))]
     problems: list[SettingProblem] = []
-    told: set[SettingPath] = set()
+    left_out: set[SettingPath] = set()
     for layer in layers:
         for path, unknown in list(_unknown(layer)):
             problems.append(SettingProblem(path, str(unknown)))
             _drop(layer.values, path)
+            left_out.add(path)
     while True:
         try:
             return _loaded(file, layers), problems
         except ValidationError as error:
             dropped = False
-            for path, refused, _ in _all_of(error, layers):
-                if path not in told:  # what was taken away below is missing now
-                    problems.append(SettingProblem(path, str(refused)))
-                told.add(path)
+            found = _all_of(error, layers)
+            for finding, refused, _ in found:
+                # What was left out is missing now, and nothing can be said of what rests on it.
+                if finding.path not in left_out and not any(map(finding.is_about, left_out)):
+                    problems.append(SettingProblem(finding.path, str(refused)))
+            for path in {finding.path for finding, _, _ in found}:
+                left_out.add(path)
                 # What is missing from a table makes the table unusable.
-                for layer in layers:
-                    dropped = _drop(layer.values, path) or _drop(layer.values, path[:-1]) or dropped
+                for left in (path, path[:-1]):
+                    if sum(_drop(layer.values, left) for layer in layers):  # each of them
+                        dropped = True
+                        break
             if not dropped:
                 return None, problems
 
@@ -197,18 +203,18 @@ def _unknown(layer: Layer) -> Iterator[tuple[SettingPath, SettingsError]]:
     return walk(layer.values, ())
 
 
-def _all_of(
-    error: ValidationError, layers: tuple[Layer, ...]
-) -> list[tuple[SettingPath, SettingsError, str]]:
-    """Each finding: the path of the setting, the error for it, and how many more there are."""
+def _all_of(error: ValidationError, layers: tuple[Layer, ...]) -> list[tuple[Finding, SettingsError, str]]:
+    """Each finding with the error for it, and how many more there are."""
     found = findings(error)
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
     errors = []
-    for path, detail in found:
-        layer = _layer_of(path, layers)
-        place = dotted(path) if layer is None else layer.label(path)
+    for finding in found:
+        layer = _layer_of(finding.path, layers)
         kind = None if layer is None else layer.kind
-        errors.append((path, SettingsError(f"{place}: {what_is_wrong(detail)}", layer=kind), more))
+        # Lists of tables are in files alone.
+        path = finding.numbered if kind == "file" else finding.path
+        place = dotted(path) if layer is None else layer.label(path)
+        errors.append((finding, SettingsError(f"{place}: {what_is_wrong(finding.detail)}", layer=kind), more))
     return errors
 
 

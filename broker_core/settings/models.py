@@ -259,12 +259,14 @@ class Settings(Table):
             raise SettingConflict(
                 ("authorization", "mode"),
                 "'allow' has no use for authentication: write rules, or leave the mode out",
+                rests_on=(("authentication",),),
             )
         anonymous = self.authentication.anonymous_role
         if anonymous and anonymous in self.authorization.super_roles:
             raise SettingConflict(
                 ("authorization", "super_roles"),
                 f"{anonymous!r} is the anonymous role: clients without credentials would be allowed everything",
+                rests_on=(("authentication",),),
             )
         # A plugin may authenticate, which shows at the start.
         if (
@@ -276,6 +278,7 @@ class Settings(Table):
             raise SettingConflict(
                 ("http", "protect"),
                 "it needs authentication, or nobody could ask: set authentication.methods",
+                rests_on=(("authentication",), ("plugins",)),
             )
         if self.upstream is not None:
             check_forwarding(self.upstream, self.authentication)
@@ -286,5 +289,6 @@ class Settings(Table):
             raise SettingConflict(
                 ("authentication", "methods"),
                 "method 'tls' needs pulsar.tls.client_ca (or http.tls.client_ca): the authorities of clients",
+                rests_on=(("pulsar", "tls"), ("http", "tls")),
             )
         return self

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
+from dataclasses import dataclass
+
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from broker_core.errors import BrokerCoreError
-from broker_core.settings.setting_paths import SettingPath
+from broker_core.settings.setting_paths import SettingPath, row_keys
 from broker_core.settings.table import SettingConflict
 
-__all__ = ["SettingsError", "findings", "what_is_wrong"]
+__all__ = ["Finding", "SettingsError", "findings", "what_is_wrong"]
 
 
 class SettingsError(BrokerCoreError):
@@ -33,29 +36,80 @@ def what_is_wrong(error: ErrorDetails) -> str:
     elif error["type"] == "missing":
         said = "it must be set"
     elif error["type"] == "extra_forbidden":  # in a table of a list: the layers know the others
-        said = "unknown setting"
+        meant = _meant(error)
+        said = "unknown setting" + (f", did you mean {meant!r}?" if meant else "")
+    elif error["type"] == "too_short":
+        said = f"it is empty, and needs at least one {_path(error)[-1].removesuffix('s')}"
     else:
         # TOML has lists only, whatever holds them here.
         message = error["msg"].replace("a valid tuple", "a list")
         said = f"{error['input']!r}: {message[:1].lower()}{message[1:]}"
-    return without_credentials(f"{_where(error)}{said}")
+    return without_credentials(said)
 
 
-def _where(error: ErrorDetails) -> str:
-    """Which table of a list it is, counted from 1; nothing where it is no list of tables."""
-    parts = error["loc"]
-    for name, position, inner in zip(parts, parts[1:], parts[2:], strict=False):
-        if isinstance(name, str) and isinstance(position, int) and isinstance(inner, str):
-            return f"number {position + 1} of {name}: "
-    return ""
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that pydantic found.
+
+    ``path`` is the path of the setting, without positions inside of a list; ``numbered`` the same with the number, from
+    1 on, of a table in a list: ``rules[2]``. ``rests_on`` are the tables that a conflict of settings is about; a
+    finding about a value alone has none.
+    """
+
+    path: SettingPath
+    numbered: SettingPath
+    detail: ErrorDetails
+    rests_on: tuple[SettingPath, ...] = ()
+
+    def is_about(self, path: SettingPath) -> bool:
+        """Whether a setting, or a table, is a part of a table that this conflict is about, or has one of them."""
+        return any(path[: len(table)] == table[: len(path)] for table in self.rests_on)
 
 
-def findings(error: ValidationError) -> list[tuple[SettingPath, ErrorDetails]]:
-    """What pydantic found, each with the path of the setting (positions inside of a list are left out)."""
-    return [(_path(detail), detail) for detail in error.errors(include_url=False)]
+def findings(error: ValidationError) -> list[Finding]:
+    """What pydantic found; a finding that only follows from another one is left out."""
+    details = error.errors(include_url=False)
+    places = {detail["loc"] for detail in details}
+    meant = {
+        (*detail["loc"][:-1], _meant(detail)) for detail in details if detail["type"] == "extra_forbidden"
+    }
+    found = []
+    for detail in details:
+        place = detail["loc"]
+        # A list with a wrong element counts as one without the element, and a misspelled key as missing.
+        if detail["type"] == "too_short" and any(other[: len(place)] == place != other for other in places):
+            continue
+        if detail["type"] == "missing" and place in meant:
+            continue
+        conflict = detail.get("ctx", {}).get("error")
+        above = tuple(part for part in place if isinstance(part, str))
+        rests_on = conflict.rests_on if isinstance(conflict, SettingConflict) else ()
+        found.append(
+            Finding(_path(detail), _numbered(detail), detail, tuple((*above, *table) for table in rests_on))
+        )
+    return found
 
 
 def _path(detail: ErrorDetails) -> SettingPath:
     path = tuple(part for part in detail["loc"] if isinstance(part, str))
     conflict = detail.get("ctx", {}).get("error")
     return (*path, *conflict.path) if isinstance(conflict, SettingConflict) else path
+
+
+def _numbered(detail: ErrorDetails) -> SettingPath:
+    if not any(isinstance(part, int) for part in detail["loc"]):
+        return _path(detail)
+    numbered: list[str] = []
+    for part, after in zip(detail["loc"], (*detail["loc"][1:], 0), strict=True):
+        if isinstance(part, str):
+            numbered.append(part)
+        elif isinstance(after, str):  # an element of another list is shown itself
+            numbered[-1] += f"[{part + 1}]"
+    return tuple(numbered)
+
+
+def _meant(detail: ErrorDetails) -> str | None:
+    """The setting that an unknown one of a table in a list most likely means."""
+    *above, key = _path(detail)
+    alike = difflib.get_close_matches(key, row_keys(tuple(above)), n=1, cutoff=0.6)
+    return alike[0] if alike else None

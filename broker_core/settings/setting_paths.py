@@ -12,7 +12,17 @@ from pydantic import BaseModel
 from broker_core.settings.key_source import KeySource
 from broker_core.settings.models import Settings
 
-__all__ = ["FILES", "KEY_SOURCES", "LISTS", "SettingPath", "dotted", "known_keys", "nearest", "table_model"]
+__all__ = [
+    "FILES",
+    "KEY_SOURCES",
+    "LISTS",
+    "SettingPath",
+    "dotted",
+    "known_keys",
+    "nearest",
+    "row_keys",
+    "table_model",
+]
 
 #: Tables and key of one setting: ``("pulsar", "listen")``.
 SettingPath: TypeAlias = tuple[str, ...]
@@ -43,6 +53,17 @@ def known_keys(model: type[BaseModel]) -> Mapping[SettingPath, type[BaseModel] |
         if table is not None:
             known.update({(key, *path): below for path, below in known_keys(table).items()})
     return known
+
+
+def row_keys(path: SettingPath) -> tuple[str, ...]:
+    """The keys of each table in the list at ``path``; none where it is no list of tables."""
+    model: type[BaseModel] | None = Settings
+    for key in path[:-1]:
+        model = None if model is None or key not in model.model_fields else table_model(model, key)
+    if model is None or not path or path[-1] not in model.model_fields:
+        return ()
+    rows = [kind for kind in get_args(model.model_fields[path[-1]].annotation) if isinstance(kind, type)]
+    return tuple(key for row in rows if issubclass(row, BaseModel) for key in row.model_fields)
 
 
 def nearest(path: SettingPath, model: type[BaseModel], *, leaves: bool = False) -> SettingPath:

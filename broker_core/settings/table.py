@@ -15,8 +15,14 @@ class Table(BaseModel):
 
 
 class SettingConflict(ValueError):
-    """Two settings do not go together. ``path`` is the setting that the error names, from the model's table on."""
+    """Two settings do not go together. ``path`` is the setting that the error names, from the model's table on.
 
-    def __init__(self, path: tuple[str, ...], message: str) -> None:
+    ``rests_on`` are further tables that the error is about, besides the one with that setting.
+    """
+
+    def __init__(
+        self, path: tuple[str, ...], message: str, *, rests_on: tuple[tuple[str, ...], ...] = ()
+    ) -> None:
         super().__init__(message)
         self.path = path
+        self.rests_on = (path[:-1], *rests_on)

@@ -156,13 +156,17 @@ def check_forwarding(upstream: UpstreamSettings, authentication: AuthenticationS
                 ("upstream", "forward"),
                 '"client" passes tokens and passwords on: authentication.methods must be of "token" and "basic"'
                 + (f", not {others[0]!r}" if others else ", and none is set"),
+                rests_on=(("authentication",),),
             )
         if authentication.anonymous_role:
             raise SettingConflict(
                 ("upstream", "forward"),
                 '"client" has nothing to pass on for authentication.anonymous_role: leave one of them out',
+                rests_on=(("authentication",),),
             )
     elif upstream.original_auth_data and not authentication.is_on:
         raise SettingConflict(
-            ("upstream", "original_auth_data"), "clients send no credentials without authentication.methods"
+            ("upstream", "original_auth_data"),
+            "clients send no credentials without authentication.methods",
+            rests_on=(("authentication",),),
         )

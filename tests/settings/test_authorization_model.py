@@ -73,7 +73,8 @@ def test_an_unknown_key_of_a_rule_names_the_file(tmp_path: Path) -> None:
         '[[authorization.rules]]\nroles = ["a"]\nnamespaces = ["*"]\nactions = ["list"]\nrole = "b"\n'
     )
     with pytest.raises(
-        SettingsError, match=r"s\.toml: authorization\.rules\.role: number 1 of rules: unknown"
+        SettingsError,
+        match=r"s\.toml: authorization\.rules\[1\]\.role: unknown setting, did you mean 'roles'\?",
     ):
         load_settings(file, environment={})
     loaded, problems = find_problems(file, environment={})

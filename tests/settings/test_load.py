@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.settings import PluginsSettings, Settings, SettingsError, find_problems, load_settings
+from broker_core.settings import (
+    PluginsSettings,
+    Settings,
+    SettingsError,
+    dotted,
+    find_problems,
+    load_settings,
+)
 
 WriteFile = Callable[[str], Path]
 
@@ -278,3 +285,53 @@ def test_where_nothing_is_wrong_it_is_what_is_loaded(toml: WriteFile) -> None:
     assert problems == []
     assert loaded is not None
     assert loaded.settings == load_settings(file, environment={}).settings
+
+
+@pytest.mark.parametrize(
+    ("text", "named"),
+    [
+        (
+            '[authentication.token]\nkey = "file:a"\nalgorithms = ["RS265"]',
+            {"authentication.token.algorithms"},
+        ),
+        ('[authentication.token]\nkey = "wrong"', {"authentication.token.key"}),
+        ('[authentication.token]\nkye = "file:a"', {"authentication.token.kye"}),
+        ("", {"authentication.methods"}),
+        (
+            '[authentication.token]\nkey = "wrong"\n[upstream]\nservice_url = "pulsar://a:1"\nforward = "client"',
+            {"authentication.token.key"},
+        ),
+        (
+            """
+            [authentication.token]
+            key = "file:a"
+            [log]
+            level = "loud"
+            [upstream]
+            service_url = "pulsar://a:1"
+            token = "a b"
+            original_auth_data = true
+            """,
+            {"upstream.token", "log.level"},
+        ),
+    ],
+)
+def test_nothing_follows_from_what_is_left_out(toml: WriteFile, text: str, named: set[str]) -> None:
+    file = toml(f'[authentication]\nmethods = ["token"]\n[http]\nprotect = true\n{text}\n')
+    loaded, problems = find_problems(file, environment={})
+    assert loaded is not None
+    assert {dotted(problem.path) for problem in problems} == named
+    assert len(problems) == len(named)
+
+
+def test_a_conflict_of_other_tables_is_still_found(toml: WriteFile) -> None:
+    _, problems = find_problems(toml('[http]\nprotect = true\n[log]\nlevel = "loud"\n'), environment={})
+    assert {dotted(problem.path) for problem in problems} == {"http.protect", "log.level"}
+
+
+def test_what_is_wrong_in_one_layer_leaves_the_others(toml: WriteFile) -> None:
+    file = toml('[pulsar]\nlisten = "127.0.0.1:7000"\n')
+    loaded, (problem,) = find_problems(file, environment={"BROKER_CORE_PULSAR__KEEP_ALIVE": "long"})
+    assert loaded is not None
+    assert "BROKER_CORE_PULSAR__KEEP_ALIVE" in problem.text
+    assert loaded.settings.pulsar.listen.port == 7000

@@ -11,9 +11,10 @@ from broker_core.settings.setting_paths import dotted
 def test_a_finding_shows_no_password() -> None:
     with pytest.raises(ValidationError) as caught:
         UpstreamSettings.model_validate({"service_url": "pulsar://me:hunter2" + "@broker:6650"})
-    ((_, detail),) = findings(caught.value)
-    assert "hunter2" not in what_is_wrong(detail)
-    assert "@broker:6650" in what_is_wrong(detail)
+    (finding,) = findings(caught.value)
+    said = what_is_wrong(finding.detail)
+    assert "hunter2" not in said
+    assert "@broker:6650" in said
 
 
 def test_findings_are_in_plain_words() -> None:
@@ -25,10 +26,42 @@ def test_findings_are_in_plain_words() -> None:
     }
     with pytest.raises(ValidationError) as caught:
         Settings.model_validate(wrong)
-    said = {dotted(path): what_is_wrong(detail) for path, detail in findings(caught.value)}
+    said = {dotted(each.path): what_is_wrong(each.detail) for each in findings(caught.value)}
     assert said == {
         "pulsar.listen": "3 is not HOST:PORT such as '127.0.0.1:6650' (port 0: a free one)",
         "upstream.service_url": "it must be set",
         "patterns.unsupported": "'x': input should be 'unfiltered' or 'error'",
         "plugins.enabled": "3: input should be a valid string",
     }
+
+
+def test_a_table_of_a_list_has_its_number_and_each_mistake_one_finding() -> None:
+    rules = [
+        {"roles": ["a"], "namespaces": ["a/b"], "actions": ["list"]},
+        {"role": ["a"], "namespaces": ["a/b"], "actions": ["list"]},
+        {"roles": [], "namespaces": ["a/b"], "actions": ["lits"]},
+        {"roles": ["a"], "actions": ["list"], "namespaces": ["a/b"], "zzz": 1},
+        {"namespaces": ["a/b"], "actions": ["list"]},
+    ]
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate({"authorization": {"rules": rules}})
+    found = findings(caught.value)
+    assert {dotted(each.numbered): what_is_wrong(each.detail) for each in found} == {
+        "authorization.rules[2].role": "unknown setting, did you mean 'roles'?",
+        "authorization.rules[3].roles": "it is empty, and needs at least one role",
+        "authorization.rules[3].actions": "'lits': input should be 'list', 'lookup', 'admin' or '*'",
+        "authorization.rules[4].zzz": "unknown setting",
+        "authorization.rules[5].roles": "it must be set",
+    }
+    assert {each.path[:2] for each in found} == {("authorization", "rules")}
+
+
+def test_a_conflict_is_about_tables() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Settings.model_validate({"http": {"protect": True}})
+    (finding,) = findings(caught.value)
+    assert finding.path == finding.numbered == ("http", "protect")
+    assert finding.is_about(("http", "listen"))
+    assert finding.is_about(("authentication", "token", "key"))
+    assert finding.is_about(("authentication",))
+    assert not finding.is_about(("pulsar", "listen"))

@@ -45,6 +45,7 @@ def test_a_table_does_not_change() -> None:
 def test_a_conflict_names_its_setting() -> None:
     with pytest.raises(ValidationError) as refused:
         Outer.model_validate({"numbers": {"one": 2, "other": 1}})
-    ((path, detail),) = findings(refused.value)
-    assert path == ("numbers", "other")
-    assert str(detail["ctx"]["error"]) == "one is set too"
+    (finding,) = findings(refused.value)
+    assert finding.path == ("numbers", "other")
+    assert finding.rests_on == (("numbers",),)
+    assert str(finding.detail["ctx"]["error"]) == "one is set too"

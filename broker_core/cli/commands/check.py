@@ -20,7 +20,7 @@ EXAMPLES: Final = examples(
     "broker-core check --config broker-core.toml --format json | jq '.[] | select(.level == \"error\")'",
 )
 
-#: What a name's verdict is about, besides the setting of that name.
+#: What a name's verdict is about, besides the setting of that name; with a dot at its end, each setting of a table.
 _RESTS_ON: Final = {
     "limits": (
         "limits.permit_timeout",
@@ -31,15 +31,16 @@ _RESTS_ON: Final = {
     ),
     "pulsar.write_timeout": ("limits.permit_timeout",),
     "memory": ("limits.heap_permits", "limits.direct_permits", "limits.snapshots"),
+    "upstream.service_url": ("upstream.", "authentication."),
     "catalog.path": ("upstream.service_url",),
     "catalog.space": ("catalog.path", "upstream.service_url"),
     "catalog.property_keys": ("catalog.path", "upstream.service_url"),
     "plugins": ("plugins.enabled",),
-    "authentication": ("authentication.methods", "authentication.anonymous_role"),
-    "authentication.token": ("authentication.methods",),
-    "authentication.token.key": ("authentication.methods", "authentication.token.algorithms"),
-    "authentication.token.jwks": ("authentication.methods", "authentication.token.algorithms"),
-    "authentication.basic": ("authentication.methods",),
+    "authentication": ("authentication.",),
+    "authentication.token": ("authentication.",),
+    "authentication.token.key": ("authentication.methods", "authentication.token."),
+    "authentication.token.jwks": ("authentication.methods", "authentication.token."),
+    "authentication.basic": ("authentication.",),
     "authentication.basic.file": ("authentication.methods",),
     "authorization": ("authorization.mode", "authorization.super_roles", "authorization.rules"),
 }
@@ -127,7 +128,11 @@ def _rests_on(name: str, left_out: list[str]) -> bool:
     rests_on = next((part for part in ("plugins", "authorization") if name.startswith(f"{part}.")), name)
     settings = (name, *_RESTS_ON.get(rests_on, ()))
     return any(
-        setting == wrong or setting.startswith(f"{wrong}.") for setting in settings for wrong in left_out
+        setting == wrong
+        or setting.startswith(f"{wrong}.")
+        or (setting.endswith(".") and wrong.startswith(setting))
+        for setting in settings
+        for wrong in left_out
     )
 
 

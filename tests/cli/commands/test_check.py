@@ -89,3 +89,24 @@ async def test_each_broker_has_a_line(tmp_path: Path) -> None:
         found = await asyncio.to_thread(all_checks, Invocation(tmp_path / "s.toml"))
     levels = [each.level for each in found if each.name == "upstream.service_url"]
     assert levels == ["ok", "warning"]
+
+
+def test_brokers_are_not_asked_without_the_credentials_that_are_wrong(cli: Cli, tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    (tmp_path / "s.toml").write_text(
+        f'[pulsar]\nlisten = "127.0.0.1:0"\n[upstream]\nservice_url = "pulsar://127.0.0.1:{port}"\n'
+        'token_command = "fetch"\n'
+    )
+    said = cli("check", "--config", "s.toml").out
+    assert "upstream.token_command: it is no list of words" in said
+    assert "upstream.service_url" not in said
+
+
+def test_a_method_whose_key_is_wrong_is_not_said_to_be_off(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(
+        '[pulsar]\nlisten = "127.0.0.1:0"\n[authentication]\nmethods = ["token"]\ntoken.key = "wrong"\n'
+    )
+    lines = cli("check", "--config", "s.toml").out.splitlines()
+    assert [line for line in lines if "authentication" in line] == [
+        line for line in lines if line.startswith("error settings: ") and "authentication.token.key" in line
+    ]
