@@ -378,7 +378,9 @@ async def test_a_key_that_cannot_be_used_stops_the_start(tmp_path: Path) -> None
     filled(tmp_path)
     given = _with_tokens(tmp_path, rsa_key())
     await asyncio.to_thread((tmp_path / "public.der").write_bytes, b"broken")
-    with pytest.raises(AuthenticationUnusable, match=r"^authentication\.token\.key: .*public\.der: it is no public key"):
+    with pytest.raises(
+        AuthenticationUnusable, match=r"^authentication\.token\.key: .*der: it is no public key"
+    ):
         await Broker(given).start()
 
 
