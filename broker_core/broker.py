@@ -21,6 +21,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.authorization import Authorization
 from broker_core.access.sessions import Sessions
+from broker_core.access.wide_settings import wide_settings
 from broker_core.broker_handle import BrokerHandle
 from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
 from broker_core.client import default_client_version
@@ -110,6 +111,8 @@ class Broker:
         settings = self.settings
         try:
             raise_file_limit()
+            for name, text in wide_settings(settings):
+                _log.warning(f"{name}: {text}")
             core = self._core = await self._stack.enter_async_context(
                 _opened(settings, self._given, identifies=self._identify is not None)
             )

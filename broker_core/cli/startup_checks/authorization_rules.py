@@ -17,6 +17,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
     """Who may do what, rule by rule."""
     from broker_core.access.authorization import Authorization, rule_text
     from broker_core.access.unused_rules import unused_rules
+    from broker_core.access.wide_settings import wide_settings
 
     table = settings.authorization
     authorization = Authorization(table)
@@ -29,6 +30,8 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
         yield Check.ok(
             "authorization", f"rules; {super_roles} may do everything, what no rule allows is denied"
         )
+    for name, text in wide_settings(settings):
+        yield Check.warning(name, text)
     unused = dict(unused_rules(table))
     for number, rule in enumerate(table.rules, 1):
         name = f"authorization.rules.{number}"

@@ -65,6 +65,17 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             )
         else:
             yield Check.ok(name, f"{address} is free")
+        http = settings.http
+        if (
+            name.startswith("http.")
+            and http is not None
+            and settings.authentication.is_on
+            and not http.protect
+            and not address.host.startswith(_LOOPBACK)
+        ):
+            yield Check.warning(
+                name, f"/metrics and health at {address} are open to all: http.protect asks for credentials"
+            )
 
 
 def _is_ours(name: str, settings: Settings, found: dict[str, bool | None]) -> bool | None:

@@ -101,3 +101,21 @@ def test_another_process_beside_open_pages_is_an_error() -> None:
             )
         )
     assert levels(found)["pulsar.listen"] == "error"
+
+
+@pytest.mark.parametrize(
+    ("host", "protect", "anonymous", "is_open"),
+    [
+        ("0.0.0.0", False, "anonymous", True),
+        ("0.0.0.0", True, "anonymous", False),
+        ("127.0.0.1", False, "anonymous", False),
+        ("0.0.0.0", False, "", False),  # without authentication everything is
+    ],
+)
+def test_pages_that_are_open_beside_authentication(
+    host: str, protect: bool, anonymous: str, is_open: bool
+) -> None:
+    (port,) = free_ports(1)
+    http = {"listen": f"{host}:{port}", "protect": protect}
+    found = listen_checks(settings(http=http, authentication={"anonymous_role": anonymous}))
+    assert ("open to all: http.protect" in text(found, "http.listen")) == is_open

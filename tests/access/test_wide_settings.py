@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+from structlog.testing import capture_logs
+
+from broker_core.access.wide_settings import wide_settings
+from broker_core.broker import Broker
+from broker_core.cli.startup_checks.authorization_rules import authorization_checks
+from broker_core.settings import Settings
+
+WIDE = {
+    "pulsar": {"listen": "127.0.0.1:0", "haproxy_from": ["10.0.0.0/8", "0.0.0.0/0", "::/0"]},
+    "authentication": {"proxy_roles": ["proxy", "other"]},
+    "authorization": {"super_roles": ["admin", "proxy"]},
+}
+
+
+def test_what_is_bounded_is_not_warned_of() -> None:
+    assert list(wide_settings(Settings())) == []
+    bounded = {
+        "pulsar": {"haproxy_from": ["10.0.0.0/8", "128.0.0.0/1"]},
+        "authentication": {"proxy_roles": ["proxy"]},
+        "authorization": {"super_roles": ["admin"]},
+    }
+    assert list(wide_settings(Settings.model_validate(bounded))) == []
+
+
+def test_all_addresses_and_proxies_without_rules_are() -> None:
+    found = list(wide_settings(Settings.model_validate(WIDE)))
+    assert [(name, text.split(" ")[0]) for name, text in found] == [
+        ("pulsar.haproxy_from", "0.0.0.0/0"),
+        ("pulsar.haproxy_from", "::/0"),
+        ("authorization.super_roles", "'proxy'"),
+    ]
+
+
+async def test_check_and_the_start_say_so(tmp_path: Path) -> None:
+    settings = Settings.model_validate(WIDE | {"catalog": {"path": tmp_path / "topics.sqlite"}})
+    expected = list(wide_settings(settings))
+    warned = [(each.name, each.text) for each in authorization_checks(settings) if each.level == "warning"]
+    assert warned == expected
+    with capture_logs() as logs:
+        async with Broker(settings):
+            pass
+    events = [each["event"] for each in logs if each["log_level"] == "warning"]
+    assert [f"{name}: {text}" for name, text in expected] == [
+        event for event in events if event.startswith(("pulsar.", "authorization."))
+    ]
