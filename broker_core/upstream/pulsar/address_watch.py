@@ -88,7 +88,10 @@ async def probe(
             raise
     # Either its own credentials are refused, or those of the original principal are missing.
     try:
-        client = await attempt(None)
+        # Its end, which is at once, says nothing of the address.
+        client = await connector.connect(
+            address, identities.of_gateway(None), is_tls=is_tls, on_lost=_nothing
+        )
     except HandshakeRefused as again:
         if again.code is not ServerError.AuthorizationError:
             raise _refusal(where, again) from None
@@ -102,6 +105,10 @@ async def probe(
         # Without an equals sign, behind which the log would hide a secret.
         "turn upstream.original_auth_data on",
     )
+
+
+def _nothing() -> None:
+    return None
 
 
 def _refusal(where: str, refused: HandshakeRefused) -> HandshakeRefused:
