@@ -178,7 +178,8 @@ class PulsarCommandHandler:
         if connect.client_version and connect.client_version == self._services.options.own_client:
             # Each of its lookups would be asked here again, without end.
             return _refuse(
-                command, "This server is asked by itself: its address is given as that of a broker"
+                command,
+                "This server is asked by a gateway of the same cluster: its address is given as that of a broker",
             )
         if self._handshake is not None:
             return self._handshake.begin(connect)

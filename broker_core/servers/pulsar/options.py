@@ -15,7 +15,7 @@ class PulsarOptions:
 
     ``connections`` bounds how many clients are connected (``None``: nothing does), ``refusals`` how many are being told
     that there is no place for them. A client whose file descriptor is ``file_ceiling`` or above gets none. A client of
-    the version ``own_client`` is this server itself, and is refused.
+    the version ``own_client`` is a gateway of the same cluster, this one or another, and is refused.
     """
 
     pulsar: PulsarSettings = field(default_factory=PulsarSettings)
