@@ -99,8 +99,9 @@ class Acceptor:
                 continue
             sock.setblocking(False)
             self._accepted(sock, peer)
-        if listening.fileno() >= 0:  # it was not closed by what was accepted
-            self._rest(listening, self._at_once * _REST)
+            if listening.fileno() < 0:
+                return  # what was accepted has closed it
+        self._rest(listening, self._at_once * _REST)
 
     def _rest(self, listening: socket.socket, seconds: float) -> None:
         self._loop.remove_reader(listening)

@@ -46,9 +46,10 @@ class CompactToken:
             raise MalformedToken("it has a byte that is not ASCII")
         if data.split(maxsplit=1) != [data] or any(separator in data for separator in b"\x1c\x1d\x1e\x1f"):
             raise MalformedToken("it is empty, or has white space")
-        parts = data.split(b".")
+        parts = data.split(b".", 3)  # no more: anybody may send millions of dots
         if len(parts) != 3:
-            raise MalformedToken(f"it has {len(parts)} parts: a signed token has three")
+            count = len(parts) if len(parts) < 3 else "more than 3"
+            raise MalformedToken(f"it has {count} parts: a signed token has three")
         header, payload, signature = parts
         if not (header and payload and signature):
             raise MalformedToken("one of its parts is empty")

@@ -146,7 +146,7 @@ def _member(member: Mapping[str, Any], algorithms: Collection[str]) -> _BoundKey
     if use != "sig" or not isinstance(operations, list) or "verify" not in operations:
         return None
     own = member.get("alg")
-    if own is not None and own not in _ALGORITHMS:
+    if own is not None and (not isinstance(own, str) or own not in algorithms):
         return None
     try:
         key: Any = PyJWK(dict(member)).key

@@ -30,6 +30,11 @@ def test_a_long_header_is_refused_unread() -> None:
         CompactToken.parse(long + b"." + PAYLOAD + b"." + b64(SIGNATURE))
 
 
+def test_dots_are_not_counted_to_their_end() -> None:
+    with pytest.raises(MalformedToken, match="it has more than 3 parts"):
+        CompactToken.parse(b"aa." * 100_000)
+
+
 @pytest.mark.parametrize("behind", [b"=", b"\x00", b"!", b"!!!", b"=\x00", b"*"])
 def test_one_token_has_many_spellings(behind: bytes) -> None:
     assert CompactToken.parse(WHOLE + behind).signature == SIGNATURE

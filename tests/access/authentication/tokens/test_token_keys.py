@@ -268,3 +268,14 @@ def test_broken_sets(data: bytes, said: str) -> None:
     with pytest.raises(ValueError, match=said) as refused:
         _keys(data, "RS256", is_set=True)
     assert "hunter2" not in str(refused.value)
+
+
+@pytest.mark.parametrize("odd", ["none", [], {}, 7, "HS256"])
+def test_a_key_of_an_odd_algorithm_is_left_out_of_the_set(odd: object) -> None:
+    members = (
+        _jwk(RSAAlgorithm, rsa_key().public_key(), kid="one"),
+        _jwk(RSAAlgorithm, rsa_key(1).public_key(), kid="two") | {"alg": odd},
+    )
+    keys = _keys(_set(*members), "RS256", is_set=True)
+    assert _verifies(keys, "RS256", rsa_key())
+    assert not _verifies(keys, "RS256", rsa_key(1))
