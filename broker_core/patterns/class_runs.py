@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from math import prod
 from typing import Final
 
@@ -31,6 +32,7 @@ _DIGITS: Final = frozenset(b"0123456789")
 _Bytes = frozenset[int]
 
 
+@lru_cache(maxsize=1024)  # asked for each chunk, and for each search of a pattern that is asked again
 def class_run(text: str) -> tuple[_Bytes, ...]:
     """The bytes of which every match of a pattern has one each, in a row; the run that the fewest names have by chance.
 

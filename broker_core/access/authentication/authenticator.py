@@ -106,13 +106,12 @@ class Authenticator:
         principal: Principal,
         *,
         original_principal: str | None,
-        original_method: str | None = None,  # noqa: ARG002 - as in Pulsar by default, the credentials are not looked at
-        original_data: bytes | None = None,  # noqa: ARG002 - the same
         proxy_version: str | None = None,
     ) -> tuple[str, str | None]:
         """Role and original principal of a client; raises :exc:`InvalidRoles` where it may not name that one.
 
-        An empty original principal is one: no rule of authorization allows it anything.
+        The credentials of the original principal are not looked at, as in Pulsar by default. An empty original
+        principal is one: no rule of authorization allows it anything.
         """
         check_roles(self._proxy_roles, principal.role, original_principal, proxy_version)
         return principal.role, original_principal

@@ -135,14 +135,10 @@ class Handshake:
     def _let_in(self, connect: CommandConnect, principal: Principal) -> bytes | Closing:
         checks = self._checks
         original = connect.original_principal if connect.HasField("original_principal") else None
-        method = connect.original_auth_method if connect.HasField("original_auth_method") else None
-        data = connect.original_auth_data if connect.HasField("original_auth_data") else None
         try:
             role, original = checks.authenticator.identity(
                 principal,
                 original_principal=original,
-                original_method=method,
-                original_data=None if data is None else data.encode(),
                 proxy_version=connect.proxy_version if connect.HasField("proxy_version") else None,
             )
         except InvalidRoles as error:
@@ -150,7 +146,10 @@ class Handshake:
         checks.succeeded(principal, self._peer, self._client)
         self._asker, frame = self._admit(connect, role, original)
         if checks.sessions is not None:
-            self._original = (method, data)
+            self._original = (
+                connect.original_auth_method if connect.HasField("original_auth_method") else None,
+                connect.original_auth_data if connect.HasField("original_auth_data") else None,
+            )
         self._keep(self._asker, connect.auth_data, principal)
         return frame
 

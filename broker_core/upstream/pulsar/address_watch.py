@@ -52,9 +52,11 @@ async def probe(
     Raises :exc:`ClientError`: :exc:`RefusesGateway` where no client could be served for that reason.
     """
 
-    async def attempt(original: OriginalPrincipal | None) -> LookupClient:
+    async def attempt(
+        original: OriginalPrincipal | None, lost: Callable[[], None] | None = on_lost
+    ) -> LookupClient:
         identity = identities.of_gateway(original)
-        return await connector.connect(address, identity, is_tls=is_tls, on_lost=on_lost)
+        return await connector.connect(address, identity, is_tls=is_tls, on_lost=lost)
 
     where = shown(address)
     if identities.by_client:
@@ -89,9 +91,7 @@ async def probe(
     # Either its own credentials are refused, or those of the original principal are missing.
     try:
         # Its end, which is at once, says nothing of the address.
-        client = await connector.connect(
-            address, identities.of_gateway(None), is_tls=is_tls, on_lost=_nothing
-        )
+        client = await attempt(None, None)
     except HandshakeRefused as again:
         if again.code is not ServerError.AuthorizationError:
             raise _refusal(where, again) from None
@@ -105,10 +105,6 @@ async def probe(
         # Without an equals sign, behind which the log would hide a secret.
         "turn upstream.original_auth_data on",
     )
-
-
-def _nothing() -> None:
-    return None
 
 
 def _refusal(where: str, refused: HandshakeRefused) -> HandshakeRefused:

@@ -19,22 +19,6 @@ from tests.support.pulsar_serving import serving
 from tests.support.scripted_authenticator import ScriptedAuthenticator
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def certificate(authority: Authority) -> ServerCertificate:
-    issued = authority.issue("server")
-    return ServerCertificate("pulsar.tls", issued.certificate, issued.key, authority.ca)
-
-
-@pytest.fixture
-def nobody(authority: Authority) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=authority.ca)
-
-
 @pytest.fixture
 def alice(authority: Authority) -> ssl.SSLContext:
     context = ssl.create_default_context(cafile=authority.ca)
@@ -62,10 +46,10 @@ async def test_the_role_is_the_common_name(certificate: ServerCertificate, alice
 
 
 async def test_a_client_without_a_certificate_has_no_role(
-    certificate: ServerCertificate, nobody: ssl.SSLContext
+    certificate: ServerCertificate, trusting: ssl.SSLContext
 ) -> None:
     async with serving(tls=certificate, authenticator=by_certificates()) as s:
-        over_tls, plain = await s.tls_client(nobody, handshake=False), await s.client(handshake=False)
+        over_tls, plain = await s.tls_client(trusting, handshake=False), await s.client(handshake=False)
         for client in (over_tls, plain):
             await client.send(connect("tls", b"alice") + commands.get_topics(1, "t/n") * 300)
             [answer] = await client.closed()
@@ -76,22 +60,22 @@ async def test_a_client_without_a_certificate_has_no_role(
 
 
 async def test_a_refusal_that_waits_is_read_over_tls(
-    certificate: ServerCertificate, nobody: ssl.SSLContext
+    certificate: ServerCertificate, trusting: ssl.SSLContext
 ) -> None:
     async with serving(tls=certificate, authenticator=ScriptedAuthenticator()) as s:
         for _ in range(9):
             s.server.failure_pace.failed("127.0.0.1")
-        client = await s.tls_client(nobody, handshake=False)
+        client = await s.tls_client(trusting, handshake=False)
         await client.send(connect("token", b"!bad_token"))
         await client.send(commands.ping())
         assert [command.error.message for command in await client.closed()] == ["Failed to authenticate"]
 
 
 async def test_credentials_are_renewed_over_tls(
-    certificate: ServerCertificate, nobody: ssl.SSLContext
+    certificate: ServerCertificate, trusting: ssl.SSLContext
 ) -> None:
     async with serving(tls=certificate, authenticator=ScriptedAuthenticator()) as s:
-        client = await s.tls_client(nobody, handshake=False)
+        client = await s.tls_client(trusting, handshake=False)
         flags = FeatureFlags(supports_auth_refresh=True)
         await client.send(connect("token", b"alice@%f" % (time.time() + 3600), flags))
         assert (await client.receive()).type == BaseCommand.CONNECTED

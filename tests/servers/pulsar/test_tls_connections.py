@@ -20,22 +20,6 @@ ALL = "Pulsar-CPP-v3.5.1"
 SMALL = 32 * 1024
 
 
-@pytest.fixture(scope="module")
-def authority(tmp_path_factory: pytest.TempPathFactory) -> Authority:
-    return Authority(tmp_path_factory.mktemp("certificates"))
-
-
-@pytest.fixture(scope="module")
-def certificate(authority: Authority) -> ServerCertificate:
-    issued = authority.issue("server")
-    return ServerCertificate("pulsar.tls", issued.certificate, issued.key, authority.ca)
-
-
-@pytest.fixture
-def trusting(authority: Authority) -> ssl.SSLContext:
-    return ssl.create_default_context(cafile=authority.ca)
-
-
 async def test_a_client_is_answered_over_tls(
     certificate: ServerCertificate, trusting: ssl.SSLContext
 ) -> None:
