@@ -22,7 +22,7 @@ from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError, opened_pipeline
 from broker_core.catalog import CatalogError, SqliteCatalog
 from broker_core.catalog.warm_start import stored_snapshots, warm_start
-from broker_core.client import ClientError, Credentials, LookupClient, ServerRefused
+from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
 from broker_core.pipeline import explain
@@ -76,7 +76,7 @@ async def test_a_restart_finds_large_namespaces_in_the_folder(
             # Before anybody asked.
             counts = generate_latest(broker.pipeline.metrics.registry).decode()
             answers.append('broker_core_stored_snapshots_total{event="read"} 1.0' in counts)
-            async with LookupClient(url(broker)) as client:
+            async with LookupSession(url(broker)) as client:
                 answer = await client.get_topics("public/default")
                 assert len(answer.topics) == 3
     assert answers == [False, snapshots == "folder"]
@@ -85,7 +85,7 @@ async def test_a_restart_finds_large_namespaces_in_the_folder(
 
 async def test_serves_the_catalogue_and_its_changes(tmp_path: Path) -> None:
     filled(tmp_path)
-    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+    async with Broker(settings(tmp_path)) as broker, LookupSession(url(broker)) as client:
         answer = await client.get_topics("public/default", pattern="public/default/o.*")
         assert answer.topics == [f"{ORDERS}-partition-0", f"{ORDERS}-partition-1"]
         assert answer.filtered
@@ -122,7 +122,7 @@ async def test_every_reader_sees_that_the_file_was_replaced(tmp_path: Path) -> N
     with SqliteCatalog(tmp_path / "new.sqlite") as other:
         other.create(TopicName.parse(ORDERS), partitions=5)
         other.create(TopicName.parse("persistent://public/default/theirs"), partitions=3)
-    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+    async with Broker(settings(tmp_path)) as broker, LookupSession(url(broker)) as client:
         assert await client.partitioned_metadata(ORDERS) == 2
         for end in ("-wal", "-shm"):
             (tmp_path / f"topics.sqlite{end}").unlink(missing_ok=True)
@@ -137,7 +137,7 @@ async def test_every_reader_sees_that_the_file_was_replaced(tmp_path: Path) -> N
 
 async def test_properties_select_by_the_keys_of_the_settings(tmp_path: Path) -> None:
     filled(tmp_path)
-    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+    async with Broker(settings(tmp_path)) as broker, LookupSession(url(broker)) as client:
         chosen = await client.get_topics("public/default", properties={"region": "eu", "unrelated": "x"})
         assert chosen.topics == [f"{ORDERS}-partition-0", f"{ORDERS}-partition-1"]
         nothing = await client.get_topics("public/default", properties={"region": "us"})
@@ -166,7 +166,7 @@ async def test_what_was_asked_and_how_plugins_do_are_pages(tmp_path: Path) -> No
     served = settings(tmp_path, http={"listen": "127.0.0.1:0", "questions": True})
     async with (
         Broker(served, plugins={"own-keys": Selecting()}) as broker,
-        LookupClient(url(broker)) as client,
+        LookupSession(url(broker)) as client,
         aiohttp.ClientSession() as session,
     ):
         given = {"team": "a", "region": "eu", "secret": "x"}
@@ -256,7 +256,7 @@ async def test_plugins_start_before_the_first_request_and_end_after_the_last(tmp
     plugin = Life()
     async with Broker(settings(tmp_path), plugins={"life": plugin}) as broker:
         assert plugin.events == ["startup"]
-        async with LookupClient(url(broker)) as client:
+        async with LookupSession(url(broker)) as client:
             assert len((await client.get_topics("public/default")).topics) == 3
     assert plugin.events == ["startup", "public/default", "shutdown"]
 
@@ -281,7 +281,7 @@ async def test_stopping_twice_or_before_the_start_is_harmless(tmp_path: Path) ->
 async def test_a_stopped_broker_leaves_nothing_running(tmp_path: Path) -> None:
     filled(tmp_path)
     before = asyncio.all_tasks()
-    async with Broker(settings(tmp_path)) as broker, LookupClient(url(broker)) as client:
+    async with Broker(settings(tmp_path)) as broker, LookupSession(url(broker)) as client:
         await client.get_topics("public/default")
     assert asyncio.all_tasks() == before
 
@@ -301,11 +301,11 @@ async def test_the_bounds_of_connections_are_those_of_the_settings(tmp_path: Pat
     bounds = {"connections": 3, "connections_per_address": 2}
     async with (
         Broker(settings(tmp_path, limits=bounds)) as broker,
-        LookupClient(url(broker)),
-        LookupClient(url(broker)),
+        LookupSession(url(broker)),
+        LookupSession(url(broker)),
     ):
         with pytest.raises(ClientError, match=r"limits\.connections_per_address"):
-            await LookupClient(url(broker)).connect()
+            await LookupSession(url(broker)).connect()
 
 
 @pytest.mark.parametrize(("connections", "said"), [("auto", 0), (3, 0), (10**7, 1)])
@@ -332,13 +332,13 @@ async def test_in_the_delay_of_a_stop_clients_are_served(tmp_path: Path) -> None
                 return answer.status == 503
 
         await eventually(is_draining)
-        async with LookupClient(url(broker)) as client:
+        async with LookupSession(url(broker)) as client:
             assert len((await client.get_topics("public/default")).topics) == 3
     stopping.cancel()
     await asyncio.gather(stopping, return_exceptions=True)
     await broker.stop()
     with pytest.raises(ClientError):
-        await LookupClient(url(broker)).connect()
+        await LookupSession(url(broker)).connect()
 
 
 async def test_a_broker_that_never_served_has_no_delay(tmp_path: Path) -> None:
@@ -353,7 +353,7 @@ def _with_tokens(folder: Path, key: object) -> Settings:
 
 
 async def _listed(broker: Broker, made: bytes) -> int:
-    async with LookupClient(url(broker), credentials=Credentials("token", lambda: made)) as client:
+    async with LookupSession(url(broker), credentials=Credentials("token", lambda: made)) as client:
         return len((await client.get_topics(str(NAMESPACE))).topics)
 
 
@@ -415,7 +415,7 @@ async def test_a_plugin_with_a_method_turns_authentication_on(tmp_path: Path) ->
 
         async def listed(method: str, data: bytes) -> int:
             credentials = Credentials(method, lambda: data)
-            async with LookupClient(url(broker), credentials=credentials) as client:
+            async with LookupSession(url(broker), credentials=credentials) as client:
                 return len((await client.get_topics(str(NAMESPACE))).topics)
 
         assert await listed("badge", b"alice") == 3

@@ -14,7 +14,7 @@ from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.change_log import Changes
-from broker_core.client import LookupClient, ServerRefused
+from broker_core.client import LookupSession, ServerRefused
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
@@ -66,7 +66,7 @@ async def test_questions_are_counted_without_who_asked(tmp_path: Path) -> None:
     plugin = Curious()
     async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
         host, port = broker.pulsar_address
-        async with LookupClient(f"pulsar://{host}:{port}") as client:
+        async with LookupSession(f"pulsar://{host}:{port}") as client:
             for _ in range(3):
                 await client.get_topics(
                     "public/default", pattern="public/default/a.*", properties={"secret": "x"}
@@ -102,7 +102,7 @@ async def test_a_plugin_that_is_well_again_is_asked_at_once(tmp_path: Path) -> N
     plugin = Curious()
     away = plugin.topics[0]
 
-    async def outcome(client: LookupClient) -> str:
+    async def outcome(client: LookupSession) -> str:
         try:
             return str(len(await client.get_topics("public/kept", pattern=f"{away}.*")))
         except ServerRefused as refused:
@@ -110,7 +110,7 @@ async def test_a_plugin_that_is_well_again_is_asked_at_once(tmp_path: Path) -> N
 
     async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
         host, port = broker.pulsar_address
-        async with LookupClient(f"pulsar://{host}:{port}") as client:
+        async with LookupSession(f"pulsar://{host}:{port}") as client:
             plugin.topics.append("no name")
             for _ in range(5):
                 assert "is not asked for now" not in await outcome(client)
@@ -133,7 +133,7 @@ async def test_kept_answers_are_forgotten_when_the_plugin_says_so(tmp_path: Path
     plugin = Curious()
     async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
         host, port = broker.pulsar_address
-        async with LookupClient(f"pulsar://{host}:{port}") as client:
+        async with LookupSession(f"pulsar://{host}:{port}") as client:
             assert len(await client.get_topics("public/kept")) == 600
             plugin.topics.append("persistent://public/kept/one-more")
             # The same version is the same answer: the plugin's word.
@@ -149,14 +149,14 @@ async def test_all_namespaces_and_any_thread(tmp_path: Path) -> None:
     async with Broker(settings(tmp_path), plugins={"curious": plugin}) as broker:
         host, port = broker.pulsar_address
 
-        async def size(client: LookupClient) -> int:
+        async def size(client: LookupSession) -> int:
             return len(await client.get_topics("public/kept"))
 
         def grown(number: int) -> int:
             plugin.topics.append(f"persistent://public/kept/more-{number}")
             return len(plugin.topics)
 
-        async with LookupClient(f"pulsar://{host}:{port}") as client:
+        async with LookupSession(f"pulsar://{host}:{port}") as client:
             assert await size(client) == 600
             for number, namespace in enumerate([None, "public/kept", NamespaceName("public", "kept")]):
                 expected = grown(number)

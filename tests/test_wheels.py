@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from tests.support.distributions import CORE, DISTRIBUTIONS, ROOT, Distribution
 from tests.support.fresh_environment import build, fresh_environment, of_core, run_program
 from tests.support.served import Served
@@ -122,5 +122,5 @@ async def test_it_serves_and_lists(programs: Path, server: Served, tmp_path: Pat
     run_program(command, cwd=tmp_path)
     listed = [programs / "broker-core", "list", "public/default", "--url", server.service_url]
     assert run_program(listed, cwd=tmp_path) == f"{topic}\n"
-    async with LookupClient(server.service_url) as client:
+    async with LookupSession(server.service_url) as client:
         assert (await client.get_topics("public/default")).topics == [topic]

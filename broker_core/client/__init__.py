@@ -19,9 +19,9 @@ from broker_core.client.errors import (
 )
 from broker_core.client.errors import server_error as server_error  # for other parts of the core
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
-from broker_core.client.pulsar.lookup_client import (
+from broker_core.client.pulsar.lookup_session import (
     BrokerAddress,
-    LookupClient,
+    LookupSession,
     TopicSchema,
     default_client_version,
 )
@@ -42,7 +42,7 @@ __all__ = [
     "CredentialsFailed",
     "HandshakeRefused",
     "InvalidServiceUrl",
-    "LookupClient",
+    "LookupSession",
     "OperationTimeout",
     "OriginalPrincipal",
     "ServerRefused",

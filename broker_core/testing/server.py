@@ -14,7 +14,7 @@ from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.cli.common_options import Given
 from broker_core.cli.running_broker import get
-from broker_core.client import LookupClient, TopicsAnswer
+from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.listing.page import Page
 from broker_core.names import Mode, TopicName
 from broker_core.quantities import ListenAddress
@@ -41,7 +41,7 @@ class Server:
     def __init__(
         self,
         broker: Broker,
-        client: LookupClient,
+        client: LookupSession,
         catalog: SqliteCatalog,
         given: Mapping[str, object],
         personas: Personas,
@@ -53,7 +53,7 @@ class Server:
         self._given = given
         self._personas = personas
         self._stack = stack
-        self._clients: dict[Persona, LookupClient] = {Persona(): client}
+        self._clients: dict[Persona, LookupSession] = {Persona(): client}
         self._connecting = asyncio.Lock()
 
     @property
@@ -159,13 +159,13 @@ class Server:
         """Remove a topic from the catalogue, which the next listing sees."""
         await asyncio.to_thread(self._catalog.delete, TopicName.parse(topic))
 
-    async def _client(self, persona: Persona) -> LookupClient:
+    async def _client(self, persona: Persona) -> LookupSession:
         async with self._connecting:
             found = self._clients.get(persona)
             if found is not None and found.is_open:
                 return found
             version = persona.client_version if persona.is_plain else self._personas.announce(persona)
-            client = await self._stack.enter_async_context(LookupClient(self.url, client_version=version))
+            client = await self._stack.enter_async_context(LookupSession(self.url, client_version=version))
             self._clients[persona] = client
             return client
 
@@ -217,7 +217,7 @@ async def serve(
                     broker.pipeline.dispatcher.mask_hook.check_mask = check_mask
                 reads = ReadFields(broker.pipeline.dispatcher) if check_reads else None
                 host, port = broker.pulsar_address
-                client = await stack.enter_async_context(LookupClient(f"pulsar://{host}:{port}"))
+                client = await stack.enter_async_context(LookupSession(f"pulsar://{host}:{port}"))
                 yield Server(broker, client, catalog, plugins, personas, stack)
             if reads is not None:
                 reads.check()

@@ -10,7 +10,7 @@ import asyncio
 import random
 import sys
 
-from broker_core.client import ClientError, LookupClient
+from broker_core.client import ClientError, LookupSession
 
 NAMESPACE = "public/default"
 PATTERNS = [
@@ -34,7 +34,7 @@ async def ask(service_url: str, count: int, seed: int) -> int:
     choose = random.Random(seed)
     weights = [1 / rank for rank in range(1, len(QUESTIONS) + 1)]
     topics = 0
-    async with LookupClient(service_url) as client:
+    async with LookupSession(service_url) as client:
         for pattern, properties in choose.choices(QUESTIONS, weights, k=count):
             topics += len(await client.get_topics(NAMESPACE, pattern=pattern, properties=properties))
     return topics

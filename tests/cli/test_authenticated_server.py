@@ -15,7 +15,7 @@ import pytest
 from broker_core.broker import Broker
 from broker_core.cli.options.credentials import GivenCredentials
 from broker_core.cli.running_broker import BrokerUnreachable, get
-from broker_core.client import Credentials, LookupClient, ServerRefused
+from broker_core.client import Credentials, LookupSession, ServerRefused
 from broker_core.errors import ServerError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.http import ProtectedFromAll
@@ -69,7 +69,7 @@ class Site:
 
     async def topics(self, namespace: str, role: str) -> list[str]:
         data = made(role)
-        async with LookupClient(self.pulsar, credentials=Credentials("token", lambda: data)) as client:
+        async with LookupSession(self.pulsar, credentials=Credentials("token", lambda: data)) as client:
             return (await client.get_topics(namespace)).topics
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.client import LookupClient, ServerRefused
+from broker_core.client import LookupSession, ServerRefused
 from broker_core.names import Mode
 from broker_core.settings import Settings
 from tests.cli.server import serving
@@ -198,7 +198,7 @@ async def test_a_server_imports_nothing_once_it_is_ready(tmp_path: Path) -> None
     """
     with server(tmp_path, settings) as served:
         before = served.modules()
-        async with LookupClient(f"pulsar://{served.addresses['pulsar']}") as client:
+        async with LookupSession(f"pulsar://{served.addresses['pulsar']}") as client:
             for pattern in (None, "public/default/orders-.*", "public/default/(?=o).*"):
                 for mode in Mode:
                     await client.get_topics("public/default", mode, pattern)

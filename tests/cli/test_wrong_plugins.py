@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.client import LookupClient, ServerRefused
+from broker_core.client import LookupSession, ServerRefused
 from tests.support.served import Served
 
 #: One source for a plain and an async plugin: they do what the property `do` says, where `kind` is theirs.
@@ -249,7 +249,7 @@ def plugins(served: Served) -> dict[str, Any]:
 
 async def test_nothing_that_a_plugin_does_ends_a_connection_or_the_server(served: Served) -> None:
     mine = ["persistent://public/default/mine"]
-    async with LookupClient(served.service_url) as client:
+    async with LookupSession(served.service_url) as client:
 
         async def ask(kind: str, do: str) -> list[str]:
             answer = await client.get_topics("public/default", properties={"kind": kind, "do": do})

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from broker_core.client import ClientTls, ConnectTimeout, LookupClient, TlsFailed
+from broker_core.client import ClientTls, ConnectTimeout, LookupSession, TlsFailed
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
@@ -34,7 +34,7 @@ def authority(tmp_path: Path) -> Authority:
 
 
 async def ask(url: str, tls: ClientTls | None) -> int:
-    async with LookupClient(url, tls=tls, connect_timeout=30) as client:
+    async with LookupSession(url, tls=tls, connect_timeout=30) as client:
         return await client.partitioned_metadata(TOPIC)
 
 
@@ -128,7 +128,7 @@ async def test_a_server_that_is_silent_in_the_handshake_holds_nothing(authority:
     server = await asyncio.start_server(silent, "127.0.0.1", 0)
     try:
         port = server.sockets[0].getsockname()[1]
-        client = LookupClient(
+        client = LookupSession(
             f"pulsar+ssl://127.0.0.1:{port}", tls=ClientTls(authority.ca), connect_timeout=0.2
         )
         with pytest.raises(ConnectTimeout, match=r"did not answer within 0\.2 s"):
@@ -152,7 +152,7 @@ async def test_a_large_answer_waits_for_room_over_tls_too(authority: Authority) 
     context = authority.issue("broker").server_context()
     async with (
         ScriptedServer(listing, tls=context) as server,
-        LookupClient(server.url, tls=ClientTls(authority.ca)) as client,
+        LookupSession(server.url, tls=ClientTls(authority.ca)) as client,
     ):
         answer = await client.get_topics("t/n", admit=admit)
         assert answer.topics == names

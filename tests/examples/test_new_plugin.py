@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from tests.docs.page_runner import PageRunner, environment_of_its_own
 from tests.docs.pages import Block, blocks_of
 from tests.support.fresh_environment import ROOT, fresh_environment, install_projects, of_core, run_program
@@ -69,7 +69,7 @@ def test_it_is_clean(project: Path, environment: Path) -> None:
 
 
 async def test_it_is_served(server: Served) -> None:
-    async with LookupClient(server.service_url) as client:
+    async with LookupSession(server.service_url) as client:
         answer = await client.get_topics("public/default", pattern="public/default/orders-.*")
         assert sorted(answer.topics) == [
             f"persistent://public/default/orders-{region}" for region in ("eu", "us")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.names import Mode
 from tests.support.fresh_environment import ROOT, fresh_environment, install_projects, of_core, run_program
 from tests.support.served import Served
@@ -40,7 +40,7 @@ def server(environment: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 
 
 async def test_a_tenant_sees_its_topics_and_the_shared_ones(server: Served) -> None:
-    async with LookupClient(server.service_url) as client:
+    async with LookupSession(server.service_url) as client:
         for tenant, seen in {
             "acme": ["acme.orders", "shared.news"],
             "umbrella": ["shared.news", "umbrella.orders"],
@@ -53,7 +53,7 @@ async def test_a_tenant_sees_its_topics_and_the_shared_ones(server: Served) -> N
 
 
 async def test_the_pattern_of_the_client_holds_too(server: Served) -> None:
-    async with LookupClient(server.service_url) as client:
+    async with LookupSession(server.service_url) as client:
         answer = await client.get_topics(
             "public/default", Mode.PERSISTENT, pattern=r".*\.orders", properties={"tenant": "acme"}
         )
@@ -62,7 +62,7 @@ async def test_the_pattern_of_the_client_holds_too(server: Served) -> None:
 
 
 async def test_what_the_plugin_does_not_list_comes_from_the_catalogue(server: Served) -> None:
-    async with LookupClient(server.service_url) as client:
+    async with LookupSession(server.service_url) as client:
         assert (await client.get_topics("public/other", Mode.PERSISTENT)).topics == []
         assert (await client.get_topics("public/default", Mode.NON_PERSISTENT)).topics == []
 

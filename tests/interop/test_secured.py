@@ -16,7 +16,7 @@ from broker_core.client import (
     ClientTls,
     Credentials,
     HandshakeRefused,
-    LookupClient,
+    LookupSession,
     ServerRefused,
 )
 from broker_core.errors import ServerError
@@ -66,10 +66,10 @@ def test_scene(playing: dict[str, Future[None]], scene: str) -> None:
         pytest.skip(str(error))
 
 
-def _client(served: Served, security: Security, token: str, *, plain: bool = False) -> LookupClient:
+def _client(served: Served, security: Security, token: str, *, plain: bool = False) -> LookupSession:
     tls = None if plain else ClientTls(ca=security.ca)
     url = served.service_url if plain else served.tls_service_url
-    return LookupClient(url, credentials=Credentials("token", token.encode), tls=tls)
+    return LookupSession(url, credentials=Credentials("token", token.encode), tls=tls)
 
 
 async def test_a_role_gets_its_own_and_a_stranger_nothing(stage: SecuredStage) -> None:

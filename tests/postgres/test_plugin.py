@@ -10,7 +10,7 @@ import pytest
 import typer
 
 from broker_core import ListingRequest
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugins import PluginRegistry
 from broker_core.settings import LimitsSettings
@@ -49,7 +49,7 @@ async def test_a_listing_by_property_from_the_settings_alone(database: Database,
         },
     }
     with Served(tmp_path / "served", settings) as served:
-        async with LookupClient(served.service_url) as client:
+        async with LookupSession(served.service_url) as client:
             answer = await client.get_topics(
                 "acme/orders", Mode.PERSISTENT, properties={"region": "eu", "application": "x"}
             )

@@ -16,7 +16,7 @@ _FOLDERS = frozenset({"benchmarks", "docs", "examples", "interop", "postgres", "
 _STARTS = re.compile(
     r"""Popen|sys\.executable|multiprocessing|pytester
     |tests\.cli\.server\b|tests\.support\.(?:admin_server|fresh_environment|pulsar_serving|scripted_server|served)\b
-    |broker_core\.(?:broker|testing)\ import|LookupClient|create_server|start_server|open_connection
+    |broker_core\.(?:broker|testing)\ import|Lookup(?:Client|Session)|create_server|start_server|open_connection
     |def\ test\w+\(.*\b(?:wheels|distributions)\b""",
     re.VERBOSE,
 )

@@ -18,7 +18,7 @@ from broker_core import hookimpl
 from broker_core.cli.common_options import plugin_settings
 from broker_core.cli.running_broker import broker_url, get
 from broker_core.cli.server_process.server_log import silence_logs
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.errors import BrokerCoreError
 from broker_core.testing import BlockingServer, invoke, serve
 
@@ -111,7 +111,7 @@ async def test_a_command_of_a_server_finds_it() -> None:
         said = await server.invoke(NAME, ["ready"])
         assert (said.exit_code, said.stderr) == (0, "")
         assert "ready" in said.stdout
-        async with LookupClient(server.url) as client:
+        async with LookupSession(server.url) as client:
             assert len(await client.get_topics("public/default")) == 0
 
 

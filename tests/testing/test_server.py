@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
-from broker_core.client import ClientError, LookupClient, ServerRefused, default_client_version
+from broker_core.client import ClientError, LookupSession, ServerRefused, default_client_version
 from broker_core.errors import ServerError
 from broker_core.names import Mode
 from broker_core.testing import serve
@@ -106,7 +106,7 @@ async def test_nobody_else_gets_a_role() -> None:
     async with serve({"asked": Asked()}) as server:
         await server.list("public/default", role="auditor", client_version="Pulsar-Java-v4.2.4")
         for version in ("Pulsar-Java-v4.2.4", "auditor", "broker-core-testing-"):
-            async with LookupClient(server.url, client_version=version) as client:
+            async with LookupSession(server.url, client_version=version) as client:
                 (topic,) = (await client.get_topics("public/default")).topics
                 assert topic.startswith(f"{PREFIX}None+127.0.0.1:")
 
@@ -144,10 +144,10 @@ async def test_topics_come_and_go() -> None:
 async def test_other_clients_can_ask_until_it_ends() -> None:
     async with serve(topics=[PREFIX + "a"]) as server:
         url = server.url
-        async with LookupClient(url) as client:
+        async with LookupSession(url) as client:
             assert (await client.get_topics("public/default")).topics == [PREFIX + "a"]
     with pytest.raises(ClientError):
-        async with LookupClient(url):
+        async with LookupSession(url):
             pass
 
 

@@ -97,13 +97,13 @@ async def _ask(
     timeout: float,
     given: GivenCredentials,
 ) -> TopicsAnswer:
-    from broker_core.client import HandshakeRefused, LookupClient, TlsFailed
+    from broker_core.client import HandshakeRefused, LookupSession, TlsFailed
     from broker_core.errors import ServerError
 
     if not url.startswith("pulsar+ssl:"):
         given.refuse_certificates(url)
     try:
-        async with LookupClient(
+        async with LookupSession(
             url,
             operation_timeout=timeout,
             connect_timeout=min(timeout, 10.0),

@@ -121,11 +121,11 @@ def _why_not_free(address: ListenAddress) -> str | None:
 
 def _speaks_pulsar(address: ListenAddress) -> bool:
     """Whether a broker-core answers there as to a client."""
-    from broker_core.client import ClientError, HandshakeRefused, LookupClient
+    from broker_core.client import ClientError, HandshakeRefused, LookupSession
     from broker_core.errors import ServerError
 
     async def asked() -> str:
-        async with LookupClient(
+        async with LookupSession(
             f"pulsar://{address.from_here}", connect_timeout=PATIENCE, operation_timeout=PATIENCE
         ) as client:
             return str(client.server.server_version)

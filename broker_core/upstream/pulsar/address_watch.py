@@ -15,7 +15,7 @@ from broker_core.client import (
     ClientError,
     CredentialsFailed,
     HandshakeRefused,
-    LookupClient,
+    LookupSession,
     OriginalPrincipal,
 )
 from broker_core.errors import ServerError
@@ -46,7 +46,7 @@ async def probe(
     *,
     is_tls: bool,
     on_lost: Callable[[], None] | None = None,
-) -> LookupClient | None:
+) -> LookupSession | None:
     """A connection that asks nothing; ``None`` where a broker answers and keeps none open that is for no client.
 
     Raises :exc:`ClientError`: :exc:`RefusesGateway` where no client could be served for that reason.
@@ -54,7 +54,7 @@ async def probe(
 
     async def attempt(
         original: OriginalPrincipal | None, lost: Callable[[], None] | None = on_lost
-    ) -> LookupClient:
+    ) -> LookupSession:
         identity = identities.of_gateway(original)
         return await connector.connect(address, identity, is_tls=is_tls, on_lost=lost)
 
@@ -137,7 +137,7 @@ class AddressWatch:
         self._is_tls = is_tls
         self._tasks: list[asyncio.Task[None]] = []
         self._tried: dict[Address, asyncio.Event] = {}
-        self._open: set[LookupClient] = set()
+        self._open: set[LookupSession] = set()
         #: An address that is a pulsar-proxy; the message of its refusal.
         self.proxy: IsProxy | None = None
 
@@ -169,7 +169,7 @@ class AddressWatch:
         doubt = self._health.doubt[address]
         while True:
             doubt.clear()
-            client: LookupClient | None = None
+            client: LookupSession | None = None
             untried = False
             try:
                 client = await probe(
@@ -202,7 +202,7 @@ class AddressWatch:
                     self._open.discard(client)
                     await client.close()
 
-    async def _until_doubt(self, doubt: asyncio.Event, client: LookupClient | None) -> None:
+    async def _until_doubt(self, doubt: asyncio.Event, client: LookupSession | None) -> None:
         """Wait until a connection breaks or cannot be made, or for a while where none is kept open."""
         pause = self._options.probe_pause * random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
         if client is not None and not client.is_open:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from broker_core.access.asker import Asker
-from broker_core.client import InvalidServiceUrl, LookupClient, ServiceUrl
+from broker_core.client import InvalidServiceUrl, LookupSession, ServiceUrl
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
@@ -98,7 +98,7 @@ class BrokerLookups:
         raise BadAnswer(f"they redirect more than {MAX_REDIRECTS} times, to {address} in the end")
 
     async def _send(self, question: BaseCommand, asker: Asker, address: str | None) -> BaseCommand:
-        async def ask(client: LookupClient) -> BaseCommand:
+        async def ask(client: LookupSession) -> BaseCommand:
             return await client.raw(question, timeout=self._timeout)
 
         return await self._connections.use(asker, ask, address=address)

@@ -9,7 +9,7 @@ import random
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Final, Protocol, TypeVar
 
-from broker_core.client import ClientError, ConnectionLost, HandshakeRefused, LookupClient
+from broker_core.client import ClientError, ConnectionLost, HandshakeRefused, LookupSession
 from broker_core.upstream.pulsar.address_health import Address, AddressHealth
 from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
 from broker_core.upstream.pulsar.connector import is_of_identity
@@ -27,7 +27,7 @@ _TRIES: Final = (
 class Connect(Protocol):
     """Makes a connection to one address, for the principal of the pool."""
 
-    def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[LookupClient]: ...
+    def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[LookupSession]: ...
 
 
 class ConnectionPool:
@@ -58,8 +58,8 @@ class ConnectionPool:
         self._size = size
         self._busy = busy
         self._on_loss = on_loss
-        self._attempts: set[asyncio.Task[LookupClient]] = set()
-        self._open: list[LookupClient] = []
+        self._attempts: set[asyncio.Task[LookupSession]] = set()
+        self._open: list[LookupSession] = []
         self._connecting: asyncio.Task[None] | None = None
         self._reason = "not connected yet"
         self._refused: ClientError | None = None
@@ -98,7 +98,7 @@ class ConnectionPool:
         for client in clients:
             await client.close()
 
-    async def use(self, ask: Callable[[LookupClient], Awaitable[T]]) -> T:
+    async def use(self, ask: Callable[[LookupSession], Awaitable[T]]) -> T:
         """The result of ``ask`` on a connection. Raises its errors, and :exc:`ClientError` where there is none."""
         self.users += 1
         try:
@@ -116,7 +116,7 @@ class ConnectionPool:
             if self.is_idle:
                 self._places.became_idle()
 
-    async def _client(self) -> LookupClient:
+    async def _client(self) -> LookupSession:
         """The connection with the least to do, as soon as there is one."""
         if not self._open:
             await self._first()
@@ -174,7 +174,7 @@ class ConnectionPool:
         addresses = self._health.order()
         if not addresses or not self._places.take_spare():
             return
-        client: LookupClient | None = None
+        client: LookupSession | None = None
         try:
             client = await self._attempt(addresses[0])
         except ClientError as failed:
@@ -187,7 +187,7 @@ class ConnectionPool:
         reason, self._reason = self._reason, self._places.reason
         await self._places.take()
         self._reason = reason
-        client: LookupClient | None = None
+        client: LookupSession | None = None
         try:
             while client is None:
                 await self._health.until_due()
@@ -202,7 +202,7 @@ class ConnectionPool:
         finally:
             self._end_attempt(client)
 
-    def _end_attempt(self, client: LookupClient | None) -> None:
+    def _end_attempt(self, client: LookupSession | None) -> None:
         """The place that was taken is that of the connection now, or free again."""
         if client is not None and self._stopped:
             client.abort()
@@ -211,12 +211,12 @@ class ConnectionPool:
         else:
             self._places.give_back()
 
-    async def _any_of(self, addresses: list[Address]) -> LookupClient | None:
+    async def _any_of(self, addresses: list[Address]) -> LookupSession | None:
         """A connection to the first address that answers. An address that has not answered after
         ``options.patience`` seconds has the next one tried beside it. ``None`` where there is no address to try now.
         """
         left = list(addresses)
-        running: set[asyncio.Task[LookupClient]] = set()
+        running: set[asyncio.Task[LookupSession]] = set()
         failure: ClientError | None = None
         try:
             while left or running:
@@ -244,7 +244,7 @@ class ConnectionPool:
             raise failure
         return None
 
-    async def _attempt(self, address: Address) -> LookupClient:
+    async def _attempt(self, address: Address) -> LookupSession:
         try:
             client = await self._make(address, self._lost)
         except ClientError as failed:
@@ -280,7 +280,7 @@ def _again(failed: ClientError) -> ClientError:
     return type(failed)(str(failed))
 
 
-def _close_late(task: asyncio.Task[LookupClient]) -> None:
+def _close_late(task: asyncio.Task[LookupSession]) -> None:
     """An attempt that is not needed any more, since another one was faster, or since nobody waits."""
     if not task.cancelled() and task.exception() is None:
         task.result().abort()

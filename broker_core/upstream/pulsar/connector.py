@@ -16,7 +16,7 @@ from broker_core.client import (
     Credentials,
     CredentialsFailed,
     HandshakeRefused,
-    LookupClient,
+    LookupSession,
     TlsFailed,
     UnexpectedAnswer,
 )
@@ -89,7 +89,7 @@ class Connector:
         is_tls: bool,
         max_frame: int | None = None,
         on_lost: Callable[[], None] | None = None,
-    ) -> LookupClient:
+    ) -> LookupSession:
         """A connection to the broker at ``address``. Raises :exc:`ClientError`.
 
         An own token that is refused is replaced, once, if there is another one.
@@ -132,7 +132,7 @@ class Connector:
         is_tls: bool,
         max_frame: int | None,
         on_lost: Callable[[], None],
-    ) -> LookupClient:
+    ) -> LookupSession:
         for is_last in (False, True):
             sent: list[bytes] = []
             client = self._client(address, identity, sent, is_tls, max_frame, on_lost)
@@ -154,7 +154,7 @@ class Connector:
         is_tls: bool,
         max_frame: int | None,
         on_lost: Callable[[], None],
-    ) -> LookupClient:
+    ) -> LookupSession:
         own = identity.credentials
 
         async def data() -> bytes:
@@ -163,7 +163,7 @@ class Connector:
             return found
 
         options = self._options
-        return LookupClient(
+        return LookupSession(
             f"pulsar{'+ssl' if is_tls else ''}://{shown(address)}",
             client_version=options.client_version,
             connect_timeout=options.connect_timeout,

@@ -13,7 +13,7 @@ from broker_core.client import (
     ClientError,
     ConnectionLost,
     HandshakeRefused,
-    LookupClient,
+    LookupSession,
     ServiceUrl,
     TlsFailed,
 )
@@ -105,7 +105,7 @@ class UpstreamConnections:
     async def use(
         self,
         asker: Asker,
-        ask: Callable[[LookupClient], Awaitable[T]],
+        ask: Callable[[LookupSession], Awaitable[T]],
         *,
         address: str | None = None,
     ) -> T:
@@ -152,7 +152,7 @@ class UpstreamConnections:
         if len(self._pools) >= _MOST_POOLS and not self._evict(with_connections=False):
             raise ConnectionLost("too many clients wait for connections to the brokers")
 
-        async def connect(broker: Address, on_lost: Callable[[], None]) -> LookupClient:
+        async def connect(broker: Address, on_lost: Callable[[], None]) -> LookupSession:
             try:
                 return await self._connector.connect(
                     broker,

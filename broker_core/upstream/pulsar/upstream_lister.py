@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker_core.client import ClientError, HandshakeRefused, LookupClient, ServerRefused, TopicsAnswer
+from broker_core.client import ClientError, HandshakeRefused, LookupSession, ServerRefused, TopicsAnswer
 from broker_core.errors import Cause, ListingFailed
 from broker_core.errors.pulsar_codes import cause_of
 from broker_core.plugin_api.describe_request import DescribeRequest
@@ -96,7 +96,7 @@ class UpstreamLister:
         async def admit(size: int) -> None:
             await request.reserve(_NAMES_AND_COLUMN * size)
 
-        async def ask(client: LookupClient) -> TopicsAnswer:
+        async def ask(client: LookupSession) -> TopicsAnswer:
             return await client.get_topics(
                 str(request.namespace),
                 request.mode,

@@ -28,7 +28,7 @@ from typing import Any
 import pyarrow as pa
 
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -219,7 +219,7 @@ async def _swaps(folder: Path, swaps: int) -> list[Row]:
         async def client(seed: int) -> None:
             nonlocal wrong, answers
             choose = Random(seed)
-            async with LookupClient(server.url) as connection:
+            async with LookupSession(server.url) as connection:
                 while not done.is_set():
                     pattern = choose.choice(patterns)
                     answer = await connection.get_topics(NAMESPACE, pattern=pattern)

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.cli.server_process.server_process import ready_line
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
@@ -80,7 +80,7 @@ def test_it_says_ready_once_and_drains_on_a_signal(
     assert list(ready) == ["pulsar", "http"]
 
     async def ask() -> int:
-        async with LookupClient(f"pulsar://{ready['pulsar']}") as client:
+        async with LookupSession(f"pulsar://{ready['pulsar']}") as client:
             return len(await client.get_topics("public/default"))
 
     assert asyncio.run(ask()) == 0
@@ -267,7 +267,7 @@ def test_a_plugin_that_talks_to_nobody_stops_nobody(tmp_path: Path, monkeypatch:
     try:
 
         async def ask() -> None:
-            async with LookupClient("pulsar://{}:{}".format(*server.address)) as client:
+            async with LookupSession("pulsar://{}:{}".format(*server.address)) as client:
                 for number in range(300):
                     await client.get_topics("public/default", pattern=f"public/default/{number}")
 
@@ -289,7 +289,7 @@ def test_lines_that_somebody_reads_are_all_there(
     _bad_frames((host, int(port)), 100)
 
     async def ask() -> None:
-        async with LookupClient(f"pulsar://{ready['pulsar']}") as client:
+        async with LookupSession(f"pulsar://{ready['pulsar']}") as client:
             await client.get_topics("public/default")
 
     asyncio.run(ask())
@@ -413,7 +413,7 @@ def test_clients_are_served_in_the_delay(servers: list[Server], tmp_path: Path, 
     assert _status(ready["http"], "/-/live")[0] == 200
 
     async def ask() -> int:
-        async with LookupClient(f"pulsar://{ready['pulsar']}") as client:
+        async with LookupSession(f"pulsar://{ready['pulsar']}") as client:
             return len(await client.get_topics("public/default"))
 
     assert asyncio.run(ask()) == 0

@@ -10,7 +10,7 @@ from hypothesis import given
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.access.asker import Asker
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.listing.listing import Listing
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
@@ -227,5 +227,5 @@ async def test_it_survives_a_reconnect_of_the_client() -> None:
     async with serve({"failing": Failing()}, settings=settings) as server:
         first = await server.list("t/n")
         fails = True
-        async with LookupClient(server.url) as again:
+        async with LookupSession(server.url) as again:
             assert (await again.get_topics("t/n")).topics == first.topics == ["persistent://t/n/a"]

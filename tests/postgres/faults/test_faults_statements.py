@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from broker_core.client import LookupClient, ServerRefused
+from broker_core.client import LookupSession, ServerRefused
 from broker_core.errors import ServerError
 from tests.postgres.fault_setup import (
     LONG,
@@ -110,7 +110,7 @@ async def test_a_listing_that_nobody_waits_for_stops_at_the_server(
         assert sorted(await broker.list()) == sorted(await hasty.list()) == TOPICS
         async with locked():
             host, port = broker.server.broker.pulsar_address
-            async with LookupClient(f"pulsar://{host}:{port}") as client:
+            async with LookupSession(f"pulsar://{host}:{port}") as client:
                 asked = asyncio.create_task(client.get_topics(NAMESPACE))
                 await eventually(lambda: _is(running(admin), 1), LONG)
             await asyncio.gather(asked, return_exceptions=True)  # the client is gone

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from broker_core import Access, ListingRequest, Page, Position, Refused, hookimpl
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode
 from broker_core.testing import serve
@@ -93,7 +93,7 @@ async def test_who_asks_stays_who_asks_for_the_whole_connection() -> None:
     topics = [*TOPICS, "persistent://t/secret/x"]
     async with (
         serve(plugins={"writes": Writes(), "looks": looks}, topics=topics) as server,
-        LookupClient(server.url) as client,
+        LookupSession(server.url) as client,
     ):
         for _ in range(2):
             listed = await client.get_topics(NAMESPACE, Mode.PERSISTENT, properties={"team": "a"})

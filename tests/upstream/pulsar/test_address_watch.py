@@ -11,7 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
-from broker_core.client import HandshakeRefused, LookupClient
+from broker_core.client import HandshakeRefused, LookupSession
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, UpstreamUnusable
@@ -139,7 +139,7 @@ async def test_a_token_that_becomes_a_bad_one_is_seen_with_the_next_client(tmp_p
     token = tmp_path / "token"
     token.write_text("own")
 
-    async def ask(client: LookupClient) -> LookupClient:
+    async def ask(client: LookupSession) -> LookupSession:
         return client
 
     async with (

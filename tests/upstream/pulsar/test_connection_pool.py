@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.client import ConnectionLost, Credentials, HandshakeRefused, LookupClient
+from broker_core.client import ConnectionLost, Credentials, HandshakeRefused, LookupSession
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar.address_health import Address, AddressHealth
@@ -33,7 +33,7 @@ async def three_partitions(peer: Peer, command: BaseCommand) -> None:
     peer.send(commands.partitioned_metadata_response(command.partitionMetadata.request_id, 3))
 
 
-async def ask(client: LookupClient) -> int:
+async def ask(client: LookupSession) -> int:
     return await client.partitioned_metadata(TOPIC, timeout=10)
 
 
@@ -58,7 +58,7 @@ async def pool_to(
     connector = Connector(given, on_connected=lambda _server: None)
     places = ConnectionPlaces(limit)
 
-    async def connect(address: Address, on_lost: Callable[[], None]) -> LookupClient:
+    async def connect(address: Address, on_lost: Callable[[], None]) -> LookupSession:
         return await connector.connect(address, Identity(Credentials()), is_tls=False, on_lost=on_lost)
 
     pool = ConnectionPool(given, health, places, connect, shown="the brokers", size=size, busy=busy)

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.broker import Broker
-from broker_core.client import Credentials, HandshakeRefused, LookupClient, default_client_version
+from broker_core.client import Credentials, HandshakeRefused, LookupSession, default_client_version
 from broker_core.settings import Settings
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
@@ -57,7 +57,7 @@ async def own_topic(peer: Peer, command: BaseCommand) -> None:
 async def topics_of(broker: Broker, role: str) -> list[str]:
     host, port = broker.pulsar_address
     credentials = Credentials("token", token_of(role).encode)
-    async with LookupClient(f"pulsar://{host}:{port}", credentials=credentials) as client:
+    async with LookupSession(f"pulsar://{host}:{port}", credentials=credentials) as client:
         return (await client.get_topics("t/n")).topics
 
 
@@ -121,7 +121,7 @@ async def test_a_gateway_that_a_redirect_leads_back_to_knows_itself_and_its_like
         told = server.received[0].connect.client_version
         assert told.startswith(f"{default_client_version()}+")
         with pytest.raises(HandshakeRefused, match="is asked by a gateway of the same cluster"):
-            async with LookupClient("pulsar://{}:{}".format(*broker.pulsar_address), client_version=told):
+            async with LookupSession("pulsar://{}:{}".format(*broker.pulsar_address), client_version=told):
                 pass
         async with Broker(settings(server.url)):  # a replica, which would ask this one in turn
             assert {each.connect.client_version for each in server.received} == {told}

@@ -15,7 +15,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.access.sessions import ClientCredentials, Sessions
-from broker_core.client import ConnectionLost, CredentialsFailed, InvalidServiceUrl, LookupClient, TlsFailed
+from broker_core.client import ConnectionLost, CredentialsFailed, InvalidServiceUrl, LookupSession, TlsFailed
 from broker_core.settings import UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.upstream.pulsar.address_watch import PROBE
@@ -37,7 +37,7 @@ def partitions(number: int) -> Script:
     return script
 
 
-async def ask(client: LookupClient) -> int:
+async def ask(client: LookupSession) -> int:
     return await client.partitioned_metadata("persistent://t/n/x", timeout=10)
 
 

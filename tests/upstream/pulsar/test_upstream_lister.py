@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.client import LookupClient
+from broker_core.client import LookupSession
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
@@ -227,11 +227,11 @@ async def test_brokers_that_stop_half_way_are_asked_over_another_connection_the_
         assert len(questions(server)) == 2
 
 
-def open_of(lister: UpstreamLister) -> list[LookupClient]:
+def open_of(lister: UpstreamLister) -> list[LookupSession]:
     return [client for pool in lister._connections._pools.values() for client in pool._open]
 
 
-def _buffered(client: LookupClient) -> int:
+def _buffered(client: LookupSession) -> int:
     """Bytes that came of an answer that is not whole."""
     connection = client._connection
     return 0 if connection is None else connection._frames.buffered

@@ -1,4 +1,4 @@
-"""The lookup client: asks a Pulsar broker, or broker-core, for topics, partitions, brokers and schemas."""
+"""A lookup session: one connection to a Pulsar broker, or broker-core, asked for topics, partitions and brokers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from broker_core.wire.pulsar import (
     commands,
 )
 
-__all__ = ["BrokerAddress", "LookupClient", "TopicSchema", "default_client_version"]
+__all__ = ["BrokerAddress", "LookupSession", "TopicSchema", "default_client_version"]
 
 Encode: TypeAlias = Callable[[int], bytes]
 
@@ -69,14 +69,14 @@ class TopicSchema:
     version: bytes
 
 
-class LookupClient:
-    """One connection to a service URL, used as ``async with LookupClient("pulsar://host:port") as client``.
+class LookupSession:
+    """One connection to a service URL, used as ``async with LookupSession("pulsar://host:port") as session``.
 
     ``operation_timeout`` and ``keep_alive`` in seconds; ``max_frame`` bounds an answer, in bytes with its header (no
     bound by default); ``on_lost`` is called once the connection is open no more. ``tls`` is for ``pulsar+ssl://``,
     where ``ClientTls()`` is the default; ``original`` is the principal that a proxy asks for. Requests may run side by
     side. A lost connection fails them with :exc:`~broker_core.client.errors.ConnectionLost` and stays lost: make
-    another client. All methods raise :exc:`~broker_core.client.errors.ClientError`.
+    another session. All methods raise :exc:`~broker_core.client.errors.ClientError`.
     """
 
     def __init__(

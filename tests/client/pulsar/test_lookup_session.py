@@ -1,4 +1,4 @@
-"""The lookup client: its questions, and how it reads the answers."""
+"""The lookup session: its questions, and how it reads the answers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from broker_core.client import (
     BrokerAddress,
     ConnectionLost,
     InvalidServiceUrl,
-    LookupClient,
+    LookupSession,
     ServerRefused,
     TopicSchema,
     UnexpectedAnswer,
@@ -79,7 +79,7 @@ def schema(response: CommandGetSchemaResponse) -> Script:
 
 async def test_a_listing() -> None:
     topics = ["persistent://t/n/a", "persistent://t/n/ä-partition-0"]
-    async with ScriptedServer(listing(topics, filtered=True)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(listing(topics, filtered=True)) as server, LookupSession(server.url) as client:
         answer = await client.get_topics("t/n", Mode.ALL, "t/n/.*", "76543210", {"a": "b"})
         assert answer.topics == topics
         assert (answer.filtered, answer.topics_hash, answer.changed) == (True, "01234567", True)
@@ -95,7 +95,10 @@ async def test_a_listing() -> None:
 
 
 async def test_what_is_not_given_is_not_sent() -> None:
-    async with ScriptedServer(listing([])) as server, LookupClient(server.url, client_version="Me") as client:
+    async with (
+        ScriptedServer(listing([])) as server,
+        LookupSession(server.url, client_version="Me") as client,
+    ):
         assert (await client.get_topics("t/n")).topics == []
         asked = server.received[-1].getTopicsOfNamespace
         assert {field.name for field, _ in asked.ListFields()} == {"request_id", "namespace", "mode"}
@@ -104,13 +107,13 @@ async def test_what_is_not_given_is_not_sent() -> None:
 
 async def test_a_large_listing() -> None:
     topics = [f"persistent://t/n/topic-{index:06d}" for index in range(200_000)]
-    async with ScriptedServer(listing(topics)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(listing(topics)) as server, LookupSession(server.url) as client:
         answer = await client.get_topics("t/n")
         assert len(answer) == 200_000
         assert answer.column().to_pylist() == topics
     async with (
         ScriptedServer(listing(topics)) as server,
-        LookupClient(server.url, max_frame=1 << 20) as client,
+        LookupSession(server.url, max_frame=1 << 20) as client,
     ):
         with pytest.raises(ConnectionLost, match="over the limit of 1048576 bytes"):
             await client.get_topics("t/n")
@@ -119,13 +122,13 @@ async def test_a_large_listing() -> None:
 @pytest.mark.parametrize(("asked", "sent"), [("01234567", "01234567"), ("01234567", None)])
 async def test_unchanged(asked: str, sent: str | None) -> None:
     script = listing([], changed=False, topics_hash=sent)
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(script) as server, LookupSession(server.url) as client:
         assert not (await client.get_topics("t/n", topics_hash=asked)).changed
 
 
 @pytest.mark.parametrize("asked", [None, "76543210"])
 async def test_unchanged_to_a_hash_that_was_not_sent(asked: str | None) -> None:
-    async with ScriptedServer(listing([], changed=False)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(listing([], changed=False)) as server, LookupSession(server.url) as client:
         with pytest.raises(UnexpectedAnswer, match="says unchanged to the topics hash"):
             await client.get_topics("t/n", topics_hash=asked)
 
@@ -135,7 +138,7 @@ async def test_a_refused_listing() -> None:
         request_id = command.getTopicsOfNamespace.request_id
         peer.send(commands.error(request_id, ServerError.AuthorizationError, "no"))
 
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(script) as server, LookupSession(server.url) as client:
         with pytest.raises(ServerRefused) as refused:
             await client.get_topics("t/n")
         assert (refused.value.code, refused.value.message) == (ServerError.AuthorizationError, "no")
@@ -143,7 +146,7 @@ async def test_a_refused_listing() -> None:
 
 async def test_partitions() -> None:
     script = partitioned(Partitioned(partitions=3, response=Partitioned.Success))
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(script) as server, LookupSession(server.url) as client:
         assert await client.partitioned_metadata(TOPIC) == 3
         assert server.received[-1].partitionMetadata.metadata_auto_creation_enabled is True
         assert await client.partitioned_metadata(TOPIC, auto_create=False) == 3
@@ -160,7 +163,7 @@ async def test_partitions() -> None:
     ],
 )
 async def test_partitions_refused(response: Partitioned, error: str) -> None:
-    async with ScriptedServer(partitioned(response)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(partitioned(response)) as server, LookupSession(server.url) as client:
         with pytest.raises((ServerRefused, UnexpectedAnswer), match=error):
             await client.partitioned_metadata(TOPIC)
 
@@ -172,7 +175,7 @@ async def test_lookup() -> None:
         authoritative=True,
         proxy_through_service_url=True,
     )
-    async with ScriptedServer(lookup(response)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(lookup(response)) as server, LookupSession(server.url) as client:
         found = await client.lookup(TOPIC, authoritative=True, listener_name="x", properties={"k": "v"})
         assert found == BrokerAddress("pulsar://b:6650", None, False, True, True)
         asked = server.received[-1].lookupTopic
@@ -190,7 +193,7 @@ async def test_lookup() -> None:
     ],
 )
 async def test_lookup_refused(response: Lookup, error: str) -> None:
-    async with ScriptedServer(lookup(response)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(lookup(response)) as server, LookupSession(server.url) as client:
         with pytest.raises((ServerRefused, UnexpectedAnswer), match=error):
             await client.lookup(TOPIC)
 
@@ -198,7 +201,7 @@ async def test_lookup_refused(response: Lookup, error: str) -> None:
 async def test_schema() -> None:
     held = Schema(name="s", schema_data=b"{}", type=2, properties=[KeyValue(key="k", value="v")])
     script = schema(CommandGetSchemaResponse(schema=held, schema_version=b"\1"))
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(script) as server, LookupSession(server.url) as client:
         assert await client.get_schema(TOPIC, b"\1") == TopicSchema("s", 2, b"{}", {"k": "v"}, b"\1")
         assert server.received[-1].getSchema.schema_version == b"\1"
 
@@ -207,13 +210,13 @@ async def test_schema() -> None:
     "response", [CommandGetSchemaResponse(), CommandGetSchemaResponse(error_code=11, error_message="none")]
 )
 async def test_no_schema(response: CommandGetSchemaResponse) -> None:
-    async with ScriptedServer(schema(response)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(schema(response)) as server, LookupSession(server.url) as client:
         assert await client.get_schema(TOPIC) is None
 
 
 async def test_schema_refused() -> None:
     response = CommandGetSchemaResponse(error_code=4, error_message="no")
-    async with ScriptedServer(schema(response)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(schema(response)) as server, LookupSession(server.url) as client:
         with pytest.raises(ServerRefused, match="AuthorizationError: no"):
             await client.get_schema(TOPIC)
 
@@ -223,7 +226,7 @@ async def test_a_request_of_somebody_else_goes_out_under_our_id() -> None:
     command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
     command.partitionMetadata.request_id = 2**63
     command.partitionMetadata.topic = TOPIC
-    async with ScriptedServer(partitioned(response)) as server, LookupClient(server.url) as client:
+    async with ScriptedServer(partitioned(response)) as server, LookupSession(server.url) as client:
         answer = await client.raw(command)
         assert answer.partitionMetadataResponse.partitions == 2
         sent = server.received[-1].partitionMetadata
@@ -235,18 +238,18 @@ async def test_a_request_of_somebody_else_goes_out_under_our_id() -> None:
 async def test_several_addresses_are_tried_in_turn() -> None:
     async with ScriptedServer(listing([])) as server:
         url = f"pulsar://127.0.0.1:{free_port()},127.0.0.1:{server.port}"
-        async with LookupClient(url) as client:
+        async with LookupSession(url) as client:
             assert client.is_open
             assert client.server.server_version == "Scripted1"
         assert not client.is_open
-        client = LookupClient(url)
+        client = LookupSession(url)
         await client.connect(first=1)
         assert client.is_open
         await client.close()
 
 
 async def test_without_a_connection() -> None:
-    client = LookupClient(f"pulsar://127.0.0.1:{free_port()}")
+    client = LookupSession(f"pulsar://127.0.0.1:{free_port()}")
     assert not client.is_open
     with pytest.raises(ConnectionLost, match="not connected"):
         await client.get_topics("t/n")
@@ -254,4 +257,4 @@ async def test_without_a_connection() -> None:
         await client.connect()
     await client.close()
     with pytest.raises(InvalidServiceUrl):
-        LookupClient("localhost:6650")
+        LookupSession("localhost:6650")
