@@ -12,6 +12,8 @@ from broker_core.catalog.bulk_changes.set_properties import (
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,
+    CatalogFull,
+    CatalogReadOnly,
     CatalogUnusable,
     ExportRefused,
     ImportRefused,
@@ -19,14 +21,26 @@ from broker_core.catalog.errors import (
     TopicExists,
     TopicMissing,
 )
+
+# What is named twice here and below is for other parts of the core.
+from broker_core.catalog.errors import PartitionCountRefused as PartitionCountRefused
+from broker_core.catalog.errors import PartitionedRefused as PartitionedRefused
+from broker_core.catalog.errors import PartitionRefused as PartitionRefused
+from broker_core.catalog.errors import PreconditionFailed as PreconditionFailed
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.store.namespace_change import LogBounds
-from broker_core.catalog.store.namespace_summary import summarize as summarize  # for other parts of the core
+from broker_core.catalog.store.namespace_summary import summarize as summarize
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_decisions import Decide as Decide
+from broker_core.catalog.topic_decisions import TopicWrite as TopicWrite
+from broker_core.catalog.topic_decisions import creation as creation
+from broker_core.catalog.topic_decisions import deletion as deletion
+from broker_core.catalog.topic_decisions import merge as merge
+from broker_core.catalog.topic_decisions import replacement as replacement
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
@@ -39,8 +53,10 @@ __all__ = [
     "Catalog",
     "CatalogBusy",
     "CatalogError",
+    "CatalogFull",
     "CatalogLister",
     "CatalogLogReader",
+    "CatalogReadOnly",
     "CatalogState",
     "CatalogUnusable",
     "CatalogVersion",

@@ -3,8 +3,14 @@
 CatalogError
 |-- CatalogUnusable      the file is no catalogue, is damaged, is of a newer release, or cannot be opened
 |-- CatalogBusy          another process held the file for longer than the time-out
+|-- CatalogReadOnly      this process may read the file and not write it
+|-- CatalogFull          the disk has no room for a change
 |-- TopicExists          create() of what is there already
 |-- TopicMissing         delete(), set_properties() of what is not there
+|-- PartitionRefused     a partition's name that no partitioned topic has room for
+|-- PartitionCountRefused  a number of partitions that a topic cannot change to
+|-- PartitionedRefused   a partitioned topic, where a plain one or a partition is meant
+|-- PreconditionFailed   the topic is not what a change of it relies on
 |-- PairRefused          a topic beside a partition of its name, with different properties
 |-- ImportRefused        a line of an imported file is wrong; nothing of the file was taken
 |-- ExportRefused        a name that the plain format cannot carry
@@ -26,10 +32,16 @@ from broker_core.names.partition_suffix import PARTITION_SUFFIX
 __all__ = [
     "CatalogBusy",
     "CatalogError",
+    "CatalogFull",
+    "CatalogReadOnly",
     "CatalogUnusable",
     "ExportRefused",
     "ImportRefused",
     "PairRefused",
+    "PartitionCountRefused",
+    "PartitionRefused",
+    "PartitionedRefused",
+    "PreconditionFailed",
     "TopicExists",
     "TopicMissing",
     "sqlite_errors",
@@ -48,12 +60,50 @@ class CatalogBusy(CatalogError):
     """Another process is writing (an import, say) and did not finish in time; trying again later is right."""
 
 
+class CatalogReadOnly(CatalogError):
+    """The file can be read and not written; the message names the file."""
+
+
+class CatalogFull(CatalogError):
+    """The disk is full, or the folder of temporary files; the catalogue is as it was."""
+
+
 class TopicExists(CatalogError):
     """A topic to be created is there already."""
 
 
 class TopicMissing(CatalogError):
     """A topic to be changed or deleted is not there."""
+
+
+class PartitionRefused(CatalogError):
+    """A partition's name without a partitioned topic, or beyond its partitions, as brokers refuse it.
+
+    ``partitions`` is the number of those that the topic has; 0: no partitioned topic is there.
+    """
+
+    def __init__(self, message: str, partitions: int = 0) -> None:
+        super().__init__(message)
+        self.partitions = partitions
+
+
+class PartitionCountRefused(CatalogError):
+    """A topic cannot change to this number of partitions: it may only grow, and a plain topic stays one.
+
+    ``partitions`` is the number that it has.
+    """
+
+    def __init__(self, message: str, partitions: int) -> None:
+        super().__init__(message)
+        self.partitions = partitions
+
+
+class PartitionedRefused(CatalogError):
+    """The name is a partitioned topic's own, where a plain topic or one partition is meant."""
+
+
+class PreconditionFailed(CatalogError):
+    """The topic is not, or no longer, what a change of it relies on."""
 
 
 class PairRefused(CatalogError):
@@ -112,11 +162,11 @@ def _translated(path: Path, error: sqlite3.Error) -> CatalogError:
             )
         return CatalogUnusable(f"The catalogue {path} cannot be opened ({error})")
     if name.startswith("SQLITE_READONLY"):
-        return CatalogError(
+        return CatalogReadOnly(
             f"The catalogue {path} cannot be written ({error}): check the file's and folder's rights"
         )
     if name.startswith("SQLITE_FULL"):
-        return CatalogError(
+        return CatalogFull(
             f"The catalogue {path} was not changed: the disk is full (or the folder of temporary files)"
         )
     return CatalogError(f"The catalogue {path} failed: {error}")

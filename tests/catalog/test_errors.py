@@ -9,6 +9,8 @@ import pytest
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,
+    CatalogFull,
+    CatalogReadOnly,
     CatalogUnusable,
     ImportRefused,
     sqlite_errors,
@@ -26,8 +28,8 @@ PATH = Path("topics.sqlite")
         ("SQLITE_NOTADB", CatalogUnusable, "no SQLite database"),
         ("SQLITE_CORRUPT", CatalogUnusable, "damaged"),
         ("SQLITE_CANTOPEN", CatalogUnusable, "cannot be opened"),
-        ("SQLITE_READONLY", CatalogError, "cannot be written"),
-        ("SQLITE_FULL", CatalogError, "disk is full"),
+        ("SQLITE_READONLY", CatalogReadOnly, "cannot be written"),
+        ("SQLITE_FULL", CatalogFull, "disk is full"),
         ("SQLITE_IOERR", CatalogError, "failed"),
     ],
 )

@@ -66,12 +66,17 @@ class NamespaceChange:
         self.version: int = row[1] + 1
         self._log_from: int = row[2]
         self._log_rows: int = row[3]
+        self._stamp = secrets.token_hex(12)
         self.changed = False
 
     @property
     def most_logged(self) -> int:
         """How many changes one transaction can leave in the log; more are a gap."""
         return self._bounds.rows if self._bounds.versions > 0 else 0
+
+    def version_in(self, catalog_id: str) -> CatalogVersion:
+        """The version as readers see it once the transaction is committed."""
+        return CatalogVersion(catalog_id, self.version, self._stamp)
 
     def log(self, operation: Operation, before: TopicRecord | None, after: TopicRecord | None) -> None:
         """Write one changed topic to the log."""
@@ -125,7 +130,7 @@ class NamespaceChange:
         )
         self._connection.execute(
             "INSERT INTO stamps (namespace, version, stamp) VALUES (?, ?, ?)",
-            (self.id, self.version, secrets.token_hex(12)),
+            (self.id, self.version, self._stamp),
         )
         self._connection.execute(
             "DELETE FROM stamps WHERE namespace = ? AND version < ?", (self.id, self._log_from)

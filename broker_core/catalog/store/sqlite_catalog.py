@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from broker_core.catalog.errors import CatalogError, PairRefused, TopicExists, TopicMissing, sqlite_errors
-from broker_core.catalog.properties import check_properties, properties_of, properties_text
+from broker_core.catalog.errors import (
+    CatalogBusy,
+    CatalogError,
+    PairRefused,
+    TopicExists,
+    TopicMissing,
+    sqlite_errors,
+)
+from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_file import connect, file_identity, open_catalog_file
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.format_migration import (
@@ -27,24 +33,30 @@ from broker_core.catalog.store.namespace_change import (
     NamespaceChange,
     read_changes,
     read_version,
-    when,
 )
-from broker_core.catalog.topic_id import new_topic_id
+from broker_core.catalog.store.topic_rows import (
+    listed_topic,
+    make_record,
+    named_topic,
+    own_topic,
+    write_topic,
+)
+from broker_core.catalog.topic_decisions import (
+    MAX_PARTITIONS,
+    Decide,
+    TopicWrite,
+    deletion,
+    has_name,
+    new_record,
+)
 from broker_core.catalog.topic_record import TopicRecord
-from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
+from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 
-__all__ = ["MAX_PARTITIONS", "SqliteCatalog"]
-
-#: The most partitions that one declaration may ask for; more would be a mistake that fills the memory of every reader.
-MAX_PARTITIONS = 1_000_000
+__all__ = ["SqliteCatalog"]
 
 _IDLE_CONNECTIONS = 4
-_TOPIC = (
-    "SELECT listed, topic_id, properties, created FROM topics"
-    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND base = ?"
-)
 _TOPICS = (
     "SELECT domain, base, listed, topic_id, properties, created FROM topics"
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
@@ -198,22 +210,32 @@ class SqliteCatalog:
 
     @contextmanager
     def changing(
-        self, namespace: NamespaceName, *, dry_run: bool = False
+        self, namespace: NamespaceName, *, dry_run: bool = False, wait: float | None = None
     ) -> Iterator[tuple[sqlite3.Connection, NamespaceChange]]:
         """A transaction that makes the next version of a namespace; an error inside leaves everything as it was.
 
-        A ``dry_run`` changes nothing, whatever is done inside.
+        A ``dry_run`` changes nothing, whatever is done inside. ``wait`` is how many seconds other writers may take
+        before it is a :exc:`~broker_core.catalog.errors.CatalogBusy`, instead of the time-out.
         """
         if not dry_run:
             self.migrate()
-        with self._writing, self._borrowed() as connection:
-            connection.execute("BEGIN IMMEDIATE")
+        with self._turn_to_write(wait), self._borrowed() as connection:
+            _begin(connection, wait)
             change = NamespaceChange(connection, namespace, self.log_bounds)
             yield connection, change
             if change.changed and not dry_run:
                 change.finish()
                 connection.execute("COMMIT")
                 self.committed += 1
+
+    @contextmanager
+    def _turn_to_write(self, wait: float | None) -> Iterator[None]:
+        if not self._writing.acquire(timeout=-1 if wait is None else wait):
+            raise CatalogBusy(f"The catalogue {self.path} is being written; try again when it is done")
+        try:
+            yield
+        finally:
+            self._writing.release()
 
     # -- reading
 
@@ -246,7 +268,10 @@ class SqliteCatalog:
             rows = connection.execute(_TOPICS, (str(namespace),))
             yield (
                 version,
-                (_record(TopicName(DOMAINS[domain], namespace, base), *rest) for domain, base, *rest in rows),
+                (
+                    make_record(TopicName(DOMAINS[domain], namespace, base), *rest)
+                    for domain, base, *rest in rows
+                ),
             )
 
     @contextmanager
@@ -258,7 +283,7 @@ class SqliteCatalog:
     def topic(self, name: TopicName) -> TopicRecord | None:
         """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
         with self.reading() as connection:
-            return _listed_as(connection, name) or _read(connection, name)
+            return named_topic(connection, name)
 
     def partitions(self, name: TopicName) -> int | None:
         """The number of partitions of a topic: the highest index and one; 0 for one without, and for a partition.
@@ -266,10 +291,10 @@ class SqliteCatalog:
         ``None`` where the catalogue has no such topic.
         """
         with self.reading() as connection:
-            own = _read(connection, name)
+            own = own_topic(connection, name)
             if own is not None:
                 return own.partitions
-            return 0 if _listed_as(connection, name) else None
+            return 0 if listed_topic(connection, name) else None
 
     # -- writing
 
@@ -288,25 +313,11 @@ class SqliteCatalog:
         own = TopicName(name.domain, name.namespace, base)
         listed = ListedNames.partitioned(partitions) if partitions else ListedNames.of(index)
         with self.changing(name.namespace) as (connection, change):
-            before = _read(connection, own)
+            before = own_topic(connection, own)
             if before is not None and (index < 0 or index in before.listed):
                 raise TopicExists(f"Topic {name} is there already")
             if before is None:
-                after = TopicRecord(
-                    own, new_topic_id(), listed, check_properties(properties or {}), when(change.time)
-                )
-                connection.execute(
-                    "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?)",
-                    (
-                        change.id,
-                        DOMAINS.index(own.domain),
-                        base,
-                        str(listed),
-                        after.topic_id.bytes,
-                        properties_text(after.properties),
-                        change.time,
-                    ),
-                )
+                after = new_record(own, listed, properties or {})
             else:
                 kept = before.properties if properties is None else check_properties(properties)
                 if before.listed.plain:
@@ -314,9 +325,35 @@ class SqliteCatalog:
                     if dict(given or {}) != dict(before.properties):
                         raise PairRefused.of(str(own), listed)
                 after = replace(before, listed=before.listed | listed, properties=kept)
-                _update(connection, change, after)
-            change.log(Operation.UPDATE if before else Operation.CREATE, before, after)
-            return after
+            written = write_topic(connection, change, before, after)
+            assert written is not None
+            return written
+
+    def edit(
+        self,
+        name: TopicName,
+        decide: Decide,
+        *,
+        require: Callable[[TopicRecord | None], object] = lambda _topic: None,
+        wait: float | None = None,
+    ) -> TopicWrite:
+        """Make of a topic what ``decide`` makes of it as it is (:mod:`broker_core.catalog.topic_decisions`).
+
+        ``require`` is called with the topic of this name, or ``None``, in the same transaction before, and raises
+        :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``wait`` is that of :meth:`changing`. Nothing to
+        change leaves the version as it is, and so does whatever is raised.
+        """
+        with self.changing(name.namespace, wait=wait) as (connection, change):
+            before = named_topic(connection, name)
+            if before is None and name.partition >= 0:
+                before = own_topic(connection, name.partitioned_name)
+            require(before if before is not None and has_name(before, name) else None)
+            after = write_topic(connection, change, before, decide(before))
+            catalog_id = self._catalog_id
+            version = (
+                change.version_in(catalog_id) if change.changed else read_version(connection, name.namespace)
+            )
+        return TopicWrite(before, after, version)
 
     def delete(self, name: TopicName) -> TopicRecord:
         """Remove a topic with all names that it is listed by or, by a partition's name, that partition alone.
@@ -324,8 +361,9 @@ class SqliteCatalog:
         The id is never used again: a topic of the same name that is created later has another. The record is what the
         topic was before. Raises :exc:`TopicMissing`.
         """
-        with self.changing(name.namespace) as (connection, change):
-            return _delete(connection, change, name)
+        before = self.edit(name, deletion(name)).before
+        assert before is not None
+        return before
 
     def delete_all(self, names: Iterable[TopicName]) -> list[TopicRecord]:
         """Remove several topics as :meth:`delete` does, of any namespaces: all, or none where one is missing."""
@@ -337,7 +375,10 @@ class SqliteCatalog:
             for name in names:
                 if name.namespace not in changes:
                     changes[name.namespace] = NamespaceChange(connection, name.namespace, self.log_bounds)
-                removed.append(_delete(connection, changes[name.namespace], name))
+                before = named_topic(connection, name)
+                write_topic(connection, changes[name.namespace], before, deletion(name)(before))
+                assert before is not None
+                removed.append(before)
             for change in changes.values():
                 change.finish()
             connection.execute("COMMIT")
@@ -349,66 +390,24 @@ class SqliteCatalog:
 
         Raises :exc:`TopicMissing`. Properties that it has already change nothing, the version included.
         """
-        with self.changing(name.namespace) as (connection, change):
-            before = _listed_as(connection, name) or _read(connection, name)
-            if before is None:
+        given = check_properties(properties)
+
+        def decide(topic: TopicRecord | None) -> TopicRecord:
+            if topic is None or not has_name(topic, name):
                 raise TopicMissing(f"There is no topic {name} in the catalogue")
-            after = replace(before, properties=check_properties(properties))
-            if before.properties == after.properties:
-                return before
-            _update(connection, change, after)
-            change.log(Operation.UPDATE, before, after)
-            return after
+            return replace(topic, properties=given)
+
+        after = self.edit(name, decide).after
+        assert after is not None
+        return after
 
 
-def _read(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
-    """The topic whose own name (without partition suffix) this is."""
-    row = connection.execute(_TOPIC, (str(name.namespace), DOMAINS.index(name.domain), name.local)).fetchone()
-    return None if row is None else _record(name, *row)
-
-
-def _record(
-    name: TopicName, listed: str, topic_id: bytes, properties: str | None, created: int
-) -> TopicRecord:
-    return TopicRecord(
-        name, uuid.UUID(bytes=topic_id), ListedNames.parse(listed), properties_of(properties), when(created)
-    )
-
-
-def _listed_as(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
-    """The topic that is listed by exactly this name."""
-    base, index = TopicName.split_local(name.local)
-    record = _read(connection, TopicName(name.domain, name.namespace, base))
-    return record if record is not None and index in record.listed else None
-
-
-def _delete(connection: sqlite3.Connection, change: NamespaceChange, name: TopicName) -> TopicRecord:
-    before = _listed_as(connection, name) or _read(connection, name)
-    if before is None:
-        raise TopicMissing(f"There is no topic {name} in the catalogue")
-    index = -1 if before.name == name else name.partition
-    left = before.listed.without(ListedNames.of(index)) if index >= 0 else ListedNames(plain=False)
-    if left:
-        after = replace(before, listed=left)
-        _update(connection, change, after)
-        change.log(Operation.UPDATE, before, after)
-    else:
-        connection.execute(
-            "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?",
-            (change.id, DOMAINS.index(before.name.domain), before.name.local),
-        )
-        change.log(Operation.DELETE, before, None)
-    return before
-
-
-def _update(connection: sqlite3.Connection, change: NamespaceChange, after: TopicRecord) -> None:
-    connection.execute(
-        "UPDATE topics SET listed = ?, properties = ? WHERE namespace = ? AND domain = ? AND base = ?",
-        (
-            str(after.listed),
-            properties_text(after.properties),
-            change.id,
-            DOMAINS.index(after.name.domain),
-            after.name.local,
-        ),
-    )
+def _begin(connection: sqlite3.Connection, wait: float | None) -> None:
+    """Begin to write, once other processes let it."""
+    if wait is None:
+        connection.execute("BEGIN IMMEDIATE")
+        return
+    (usual,) = connection.execute("PRAGMA busy_timeout").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute(f"PRAGMA busy_timeout = {usual}")

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import ExportRefused
-from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_decisions import MAX_PARTITIONS
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX

@@ -24,7 +24,7 @@ from typing import Any, BinaryIO, Final
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
-from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS
+from broker_core.catalog.topic_decisions import MAX_PARTITIONS
 from broker_core.errors import InvalidName
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames, merge_listed

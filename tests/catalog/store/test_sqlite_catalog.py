@@ -7,9 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogUnusable, TopicExists, TopicMissing
-from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS, SqliteCatalog
-from broker_core.catalog.topic_record import Catalog
+from broker_core.catalog.errors import (
+    CatalogBusy,
+    CatalogError,
+    CatalogUnusable,
+    PreconditionFailed,
+    TopicExists,
+    TopicMissing,
+)
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_decisions import MAX_PARTITIONS, creation, deletion, replacement
+from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.names import NamespaceName, TopicName
 
@@ -308,3 +316,56 @@ def test_a_connection_that_failed_is_not_used_again(catalog: SqliteCatalog) -> N
     with pytest.raises(sqlite3.ProgrammingError):
         connection.execute("SELECT 1")
     assert catalog.version(NAMESPACE).number == 0
+
+
+def test_an_edit_sees_and_writes_one_state(catalog: SqliteCatalog) -> None:
+    made = catalog.edit(topic("a"), creation(topic("a"), 2, {"k": "v"}))
+    assert made.before is None
+    assert made.after == catalog.topic(topic("a"))
+    assert made.changed
+    assert made.version == catalog.version(NAMESPACE)
+    assert made.version.same_state(catalog.version(NAMESPACE))
+    assert made.version.stamp == catalog.version(NAMESPACE).stamp
+
+    again = catalog.edit(topic("a"), replacement(topic("a"), 2, {"k": "v"}, may_replace=False))
+    assert not again.changed
+    assert (again.version, again.version.stamp) == (made.version, made.version.stamp)
+
+    gone = catalog.edit(topic("a-partition-0"), deletion(topic("a-partition-0")))
+    assert names_of(catalog, "a") == ["a-partition-1"]
+    assert gone.before == made.after
+    back = catalog.edit(topic("a-partition-0"), creation(topic("a-partition-0")))
+    assert names_of(catalog, "a") == ["a-partition-0", "a-partition-1"]
+    assert back.version.number == 3
+
+
+def test_an_edit_is_not_made_where_its_requirement_is_not_met(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a"), partitions=2)
+    seen: list[TopicRecord | None] = []
+
+    def require(found: TopicRecord | None) -> None:
+        seen.append(found)
+        raise PreconditionFailed("it is another one")
+
+    for local in ("a", "a-partition-1", "a-partition-7", "b"):
+        with pytest.raises(PreconditionFailed):
+            catalog.edit(topic(local), deletion(topic(local)), require=require)
+    assert seen == [catalog.topic(topic("a"))] * 2 + [None] * 2
+    assert catalog.version(NAMESPACE).number == 1
+
+
+def test_an_edit_waits_for_other_writers_as_long_as_it_may(catalog: SqliteCatalog) -> None:
+    with catalog.connect() as other:
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(CatalogBusy, match="another process"):
+            catalog.edit(topic("a"), creation(topic("a")), wait=0.01)
+        other.execute("ROLLBACK")
+    other.close()
+    with (
+        catalog.changing(NAMESPACE),
+        pytest.raises(CatalogBusy, match="being written"),
+    ):
+        catalog.edit(topic("a"), creation(topic("a")), wait=0.01)
+    assert catalog.edit(topic("a"), creation(topic("a")), wait=0.01).changed
+    with catalog.reading() as connection:
+        assert connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
-from broker_core.catalog.store.sqlite_catalog import MAX_PARTITIONS
+from broker_core.catalog.topic_decisions import MAX_PARTITIONS
 from broker_core.catalog.topic_files.topic_file_reader import (
     CHUNK_BYTES,
     MAX_LINE_BYTES,

@@ -1,0 +1,205 @@
+"""What a write makes of one topic, decided from the topic as it is, within the transaction that writes it.
+
+The rules of partitions are those of a broker: docs/reference/pulsar-behaviour.md#partitions-that-a-write-may-make
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from broker_core.catalog.errors import (
+    CatalogError,
+    PartitionCountRefused,
+    PartitionedRefused,
+    PartitionRefused,
+    TopicExists,
+    TopicMissing,
+)
+from broker_core.catalog.properties import check_properties
+from broker_core.catalog.topic_id import new_topic_id
+from broker_core.catalog.topic_record import TopicRecord
+from broker_core.change_log import CatalogVersion
+from broker_core.names import TopicName
+from broker_core.names.listed_names import ListedNames
+
+__all__ = [
+    "MAX_PARTITIONS",
+    "Decide",
+    "TopicWrite",
+    "creation",
+    "deletion",
+    "has_name",
+    "merge",
+    "new_record",
+    "replacement",
+    "without_name",
+]
+
+#: The most partitions that one declaration may ask for; more would be a mistake that fills the memory of every reader.
+MAX_PARTITIONS = 1_000_000
+
+#: From the topic of a name to what it is to be; ``None`` is no topic. For a partition that is not there it gets the
+#: topic that would have it, see :func:`has_name`.
+Decide = Callable[[TopicRecord | None], TopicRecord | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWrite:
+    """A topic before and after a write, and the version of its namespace then."""
+
+    before: TopicRecord | None
+    after: TopicRecord | None
+    version: CatalogVersion
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything was written."""
+        return self.before != self.after
+
+
+def has_name(topic: TopicRecord, name: TopicName) -> bool:
+    """Whether this name is the topic's own, or that of a partition that it is listed by."""
+    return topic.name == name or name.partition in topic.listed
+
+
+def new_record(own: TopicName, listed: ListedNames, properties: Mapping[str, str]) -> TopicRecord:
+    """A topic that is not there yet, with a new id. It is created when it is written."""
+    return TopicRecord(own, new_topic_id(), listed, check_properties(properties), _UNWRITTEN)
+
+
+def without_name(topic: TopicRecord, name: TopicName) -> TopicRecord | None:
+    """What is left of a topic without the partition of this name; nothing where the name is its own."""
+    if topic.name == name:
+        return None
+    left = topic.listed.without(ListedNames.of(name.partition))
+    return replace(topic, listed=left) if left else None
+
+
+def creation(name: TopicName, partitions: int = 0, properties: Mapping[str, str] | None = None) -> Decide:
+    """A new topic of ``partitions`` (0: a plain one), or a partition that is missing of a partitioned topic.
+
+    Raises :exc:`TopicExists` and :exc:`PartitionRefused`.
+    """
+    put = replacement(name, partitions, properties, may_replace=False)
+
+    def decide(topic: TopicRecord | None) -> TopicRecord | None:
+        if topic is not None and has_name(topic, name):
+            raise TopicExists(f"Topic {name} is there already")
+        return put(topic)
+
+    return decide
+
+
+def replacement(
+    name: TopicName, partitions: int, properties: Mapping[str, str] | None, *, may_replace: bool
+) -> Decide:
+    """A topic of exactly these partitions and properties, new or in the place of what it had.
+
+    It keeps its id. Raises :exc:`TopicExists` where something else is there that it may not replace,
+    :exc:`PartitionCountRefused` and :exc:`PartitionRefused`.
+    """
+    _check_count(partitions)
+    given = check_properties(properties or {})
+    if name.partition >= 0:
+        return lambda topic: _one_partition(topic, name, partitions, given)
+
+    def decide(topic: TopicRecord | None) -> TopicRecord | None:
+        if topic is None:
+            return new_record(name, ListedNames.partitioned(partitions), given)
+        if topic.partitions == partitions and topic.properties == given:
+            return topic
+        if not may_replace:
+            raise TopicExists(f"Topic {name} is there already, with other partitions or properties")
+        return replace(topic, listed=_grown(topic, partitions), properties=given)
+
+    return decide
+
+
+def merge(name: TopicName, properties: Mapping[str, str | None], partitions: int | None = None) -> Decide:
+    """Set these properties of a topic, and take those away whose value is ``None``; or let it grow.
+
+    A partition's name is good for the properties, which are its topic's. Raises :exc:`TopicMissing` and
+    :exc:`PartitionCountRefused`.
+    """
+    given = check_properties({key: value for key, value in properties.items() if value is not None})
+    if partitions is not None:
+        _check_count(partitions)
+
+    def decide(topic: TopicRecord | None) -> TopicRecord | None:
+        found = _there(topic, name)
+        kept = {key: value for key, value in found.properties.items() if key not in properties}
+        if partitions is not None and found.name != name:
+            raise PartitionRefused(f"{name} is a partition: the number is that of {found.name}")
+        listed = found.listed if partitions is None else _grown(found, partitions)
+        return replace(found, listed=listed, properties=check_properties(kept | given))
+
+    return decide
+
+
+def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
+    """No topic of this name, with all of its partitions; by a partition's name that one alone.
+
+    ``partitioned`` says which kind is meant; by default any is. Raises :exc:`TopicMissing` and
+    :exc:`PartitionedRefused`.
+    """
+
+    def decide(topic: TopicRecord | None) -> TopicRecord | None:
+        found = _there(topic, name)
+        is_partitioned = found.name == name and bool(found.listed.ranges)
+        if partitioned is False and is_partitioned:
+            raise PartitionedRefused(f"{name} is a partitioned topic")
+        if partitioned and not is_partitioned:
+            raise TopicMissing(f"There is no partitioned topic {name} in the catalogue")
+        return without_name(found, name)
+
+    return decide
+
+
+_UNWRITTEN = datetime.fromtimestamp(0, UTC)
+
+
+def _there(topic: TopicRecord | None, name: TopicName) -> TopicRecord:
+    if topic is None or not has_name(topic, name):
+        raise TopicMissing(f"There is no topic {name} in the catalogue")
+    return topic
+
+
+def _check_count(partitions: int) -> None:
+    if not 0 <= partitions <= MAX_PARTITIONS:
+        raise CatalogError(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
+
+
+def _grown(topic: TopicRecord, partitions: int) -> ListedNames:
+    """The names of a topic of so many partitions."""
+    now = topic.partitions
+    if partitions == now:
+        return topic.listed
+    if not now:
+        raise PartitionCountRefused(f"{topic.name} is a topic without partitions, and stays one", 0)
+    if partitions < now:
+        raise PartitionCountRefused(
+            f"{topic.name} has {now} partitions: there may be more of them, not {partitions}", now
+        )
+    return topic.listed | ListedNames.partitioned(partitions)
+
+
+def _one_partition(
+    topic: TopicRecord | None, name: TopicName, partitions: int, properties: Mapping[str, str]
+) -> TopicRecord:
+    """The topic with this partition, which it has room for."""
+    if topic is not None and topic.name == name:  # an import may have made such a topic
+        raise TopicExists(f"Topic {name} is there already")
+    if partitions:
+        raise PartitionRefused(f"{name} is the name of a partition, which has none of its own")
+    now = 0 if topic is None else topic.partitions
+    if topic is None or not now:
+        raise PartitionRefused(
+            f"{name} is the name of a partition: there is no topic {name.partitioned_name} with any"
+        )
+    if name.partition >= now:
+        raise PartitionRefused(f"{topic.name} has {now} partitions, of which {name} is none", now)
+    if properties and properties != topic.properties:
+        raise PartitionRefused(f"{name} is a partition: it has the properties of {topic.name}", now)
+    return replace(topic, listed=topic.listed | ListedNames.of(name.partition))

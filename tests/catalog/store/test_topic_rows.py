@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.store.topic_rows import listed_topic, named_topic, own_topic, write_topic
+from broker_core.catalog.topic_decisions import new_record
+from broker_core.change_log import CatalogVersion, Changes, Operation
+from broker_core.names import TopicName
+from broker_core.names.listed_names import ListedNames
+
+X = TopicName.parse("non-persistent://a/b/x")
+PARTITION = TopicName.parse("non-persistent://a/b/x-partition-1")
+
+
+def test_a_topic_is_written_and_logged(catalog: SqliteCatalog) -> None:
+    new = new_record(X, ListedNames.parse("0-1"), {"k": "v"})
+    with catalog.changing(X.namespace) as (connection, change):
+        made = write_topic(connection, change, None, new)
+        assert made is not None
+        assert made.created > new.created, "the time of the change"
+        grown = write_topic(connection, change, made, replace(made, listed=ListedNames.parse("0-2")))
+        assert write_topic(connection, change, grown, grown) is grown
+        assert named_topic(connection, X) == grown
+        assert write_topic(connection, change, grown, None) is None
+        assert own_topic(connection, X) is None
+        assert write_topic(connection, change, None, None) is None
+
+    changes = catalog.changes(X.namespace, CatalogVersion(catalog.catalog_id, 0))
+    assert isinstance(changes, Changes)
+    assert [(each.operation, str(each.listed_before), str(each.listed_after)) for each in changes] == [
+        (Operation.CREATE, "", "0-1"),
+        (Operation.UPDATE, "0-1", "0-2"),
+        (Operation.DELETE, "0-2", ""),
+    ]
+
+
+def test_the_names_of_a_topic(catalog: SqliteCatalog) -> None:
+    catalog.create(X, partitions=2)
+    with catalog.reading() as connection:
+        assert listed_topic(connection, X) is None, "a partitioned topic is not listed by its own name"
+        assert own_topic(connection, PARTITION) is None
+        assert own_topic(connection, X) == listed_topic(connection, PARTITION)
+        assert own_topic(connection, X) == named_topic(connection, PARTITION)
+        assert named_topic(connection, TopicName.parse("persistent://a/b/x")) is None
