@@ -17,7 +17,16 @@ from broker_core.client.errors import (
     TlsFailed,
     UnexpectedAnswer,
 )
-from broker_core.client.errors import server_error as server_error  # for other parts of the core
+
+# For other parts of the core.
+from broker_core.client.errors import is_of_identity as is_of_identity
+from broker_core.client.errors import server_error as server_error
+from broker_core.client.pulsar.address_health import Address as Address
+from broker_core.client.pulsar.address_health import AddressHealth as AddressHealth
+from broker_core.client.pulsar.address_health import shown as shown
+from broker_core.client.pulsar.connection_places import ConnectionPlaces as ConnectionPlaces
+from broker_core.client.pulsar.connection_pool import ConnectionPool as ConnectionPool
+from broker_core.client.pulsar.connection_pool import PoolOptions as PoolOptions
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.lookup_session import (
     BrokerAddress,
@@ -25,8 +34,11 @@ from broker_core.client.pulsar.lookup_session import (
     TopicSchema,
     default_client_version,
 )
+from broker_core.client.pulsar.redirects import broker_url as broker_url
+from broker_core.client.pulsar.redirects import follow_redirects as follow_redirects
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
+from broker_core.client.shared_questions import SharedQuestions as SharedQuestions
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:

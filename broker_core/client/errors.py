@@ -6,6 +6,7 @@ ClientError
 |   |-- ConnectTimeout     no connection within the time for it
 |   |-- CredentialsFailed  no credentials to connect with
 |   |-- TlsFailed          no connection by TLS: a certificate that is not trusted, a file that cannot be used
+|       |-- TlsCutShort    the same: the server closed the connection in the middle of it
 |-- OperationTimeout       no answer in time
 |-- UnexpectedAnswer       an answer that breaks the protocol or does not fit its question
 |-- ServerRefused          the server answered with an error; ``code`` says which
@@ -13,6 +14,8 @@ ClientError
 """
 
 from __future__ import annotations
+
+from typing import Final, TypeVar
 
 from broker_core.errors import BrokerCoreError, ServerError
 
@@ -25,10 +28,21 @@ __all__ = [
     "InvalidServiceUrl",
     "OperationTimeout",
     "ServerRefused",
+    "TlsCutShort",
     "TlsFailed",
     "UnexpectedAnswer",
+    "again",
+    "is_of_identity",
+    "is_passing",
     "server_error",
 ]
+
+_E = TypeVar("_E", bound="ClientError")
+
+#: What a server refuses of an identity; anything else that it refuses of a connection is its own state.
+_OF_IDENTITY: Final = (ServerError.AuthenticationError, ServerError.AuthorizationError)
+#: What a server refuses for a while.
+_PASSING: Final = (ServerError.ServiceNotReady, ServerError.TooManyRequests)
 
 
 class ClientError(BrokerCoreError):
@@ -55,6 +69,10 @@ class TlsFailed(ConnectionLost):
     """There is no connection by TLS: the server's certificate is not trusted or of another host, the server speaks
     no TLS or refuses the client's certificate, or a file of the client's cannot be used.
     """
+
+
+class TlsCutShort(TlsFailed):
+    """The server closed the connection during the TLS handshake, or right after it: it may end just now."""
 
 
 class OperationTimeout(ClientError):
@@ -84,3 +102,28 @@ def server_error(number: int, message: str) -> tuple[ServerError, str]:
         return ServerError(number), message
     except ValueError:
         return ServerError.UnknownError, f"{message} (unknown error code {number})".lstrip()
+
+
+def is_of_identity(failed: ClientError) -> bool:
+    """Whether an attempt to connect failed for its identity, and not for the address."""
+    if isinstance(failed, HandshakeRefused):
+        return failed.code in _OF_IDENTITY
+    return isinstance(failed, CredentialsFailed)
+
+
+def is_passing(failed: ClientError) -> bool:
+    """Whether the same question may have an answer a little later: the connection broke, or the server has no room or
+    is not ready.
+    """
+    if isinstance(failed, ServerRefused):
+        return failed.code in _PASSING
+    if isinstance(failed, TlsFailed):
+        return isinstance(failed, TlsCutShort)
+    return isinstance(failed, ConnectionLost) and not isinstance(failed, CredentialsFailed)
+
+
+def again(failed: _E) -> _E:
+    """The same error for one more that waited: each gets a traceback of its own."""
+    if isinstance(failed, ServerRefused):
+        return type(failed)(failed.code, failed.message)
+    return type(failed)(str(failed))

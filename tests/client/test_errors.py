@@ -1,6 +1,22 @@
 from __future__ import annotations
 
-from broker_core.client.errors import HandshakeRefused, ServerRefused, server_error
+import pytest
+
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    ConnectTimeout,
+    CredentialsFailed,
+    HandshakeRefused,
+    OperationTimeout,
+    ServerRefused,
+    TlsCutShort,
+    TlsFailed,
+    UnexpectedAnswer,
+    again,
+    is_passing,
+    server_error,
+)
 from broker_core.errors import ServerError
 
 
@@ -16,3 +32,27 @@ def test_a_code_that_is_not_in_the_enum_is_never_passed_on() -> None:
 def test_what_a_refusal_says() -> None:
     assert str(ServerRefused(ServerError.MetadataError, "no")) == "MetadataError: no"
     assert str(HandshakeRefused(ServerError.MetadataError, "")) == "MetadataError"
+
+
+@pytest.mark.parametrize(
+    ("failed", "passing"),
+    [
+        (ConnectionLost("gone"), True),
+        (ConnectTimeout("nobody"), True),
+        (TlsCutShort("closed"), True),
+        (ServerRefused(ServerError.ServiceNotReady, ""), True),
+        (ServerRefused(ServerError.TooManyRequests, ""), True),
+        (HandshakeRefused(ServerError.ServiceNotReady, ""), True),
+        (HandshakeRefused(ServerError.AuthenticationError, ""), False),
+        (ServerRefused(ServerError.MetadataError, ""), False),
+        (ServerRefused(ServerError.AuthorizationError, ""), False),
+        (TlsFailed("not trusted"), False),
+        (CredentialsFailed("no file"), False),
+        (OperationTimeout("late"), False),
+        (UnexpectedAnswer("odd"), False),
+    ],
+)
+def test_what_may_pass(failed: ClientError, *, passing: bool) -> None:
+    assert is_passing(failed) is passing
+    copied = again(failed)
+    assert (type(copied), str(copied), copied is failed) == (type(failed), str(failed), False)

@@ -20,6 +20,7 @@ from broker_core.client.errors import (
     HandshakeRefused,
     OperationTimeout,
     ServerRefused,
+    TlsCutShort,
     TlsFailed,
     UnexpectedAnswer,
     server_error,
@@ -87,6 +88,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._closed: asyncio.Future[None] = self._loop.create_future()
         self._lost: ClientError | None = None
         self._pending: dict[int, _Pending] = {}
+        self._unwanted: set[int] = set()  # requests that were given up, and are not answered yet
         self._next_id = 0
         self._admitted = False  # the large frame that is being read
         self._keep_alive: asyncio.TimerHandle | None = None
@@ -189,7 +191,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         except (ConnectionResetError, ConnectionAbortedError):
             if tls is None:
                 raise ConnectionLost(f"{self._shown} closed the connection at once") from None
-            raise TlsFailed(
+            raise TlsCutShort(
                 f"{self._shown} closed the connection in the TLS handshake: it may speak no TLS"
             ) from None
         except OSError as refused:
@@ -218,6 +220,11 @@ class LookupConnection(asyncio.BufferedProtocol):
     def pending(self) -> int:
         """Requests that wait for their answer."""
         return len(self._pending)
+
+    @property
+    def unwanted(self) -> int:
+        """Requests that were given up, and that the server still has."""
+        return len(self._unwanted)
 
     def abort(self, reason: ClientError) -> None:
         """Close at once; what is pending fails with ``reason``."""
@@ -266,7 +273,8 @@ class LookupConnection(asyncio.BufferedProtocol):
             raise OperationTimeout(f"{self._shown} did not answer within {timeout:g} s") from None
         finally:
             # A later answer is dropped: request ids are not used again.
-            self._pending.pop(request_id, None)
+            if self._pending.pop(request_id, None) is not None and self._lost is None:
+                self._unwanted.add(request_id)
             if pending.admission is not None and not pending.admission.done():
                 pending.admission.cancel()
                 self.abort(ConnectionLost(f"a large answer of {self._shown} was given up"))
@@ -324,7 +332,7 @@ class LookupConnection(asyncio.BufferedProtocol):
             self._fail(TlsFailed(self._tls_failure(exc)))
         elif self._is_tls and not self._connected.done():
             self._fail(
-                TlsFailed(
+                TlsCutShort(
                     f"{self._shown} closed the connection after the TLS handshake: it may want a certificate of the "
                     "client, or not accept the one it got"
                 )
@@ -378,6 +386,7 @@ class LookupConnection(asyncio.BufferedProtocol):
     def _on_answer(self, request_id: int, kind: int, answer: Answer) -> None:
         pending = self._pending.pop(request_id, None)
         if pending is None or pending.answer.done():
+            self._unwanted.discard(request_id)
             return
         if kind == pending.kind:
             pending.answer.set_result(answer)
@@ -391,6 +400,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         if not self._connected.done() or request_id == commands.CONNECTION_REQUEST_ID:
             self.abort(HandshakeRefused(code, message))
             return
+        self._unwanted.discard(request_id)
         pending = self._pending.pop(request_id, None)
         if pending is not None and not pending.answer.done():
             pending.answer.set_exception(ServerRefused(code, message))

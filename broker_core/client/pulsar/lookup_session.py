@@ -155,6 +155,11 @@ class LookupSession:
         return 0 if self._connection is None else self._connection.pending
 
     @property
+    def unwanted(self) -> int:
+        """Requests that were given up, and that the server still has."""
+        return 0 if self._connection is None else self._connection.unwanted
+
+    @property
     def server(self) -> CommandConnected:
         """What the server said of itself: its version, protocol version, limits and feature flags."""
         return self._connected.server

@@ -12,15 +12,18 @@ from typing import Final
 import structlog
 
 from broker_core.client import (
+    Address,
     ClientError,
     CredentialsFailed,
     HandshakeRefused,
     LookupSession,
     OriginalPrincipal,
+    is_of_identity,
+    shown,
 )
 from broker_core.errors import ServerError
-from broker_core.upstream.pulsar.address_health import Address, AddressHealth, shown
-from broker_core.upstream.pulsar.connector import Connector, IsProxy, is_of_identity
+from broker_core.upstream.pulsar.broker_health import BrokerHealth
+from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.identity import Identities
 from broker_core.upstream.pulsar.options import UpstreamOptions
 
@@ -124,7 +127,7 @@ class AddressWatch:
     def __init__(
         self,
         options: UpstreamOptions,
-        health: AddressHealth,
+        health: BrokerHealth,
         connector: Connector,
         identities: Identities,
         *,

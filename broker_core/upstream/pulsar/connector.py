@@ -9,6 +9,7 @@ from typing import Final
 import structlog
 
 from broker_core.client import (
+    Address,
     ClientError,
     ClientTls,
     ConnectionLost,
@@ -19,14 +20,14 @@ from broker_core.client import (
     LookupSession,
     TlsFailed,
     UnexpectedAnswer,
+    shown,
 )
 from broker_core.errors import ServerError
-from broker_core.upstream.pulsar.address_health import Address, shown
 from broker_core.upstream.pulsar.identity import Identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import CommandConnected
 
-__all__ = ["OUTCOMES", "Connector", "IsProxy", "is_of_identity"]
+__all__ = ["OUTCOMES", "Connector", "IsProxy"]
 
 #: What an attempt to connect comes to, for metrics.
 OUTCOMES: Final = (
@@ -40,21 +41,11 @@ OUTCOMES: Final = (
     "proxy",
 )
 
-#: What a broker refuses of an identity; anything else that it refuses is its own state.
-_OF_IDENTITY: Final = (ServerError.AuthenticationError, ServerError.AuthorizationError)
-
 _log = structlog.get_logger(__name__)
 
 
 class IsProxy(ConnectionLost):
     """The service is a pulsar-proxy, which relays neither identity nor what a gateway needs to know of the brokers."""
-
-
-def is_of_identity(failed: ClientError) -> bool:
-    """Whether an attempt failed for its identity, and not for the address."""
-    if isinstance(failed, HandshakeRefused):
-        return failed.code in _OF_IDENTITY
-    return isinstance(failed, CredentialsFailed)
 
 
 class Connector:

@@ -17,17 +17,17 @@ from broker_core.client import (
     HandshakeRefused,
     OperationTimeout,
     ServerRefused,
+    SharedQuestions,
     UnexpectedAnswer,
     server_error,
 )
 from broker_core.errors import ServerError
 from broker_core.errors.pulsar_codes import lookup_code
 from broker_core.metrics.metrics import Metrics
-from broker_core.upstream.pulsar.broker_lookups import BadAnswer, BrokerLookups
+from broker_core.upstream.pulsar.broker_lookups import BrokerLookups
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.relay_metrics import RelayMetrics
 from broker_core.upstream.pulsar.relay_places import RelayPlaces
-from broker_core.upstream.pulsar.shared_lookups import SharedLookups
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.wire.pulsar import (
     LOOKUP_COMMANDS,
@@ -59,7 +59,7 @@ class LookupRelay:
     """Relays the lookup commands under request ids of its own, bounded in time and number.
 
     Each is sent over a connection of the client's principal, with all of its fields but the identity that it claims.
-    Equal ones of a principal are asked once (:mod:`~broker_core.upstream.pulsar.shared_lookups`).
+    Equal ones of a principal are asked once (:class:`~broker_core.client.SharedQuestions`).
 
     The brokers' errors are passed on with their codes. Where the relay itself has none to pass on, it says
     MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
@@ -72,7 +72,7 @@ class LookupRelay:
         self._places = RelayPlaces(options.lookups)
         self._metrics = RelayMetrics(metrics, lambda: self._places.taken)
         self._lookups = BrokerLookups(connections, options, self._metrics.redirected)
-        self._shared: SharedLookups[_Relayed] = SharedLookups()
+        self._shared: SharedQuestions[Asker, _Relayed] = SharedQuestions()
         # Connections to brokers that do and do not know PARTITIONED_METADATA without auto-creation, and the last one.
         self._connected: Counter[bool] = Counter()
         self._last = False
@@ -157,7 +157,7 @@ class LookupRelay:
             return _Relayed("refused", row.failed(0, lookup_code(refused.code), message))
         except (TimeoutError, OperationTimeout):
             return _no_answer(row, "timeout", f"no answer within {timeout:g} s")
-        except (BadAnswer, UnexpectedAnswer) as error:
+        except UnexpectedAnswer as error:
             return _no_answer(row, "bad_answer", str(error))
         except ClientError as error:
             return _no_answer(row, "unreachable", str(error))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from broker_core.client import PoolOptions
 from broker_core.settings import PulsarSettings, UpstreamSettings
 
 __all__ = ["UpstreamOptions"]
@@ -46,3 +47,13 @@ class UpstreamOptions:
     first_backoff: float = 0.1
     longest_backoff: float = 2.0
     client_version: str | None = None
+
+    @property
+    def pool(self) -> PoolOptions:
+        """What a pool of connections takes of it."""
+        return PoolOptions(
+            connection_wait=self.connection_wait,
+            patience=self.patience,
+            first_backoff=self.first_backoff,
+            longest_backoff=self.longest_backoff,
+        )

@@ -8,12 +8,11 @@ from typing import Final
 import structlog
 
 from broker_core.access.sessions import Sessions
-from broker_core.client import ServiceUrl
+from broker_core.client import Address, ConnectionPlaces, ServiceUrl
 from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
-from broker_core.upstream.pulsar.address_health import Address, AddressHealth
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
-from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
+from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.connector import Connector
 from broker_core.upstream.pulsar.identity import Identities, own_token
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
@@ -55,7 +54,7 @@ class UpstreamCluster:
         service = ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
-        self.health = AddressHealth(
+        self.health = BrokerHealth(
             service.addresses, first_backoff=options.first_backoff, longest_backoff=options.longest_backoff
         )
         self.connector = Connector(options, on_connected=self._connected, on_ended=self._ended)

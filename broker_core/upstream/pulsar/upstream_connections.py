@@ -10,17 +10,19 @@ from typing import Final, TypeAlias, TypeVar
 
 from broker_core.access.asker import Asker
 from broker_core.client import (
+    Address,
     ClientError,
     ConnectionLost,
+    ConnectionPlaces,
+    ConnectionPool,
     HandshakeRefused,
     LookupSession,
     ServiceUrl,
     TlsFailed,
+    is_of_identity,
 )
-from broker_core.upstream.pulsar.address_health import Address, AddressHealth
-from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
-from broker_core.upstream.pulsar.connection_pool import ConnectionPool
-from broker_core.upstream.pulsar.connector import Connector, is_of_identity
+from broker_core.upstream.pulsar.broker_health import BrokerHealth
+from broker_core.upstream.pulsar.connector import Connector
 from broker_core.upstream.pulsar.identity import Identities, Principal
 from broker_core.upstream.pulsar.options import UpstreamOptions
 
@@ -48,7 +50,7 @@ class UpstreamConnections:
         self,
         options: UpstreamOptions,
         identities: Identities,
-        health: AddressHealth,
+        health: BrokerHealth,
         connector: Connector,
         places: ConnectionPlaces,
         *,
@@ -168,7 +170,7 @@ class UpstreamConnections:
                 raise
 
         pool = self._pools[key] = ConnectionPool(
-            self._options,
+            self._options.pool,
             health,
             self._places,
             connect,

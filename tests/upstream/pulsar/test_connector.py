@@ -8,10 +8,16 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.client import ClientError, Credentials, CredentialsFailed, HandshakeRefused
+from broker_core.client import (
+    ClientError,
+    Credentials,
+    CredentialsFailed,
+    HandshakeRefused,
+    is_of_identity,
+)
 from broker_core.errors import ServerError
 from broker_core.settings import UpstreamSettings, UpstreamTlsSettings
-from broker_core.upstream.pulsar.connector import Connector, IsProxy, is_of_identity
+from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.identity import Identity
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import commands

@@ -176,7 +176,7 @@ async def test_brokers_that_refuse_the_connection_are_an_error() -> None:
         )
 
     async with ScriptedServer(script, handshake=False) as server:
-        upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=0.05))
+        upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=60))
         await upstream.start()
         with pytest.raises(ListingFailed, match="who are you") as failed:
             await upstream.lister.list_topics(ListingRequest(NAMESPACE))

@@ -10,15 +10,11 @@ from typing import Any
 
 import pytest
 
-from broker_core.client import ConnectionLost, Credentials, HandshakeRefused, LookupSession
+from broker_core.client import ConnectionLost, HandshakeRefused, LookupSession
+from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
+from broker_core.client.pulsar.connection_places import ConnectionPlaces
+from broker_core.client.pulsar.connection_pool import ConnectionPool, PoolOptions
 from broker_core.errors import ServerError
-from broker_core.settings import UpstreamSettings
-from broker_core.upstream.pulsar.address_health import Address, AddressHealth
-from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
-from broker_core.upstream.pulsar.connection_pool import ConnectionPool
-from broker_core.upstream.pulsar.connector import Connector
-from broker_core.upstream.pulsar.identity import Identity
-from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.clock import AGES, time_passes
@@ -44,22 +40,32 @@ async def pool_to(
     busy: int = 100,
     connection_wait: float = 5.0,
     limit: int = 100,
+    connect_timeout: float = 4.0,
+    keep_alive: float = 4.0,
     **options: Any,
 ) -> AsyncIterator[ConnectionPool]:
     addresses = [("127.0.0.1", port) for port in ports]
-    given = UpstreamOptions(
-        UpstreamSettings(service_url=f"pulsar://127.0.0.1:{ports[0]}"),
-        connection_wait=connection_wait,
-        first_backoff=0.005,
-        longest_backoff=0.02,
-        **options,
+    given = PoolOptions(
+        **{
+            "connection_wait": connection_wait,
+            "patience": 1.0,
+            "first_backoff": 0.005,
+            "longest_backoff": 0.02,
+            **options,
+        }
     )
     health = AddressHealth(addresses, first_backoff=0.005, longest_backoff=0.02)
-    connector = Connector(given, on_connected=lambda _server: None)
     places = ConnectionPlaces(limit)
 
     async def connect(address: Address, on_lost: Callable[[], None]) -> LookupSession:
-        return await connector.connect(address, Identity(Credentials()), is_tls=False, on_lost=on_lost)
+        session = LookupSession(
+            f"pulsar://{shown(address)}",
+            connect_timeout=connect_timeout,
+            keep_alive=keep_alive,
+            on_lost=on_lost,
+        )
+        await session.connect()
+        return session
 
     pool = ConnectionPool(given, health, places, connect, shown="the brokers", size=size, busy=busy)
     try:
@@ -237,7 +243,7 @@ async def test_a_connection_that_goes_dead_is_noticed_in_time_to_ask_another_bro
     async with (
         ScriptedServer(keep_alive=False) as dead,
         ScriptedServer(three_partitions) as server,
-        pool_to(dead.port, server.port, silence=0.05, connection_wait=AGES) as pool,
+        pool_to(dead.port, server.port, keep_alive=0.05, connection_wait=AGES) as pool,
     ):
         for _ in range(3):
             assert await pool.use(ask) == 3
@@ -284,3 +290,50 @@ async def test_who_gives_up_leaves_nothing_behind() -> None:
             task.cancel()
         await asyncio.gather(*asked, return_exceptions=True)
         assert pool.users == 0
+
+
+async def test_a_request_that_was_given_up_frees_its_place_at_the_server() -> None:
+    """The protocol cannot take it back, so its connection is closed; others that wait there get their answers first."""
+    answer_now = asyncio.Event()
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        if len(server.peers) == 1 and command.partitionMetadata.topic == TOPIC:
+            return  # never answered
+        await answer_now.wait()
+        await three_partitions(peer, command)
+
+    async def other(client: LookupSession) -> int:
+        return await client.partitioned_metadata("persistent://t/n/other", timeout=10)
+
+    async with ScriptedServer(script) as server, pool_to(server.port, wasting=0.0) as pool:
+        given_up, waiting = asyncio.create_task(pool.use(ask)), asyncio.create_task(pool.use(other))
+        await eventually(lambda: len(_questions(server)) == 2)
+        given_up.cancel()
+        await eventually(lambda: pool._retired)
+        later = asyncio.create_task(pool.use(ask))
+        await eventually(lambda: len(server.peers) == 2)
+        assert not server.peers[0].reader.at_eof()
+        answer_now.set()
+        assert [await waiting, await later] == [3, 3]
+        await eventually(server.peers[0].reader.at_eof)
+        assert pool.connections == 1
+
+
+async def test_an_unwanted_answer_that_comes_costs_no_connection() -> None:
+    go_on = asyncio.Event()
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        await go_on.wait()
+        await three_partitions(peer, command)
+
+    async with ScriptedServer(script) as server, pool_to(server.port, wasting=AGES) as pool:
+        given_up = asyncio.create_task(pool.use(ask))
+        await eventually(lambda: _questions(server))
+        given_up.cancel()
+        go_on.set()
+        assert await pool.use(ask) == 3
+        (client,) = pool._open
+        assert client.unwanted == 0
+        pool._retire(client)  # as the timer does
+        assert await pool.use(ask) == 3
+        assert len(server.peers) == 1

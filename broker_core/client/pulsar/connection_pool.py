@@ -7,15 +7,15 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
-from broker_core.client import ClientError, ConnectionLost, HandshakeRefused, LookupSession
-from broker_core.upstream.pulsar.address_health import Address, AddressHealth
-from broker_core.upstream.pulsar.connection_places import ConnectionPlaces
-from broker_core.upstream.pulsar.connector import is_of_identity
-from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.client.errors import ClientError, ConnectionLost, again, is_of_identity
+from broker_core.client.pulsar.address_health import Address, AddressHealth
+from broker_core.client.pulsar.connection_places import ConnectionPlaces
+from broker_core.client.pulsar.lookup_session import LookupSession
 
-__all__ = ["Connect", "ConnectionPool"]
+__all__ = ["Connect", "ConnectionPool", "PoolOptions"]
 
 T = TypeVar("T")
 
@@ -30,6 +30,25 @@ class Connect(Protocol):
     def __call__(self, address: Address, on_lost: Callable[[], None], /) -> Awaitable[LookupSession]: ...
 
 
+@dataclass(frozen=True, slots=True)
+class PoolOptions:
+    """Times in seconds. A request waits ``connection_wait`` for a connection while there is none. A server that has not
+    answered CONNECT after ``patience`` has the next address tried beside it. What ``gives_up`` is not tried again for
+    those who wait, and by others after a pause that begins with ``first_backoff`` and ends with ``longest_backoff``.
+
+    ``wasting``: for so long a connection may have an answer under way that nobody waits for any more; then it is asked
+    nothing more, and closed once nobody waits for anything there. That frees the request's place at the server: the
+    protocol has no other way to take a request back. ``None``: such an answer is awaited.
+    """
+
+    connection_wait: float
+    patience: float
+    first_backoff: float
+    longest_backoff: float
+    gives_up: Callable[[ClientError], bool] = is_of_identity
+    wasting: float | None = None
+
+
 class ConnectionPool:
     """At most ``size`` connections; another is opened while every one has ``busy`` requests or more waiting.
 
@@ -40,7 +59,7 @@ class ConnectionPool:
 
     def __init__(
         self,
-        options: UpstreamOptions,
+        options: PoolOptions,
         health: AddressHealth,
         places: ConnectionPlaces,
         connect: Connect,
@@ -60,6 +79,7 @@ class ConnectionPool:
         self._on_loss = on_loss
         self._attempts: set[asyncio.Task[LookupSession]] = set()
         self._open: list[LookupSession] = []
+        self._retired: set[LookupSession] = set()  # of those that are open: asked nothing more
         self._connecting: asyncio.Task[None] | None = None
         self._reason = "not connected yet"
         self._refused: ClientError | None = None
@@ -74,6 +94,17 @@ class ConnectionPool:
     def connections(self) -> int:
         """Open connections."""
         return len(self._open)
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no connection; ``None`` where there is one."""
+        return None if self._usable else self._reason
+
+    @property
+    def _usable(self) -> list[LookupSession]:
+        if not self._retired:
+            return self._open
+        return [client for client in self._open if client not in self._retired]
 
     @property
     def is_idle(self) -> bool:
@@ -109,6 +140,9 @@ class ConnectionPool:
                 except ConnectionLost:
                     if not remaining or client.is_open:
                         raise
+                finally:
+                    if client.unwanted or client in self._retired:
+                        self._was_given_up(client)
             raise AssertionError("unreachable")
         finally:
             self.users -= 1
@@ -118,23 +152,40 @@ class ConnectionPool:
 
     async def _client(self) -> LookupSession:
         """The connection with the least to do, as soon as there is one."""
-        if not self._open:
+        if not self._usable:
             await self._first()
-        client = min(self._open, key=lambda each: each.pending)
-        if client.pending >= self._busy and len(self._open) < self._size:
+        usable = self._usable
+        client = min(usable, key=lambda each: each.pending)
+        if client.pending >= self._busy and len(usable) < self._size:
             self._grow()
         return client
+
+    def _was_given_up(self, client: LookupSession) -> None:
+        """A request over the connection has no answer yet, and nobody who waits for it."""
+        if client in self._retired:
+            self._retire(client)
+        elif self._options.wasting is not None:
+            asyncio.get_running_loop().call_later(self._options.wasting, self._retire, client)
+
+    def _retire(self, client: LookupSession) -> None:
+        """Ask nothing more over a connection that still has an unwanted answer, and close it as soon as possible."""
+        if not client.unwanted:
+            self._retired.discard(client)
+        elif client.is_open:
+            self._retired.add(client)
+            if not client.pending:
+                client.abort()  # which forgets it
 
     async def _first(self) -> None:
         """Wait until there is a connection, at most as long as a request waits for one."""
         if self._stopped:
             raise ConnectionLost(f"no connection to {self._shown}: it is closed")
         if self._refused is not None and asyncio.get_running_loop().time() < self._refused_until:
-            raise _again(self._refused)
+            raise again(self._refused)
         self._waiting += 1
         try:
             async with asyncio.timeout(self._options.connection_wait):
-                while not self._open:
+                while not self._usable:
                     if self._connecting is None:
                         self._start(self._until_connected())
                     connecting = self._connecting
@@ -146,12 +197,12 @@ class ConnectionPool:
                         continue  # with the last one before that waited
                     failed = connecting.exception()
                     if failed is not None:
-                        raise _again(failed) if isinstance(failed, ClientError) else failed
+                        raise again(failed) if isinstance(failed, ClientError) else failed
         except TimeoutError:
             raise ConnectionLost(f"no connection to {self._shown}: {self._reason}") from None
         finally:
             self._waiting -= 1
-            if not self._waiting and not self._open and self._connecting is not None:
+            if not self._waiting and not self._usable and self._connecting is not None:
                 self._connecting.cancel()
 
     def _start(self, connecting: Coroutine[Any, Any, None]) -> None:
@@ -195,7 +246,7 @@ class ConnectionPool:
                     client = await self._any_of(self._health.order())
                 except ClientError as failed:
                     self._reason = str(failed)
-                    if is_of_identity(failed):
+                    if self._options.gives_up(failed):
                         self._remember(failed)
                         raise
             self._refused, self._refusals = None, 0
@@ -235,7 +286,8 @@ class ConnectionPool:
                         return task.result()
                     if not isinstance(failed, ClientError) or is_of_identity(failed):
                         raise failed  # every broker of the cluster says the same of an identity
-                    failure = failed
+                    if failure is None or not self._options.gives_up(failed):
+                        failure = failed
         finally:
             for task in running:
                 task.cancel()
@@ -259,6 +311,7 @@ class ConnectionPool:
         still = [client for client in self._open if client.is_open]
         gone = len(self._open) - len(still)
         self._open = still
+        self._retired.intersection_update(still)
         for _ in range(gone):
             self._reason = "the connection was lost"
             if not self._stopped:
@@ -271,13 +324,6 @@ class ConnectionPool:
         self._refused = refused
         self._refusals += 1
         self._refused_until = asyncio.get_running_loop().time() + pause * random.uniform(0.5, 1.0)  # noqa: S311
-
-
-def _again(failed: ClientError) -> ClientError:
-    """An error for one more that waited: each gets a traceback of its own."""
-    if isinstance(failed, HandshakeRefused):
-        return HandshakeRefused(failed.code, failed.message)
-    return type(failed)(str(failed))
 
 
 def _close_late(task: asyncio.Task[LookupSession]) -> None:

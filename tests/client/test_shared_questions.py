@@ -1,4 +1,4 @@
-"""Equal lookups under way: who shares a run, what a cancelled asker does to it, and who waits for whom."""
+"""Equal questions under way: who shares a run, what a cancelled asker does to it, and who waits for whom."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.upstream.pulsar.shared_lookups import PATIENCE, SharedLookups
+from broker_core.client.shared_questions import PATIENCE, SharedQuestions
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 
@@ -40,12 +40,12 @@ def brokers() -> Brokers:
 
 
 @pytest.fixture
-def shared() -> SharedLookups[str]:
-    return SharedLookups()
+def shared() -> SharedQuestions[Asker, str]:
+    return SharedQuestions()
 
 
 def asking(
-    shared: SharedLookups[str], brokers: Brokers, number: int = 0, key: str = "key"
+    shared: SharedQuestions[Asker, str], brokers: Brokers, number: int = 0, key: str = "key"
 ) -> asyncio.Task[str]:
     return asyncio.create_task(shared.ask(key, brokers.ask, Asker(remote_address=f"client:{number}")))
 
@@ -55,7 +55,9 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_hundred_equal_ones_take_two_runs(shared: SharedLookups[str], brokers: Brokers) -> None:
+async def test_a_hundred_equal_ones_take_two_runs(
+    shared: SharedQuestions[Asker, str], brokers: Brokers
+) -> None:
     tasks = [asking(shared, brokers, number) for number in range(100)]
     await turns()
     assert brokers.askers == [("client:0", 1)]
@@ -69,7 +71,7 @@ async def test_a_hundred_equal_ones_take_two_runs(shared: SharedLookups[str], br
 
 
 async def test_nobody_gets_an_answer_that_was_begun_before_he_asked(
-    shared: SharedLookups[str], brokers: Brokers
+    shared: SharedQuestions[Asker, str], brokers: Brokers
 ) -> None:
     first = asking(shared, brokers)
     await turns()
@@ -86,7 +88,7 @@ async def test_nobody_gets_an_answer_that_was_begun_before_he_asked(
     assert (await second, await third) == ("run 1", "run 2")
 
 
-async def test_other_questions_wait_for_nobody(shared: SharedLookups[str], brokers: Brokers) -> None:
+async def test_other_questions_wait_for_nobody(shared: SharedQuestions[Asker, str], brokers: Brokers) -> None:
     tasks = [asking(shared, brokers, key=f"key {number}") for number in range(3)]
     await turns()
     assert len(brokers.runs) == len(shared) == 3
@@ -97,7 +99,7 @@ async def test_other_questions_wait_for_nobody(shared: SharedLookups[str], broke
 
 
 async def test_one_that_hangs_does_not_hold_up_its_equals(
-    shared: SharedLookups[str], brokers: Brokers, monkeypatch: pytest.MonkeyPatch
+    shared: SharedQuestions[Asker, str], brokers: Brokers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hanging = asking(shared, brokers)
     await turns()
@@ -115,7 +117,7 @@ async def test_one_that_hangs_does_not_hold_up_its_equals(
 
 
 async def test_a_cancelled_asker_does_not_end_the_run_of_the_others(
-    shared: SharedLookups[str], brokers: Brokers
+    shared: SharedQuestions[Asker, str], brokers: Brokers
 ) -> None:
     first, *others = [asking(shared, brokers, number) for number in range(4)]
     await turns()
@@ -129,7 +131,9 @@ async def test_a_cancelled_asker_does_not_end_the_run_of_the_others(
     assert await asyncio.gather(*others[1:]) == ["run 1"] * 2
 
 
-async def test_a_run_that_nobody_waits_for_ends(shared: SharedLookups[str], brokers: Brokers) -> None:
+async def test_a_run_that_nobody_waits_for_ends(
+    shared: SharedQuestions[Asker, str], brokers: Brokers
+) -> None:
     first, *others = [asking(shared, brokers, number) for number in range(3)]
     await turns()
     brokers.answer(0)
@@ -143,7 +147,7 @@ async def test_a_run_that_nobody_waits_for_ends(shared: SharedLookups[str], brok
 
 
 async def test_askers_that_leave_before_their_run_begins_leave_nothing(
-    shared: SharedLookups[str], brokers: Brokers
+    shared: SharedQuestions[Asker, str], brokers: Brokers
 ) -> None:
     first, second = [asking(shared, brokers, number) for number in range(2)]
     await turns()
@@ -156,7 +160,7 @@ async def test_askers_that_leave_before_their_run_begins_leave_nothing(
 
 
 async def test_the_first_asker_leaves_and_the_others_are_asked_for_at_once(
-    shared: SharedLookups[str], brokers: Brokers
+    shared: SharedQuestions[Asker, str], brokers: Brokers
 ) -> None:
     first, second = [asking(shared, brokers, number) for number in range(2)]
     await turns()
@@ -168,7 +172,7 @@ async def test_the_first_asker_leaves_and_the_others_are_asked_for_at_once(
 
 
 async def test_a_run_that_is_cancelled_before_its_first_step_leaves_nothing(
-    shared: SharedLookups[str], brokers: Brokers
+    shared: SharedQuestions[Asker, str], brokers: Brokers
 ) -> None:
     both = [asking(shared, brokers, number) for number in range(2)]
     await turns()
@@ -185,7 +189,7 @@ async def test_a_run_that_is_cancelled_before_its_first_step_leaves_nothing(
 
 
 async def test_a_run_is_asked_for_somebody_who_is_still_there(
-    shared: SharedLookups[str], brokers: Brokers
+    shared: SharedQuestions[Asker, str], brokers: Brokers
 ) -> None:
     first, second, third = [asking(shared, brokers, number) for number in range(3)]
     await turns()
@@ -198,7 +202,9 @@ async def test_a_run_is_asked_for_somebody_who_is_still_there(
     assert (await first, await third) == ("run 0", "run 1")
 
 
-async def test_what_is_raised_is_raised_for_all_and_leaves_nothing(shared: SharedLookups[str]) -> None:
+async def test_what_is_raised_is_raised_for_all_and_leaves_nothing(
+    shared: SharedQuestions[Asker, str],
+) -> None:
     async def broken(_asker: Asker, _askers: int) -> str:
         await asyncio.sleep(0)
         raise ValueError("a bug")
@@ -207,3 +213,28 @@ async def test_what_is_raised_is_raised_for_all_and_leaves_nothing(shared: Share
     results = await asyncio.gather(*tasks, return_exceptions=True)
     assert [str(each) for each in results] == ["a bug"] * 3
     assert not len(shared)
+
+
+async def test_those_who_ask_in_one_turn_share_the_first_run(brokers: Brokers) -> None:
+    shared: SharedQuestions[Asker, str] = SharedQuestions(together=True)
+    tasks = [asking(shared, brokers, number) for number in range(100)]
+    await turns()
+    assert brokers.askers == [("client:0", 100)]
+    later = asking(shared, brokers, 100)
+    await turns()
+    brokers.answer(0)
+    assert set(await asyncio.gather(*tasks)) == {"run 0"}
+    await turns()
+    brokers.answer(1)
+    assert await later == "run 1"
+    assert not len(shared)
+
+
+async def test_who_gives_up_before_the_first_run_leaves_nothing(brokers: Brokers) -> None:
+    shared: SharedQuestions[Asker, str] = SharedQuestions(together=True)
+    task = asking(shared, brokers)
+    await asyncio.sleep(0)
+    task.cancel()
+    await turns()
+    assert not len(shared)
+    assert not brokers.askers

@@ -1,0 +1,115 @@
+"""Which addresses of a service answer: their states, and the pauses before one that does not is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, TypeAlias
+
+__all__ = ["Address", "AddressHealth", "KnownAddress", "shown"]
+
+#: Host and port.
+Address: TypeAlias = tuple[str, int]
+
+_DOUBLINGS: Final = 16
+
+
+def shown(address: Address) -> str:
+    """``HOST:PORT``, with brackets around an IPv6 host."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@dataclass(slots=True)
+class KnownAddress:
+    """What the last attempts to connect to one address came to."""
+
+    state: Literal["unknown", "up", "down"] = "unknown"
+    failures: int = 0
+    retry_at: float = 0.0
+    reason: str = "not connected yet"
+
+
+class AddressHealth:
+    """What the attempts to connect to each address came to.
+
+    An address that failed is tried again after ``first_backoff`` seconds, then after twice as long each time, up to
+    ``longest_backoff``; pauses are spread by half, so that clients do not come back together.
+    """
+
+    def __init__(self, addresses: Sequence[Address], *, first_backoff: float, longest_backoff: float) -> None:
+        self.addresses = tuple(dict.fromkeys(addresses))
+        self.known = {address: KnownAddress() for address in self.addresses}
+        self.first_backoff = first_backoff
+        self.longest_backoff = longest_backoff
+        self._turn = 0
+        self._news = (
+            asyncio.Event()
+        )  # set whenever an address may be tried earlier than it seemed, and replaced
+
+    def is_down(self, address: Address) -> bool:
+        """Whether the last attempt failed."""
+        return self.known[address].state == "down"
+
+    def retry_at(self, address: Address) -> float:
+        """The loop's time from which on the address may be tried."""
+        return self.known[address].retry_at
+
+    def states(self) -> dict[str, str]:
+        """``"unknown"``, ``"up"`` or ``"down"`` of each address."""
+        return {shown(address): known.state for address, known in self.known.items()}
+
+    @property
+    def problem(self) -> str | None:
+        """Why no address answers; ``None`` where one does."""
+        if any(known.state == "up" for known in self.known.values()):
+            return None
+        return "; ".join(dict.fromkeys(known.reason for known in self.known.values()))
+
+    def order(self) -> list[Address]:
+        """The addresses to try: those that may be tried now, beginning with another one each time, the latest failures
+        last.
+        """
+        now = asyncio.get_running_loop().time()
+        due = [address for address in self.addresses if self.retry_at(address) <= now]
+        due.sort(key=self.is_down)
+        up = [address for address in due if not self.is_down(address)] or due
+        self._turn += 1
+        first = self._turn % len(up) if up else 0
+        return up[first:] + up[:first] + [address for address in due if address not in up]
+
+    async def until_due(self) -> None:
+        """Wait until an address may be tried."""
+        loop = asyncio.get_running_loop()
+        while (pause := min(map(self.retry_at, self.addresses)) - loop.time()) > 0:
+            try:
+                async with asyncio.timeout(pause):
+                    await self.until_news()
+            except TimeoutError:
+                return
+
+    async def until_news(self) -> None:
+        """Wait until an address may be tried earlier than it seemed."""
+        await self._news.wait()
+
+    def succeeded(self, address: Address) -> None:
+        """A server answered there."""
+        known = self.known.get(address)
+        if known is None:
+            return
+        known.state, known.failures, known.retry_at, known.reason = "up", 0, 0.0, ""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def failed(self, address: Address, reason: str) -> None:
+        """An attempt to connect failed for a reason of the address: nobody there, no TLS, no Pulsar."""
+        known = self.known.get(address)
+        if known is None:
+            return
+        known.state, known.reason = "down", reason
+        known.failures += 1
+        pause = min(self.longest_backoff, self.first_backoff * 2 ** min(known.failures - 1, _DOUBLINGS))
+        pause *= random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
+        known.retry_at = asyncio.get_running_loop().time() + pause
