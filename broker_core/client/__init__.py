@@ -42,6 +42,8 @@ from broker_core.client.shared_questions import SharedQuestions as SharedQuestio
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange
+    from broker_core.client.topic_names import TopicNames
     from broker_core.listing.topics_hash import topics_hash
 
 __all__ = [
@@ -57,15 +59,26 @@ __all__ = [
     "LookupSession",
     "OperationTimeout",
     "OriginalPrincipal",
+    "PatternDiscovery",
     "ServerRefused",
     "ServiceUrl",
     "TlsFailed",
+    "TopicNames",
     "TopicSchema",
     "TopicsAnswer",
+    "TopicsChange",
     "UnexpectedAnswer",
     "default_client_version",
     "topics_hash",
 ]
 
-# The hash takes Arrow, which a client of small answers starts without.
-__getattr__ = lazy_exports(__name__, {"topics_hash": "broker_core.listing.topics_hash"})
+# All of them take Arrow, which a client of small answers starts without.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "PatternDiscovery": "broker_core.client.pattern_discovery",
+        "TopicNames": "broker_core.client.topic_names",
+        "TopicsChange": "broker_core.client.pattern_discovery",
+        "topics_hash": "broker_core.listing.topics_hash",
+    },
+)

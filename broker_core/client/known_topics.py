@@ -1,0 +1,74 @@
+"""The topics that a discovery counts as being there, and what one more answer changes about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.client.topic_names import NO_NAMES
+
+__all__ = ["KnownTopics"]
+
+#: ``pyarrow.LargeStringArray`` of full names, each once.
+_Names: TypeAlias = Any
+
+
+@dataclass(frozen=True, slots=True)
+class KnownTopics:
+    """``names`` are all that count as being there; ``missing`` those of them that the last answers had not: with the
+    number of these answers, largest first.
+    """
+
+    names: _Names = field(default_factory=lambda: NO_NAMES)
+    missing: tuple[tuple[_Names, int], ...] = ()
+
+    def after(self, listed: _Names | None, confirmations: int) -> tuple[KnownTopics, _Names, _Names]:
+        """What is known after one more answer, the names that it adds, and those that it removes.
+
+        ``listed`` are the names of the answer; ``None`` says that they are those of the answer before. A topic is
+        removed by the ``confirmations``-th answer in a row without it.
+        """
+        if listed is None:
+            counted = [(names, count + 1) for names, count in self.missing]
+            added = NO_NAMES
+        else:
+            added, absent = _without(listed, self.names), _without(self.names, listed)
+            counted = []
+            fresh = absent
+            for names, count in self.missing:
+                still = _within(names, absent)
+                if len(still):
+                    counted.append((still, count + 1))
+                    fresh = _without(fresh, still)
+            if len(fresh):
+                counted.append((fresh, 1))
+        removed = _all([names for names, count in counted if count >= confirmations])
+        missing = tuple((names, count) for names, count in counted if count < confirmations)
+        if listed is not None:
+            known = _all([listed, *(names for names, _ in missing)])
+        else:
+            known = _without(self.names, removed)
+        return KnownTopics(known, missing), added, removed
+
+
+def _all(columns: list[_Names]) -> _Names:
+    columns = [each for each in columns if len(each)]
+    if len(columns) == 1:
+        return columns[0]
+    return pa.concat_arrays(columns) if columns else NO_NAMES
+
+
+def _within(names: _Names, others: _Names) -> _Names:
+    """The names that are in ``others`` too."""
+    return names.filter(pc.is_in(names, value_set=others)) if len(names) and len(others) else NO_NAMES
+
+
+def _without(names: _Names, others: _Names) -> _Names:
+    """The names that are not in ``others``; the same column where that is all of them."""
+    if not len(names) or not len(others):
+        return names
+    found = pc.is_in(names, value_set=others)
+    return names.filter(pc.invert(found)) if pc.any(found).as_py() else names

@@ -1,0 +1,68 @@
+"""What an answer changes, compared with a model of one counter a topic."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from broker_core.client.known_topics import KnownTopics
+
+_NAMES = st.sets(st.sampled_from("abcdefgh"))
+
+
+class _Model:
+    """A counter for each topic: how many answers in a row were without it."""
+
+    def __init__(self, confirmations: int) -> None:
+        self.confirmations = confirmations
+        self.absences: dict[str, int] = {}
+        self.last: set[str] = set()
+
+    def after(self, listed: set[str] | None) -> tuple[set[str], set[str]]:
+        now = self.last if listed is None else listed
+        added = now - self.absences.keys()
+        removed = set()
+        for name in list(self.absences):
+            self.absences[name] = 0 if name in now else self.absences[name] + 1
+            if self.absences[name] >= self.confirmations:
+                removed.add(name)
+                del self.absences[name]
+        self.absences |= dict.fromkeys(now, 0)
+        self.last = now
+        return added, removed
+
+
+@given(st.integers(1, 4), _NAMES, st.lists(st.none() | _NAMES, max_size=30))
+def test_answers_change_what_the_model_says(
+    confirmations: int, first: set[str], answers: list[set[str] | None]
+) -> None:
+    model, known = _Model(confirmations), KnownTopics()
+    for listed in [first, *answers]:
+        wanted_added, wanted_removed = model.after(listed)
+        column = None if listed is None else pa.array(sorted(listed), pa.large_string())
+        known, added, removed = known.after(column, confirmations)
+        assert sorted(added.to_pylist()) == sorted(wanted_added)
+        assert sorted(removed.to_pylist()) == sorted(wanted_removed)
+        assert sorted(known.names.to_pylist()) == sorted(model.absences)
+        missing = {name: count for names, count in known.missing for name in names.to_pylist()}
+        assert missing == {name: count for name, count in model.absences.items() if count}
+
+
+def test_no_topic_is_an_object() -> None:
+    names = pa.array(
+        [f"persistent://public/default/{number}" for number in range(200_000)], pa.large_string()
+    )
+    known, added, removed = KnownTopics().after(names, 2)
+    tracemalloc.start()
+    try:
+        known, added, removed = known.after(names.slice(1), 2)
+        known, added, removed = known.after(names, 2)
+        known, added, removed = known.after(None, 2)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert (len(known.names), len(added), len(removed)) == (200_000, 0, 0)
+    assert most < 100_000  # bytes

@@ -1,0 +1,229 @@
+"""Discovery by a scripted server: changes, failures, when it asks, and cancellation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from broker_core.client.errors import ConnectionLost
+from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange, namespace_of_pattern
+from broker_core.errors import InvalidPattern
+from broker_core.names import Mode
+from tests.support.eventually import eventually
+
+PATTERN = "persistent://public/default/orders-.*"
+SOON = 0.000_1
+
+
+@dataclass
+class _Listing:
+    names: Any
+    topics_hash: str
+    changed: bool = True
+
+
+class _Server:
+    """Answers by a script, then for ever as at its end: a text of names, or an exception."""
+
+    def __init__(self, *script: str | Exception) -> None:
+        self.script = list(script)
+        self.asked: list[tuple[Any, ...]] = []
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def get_topics_under_namespace(
+        self,
+        namespace: Any,
+        mode: Mode = Mode.PERSISTENT,
+        topics_pattern: str | None = None,
+        topics_hash: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> _Listing:
+        self.asked.append((str(namespace), mode, topics_pattern, topics_hash, properties))
+        await self.gate.wait()
+        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        if isinstance(answer, Exception):
+            raise answer
+        if answer == topics_hash:
+            return _Listing(pa.array([], pa.large_string()), answer, changed=False)
+        return _Listing(pa.array(answer.split(), pa.large_string()), answer)
+
+
+def _discovery(server: _Server, **options: Any) -> PatternDiscovery:
+    return PatternDiscovery(server, PATTERN, {"team": "blue"}, **{"period": SOON, **options})
+
+
+def _of(change: TopicsChange) -> tuple[str, str]:
+    return " ".join(change.added), " ".join(change.removed)
+
+
+async def test_the_first_change_has_all_and_each_other_one_what_differs() -> None:
+    server = _Server("a b", "a b c", "a c", "a c", "a c d")
+    async with _discovery(server) as discovery:
+        assert _of(await anext(discovery)) == ("a b", "")
+        assert _of(await anext(discovery)) == ("c", "")
+        # Its second absence in a row is an answer that says "unchanged".
+        assert _of(await anext(discovery)) == ("", "b")
+        assert _of(await anext(discovery)) == ("d", "")
+        assert list(discovery.topics) == ["a", "c", "d"]
+        assert discovery.answers == 5
+    assert [hashed for *_, hashed, _ in server.asked] == [None, "a b", "a b c", "a c", "a c"]
+    assert {asked[:3] for asked in server.asked} == {("public/default", Mode.PERSISTENT, PATTERN)}
+    assert all(asked[4] == {"team": "blue"} for asked in server.asked)
+
+
+async def test_the_first_change_comes_where_there_is_no_topic() -> None:
+    async with _discovery(_Server("")) as discovery:
+        assert _of(await anext(discovery)) == ("", "")
+
+
+async def test_a_topic_that_comes_back_was_never_gone() -> None:
+    server = _Server("a b", "a", "a b", "a", "a b", "a b c")
+    async with _discovery(server) as discovery:
+        assert _of(await anext(discovery)) == ("a b", "")
+        assert _of(await anext(discovery)) == ("c", "")
+
+
+async def test_a_failure_removes_nothing_and_is_no_answer() -> None:
+    lost = ConnectionLost("no server")
+    server = _Server("a b", "a", lost, lost, TimeoutError("late"), "a b", "a", lost, "a")
+    failures: list[Exception] = []
+    async with _discovery(server, on_error=failures.append) as discovery:
+        await anext(discovery)
+        assert _of(await anext(discovery)) == ("", "b")
+        assert [str(each) for each in failures] == ["no server", "no server", "late", "no server"]
+        assert discovery.last_error is None
+        assert len(server.asked) == 9
+
+
+async def test_failures_are_kept_logged_and_asked_again_later_and_later(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class _EnoughError(Exception):
+        pass
+
+    def enough(_: Exception) -> None:
+        raise _EnoughError
+
+    server = _Server(ConnectionLost("no server"))
+    async with _discovery(server, period=60.0, on_error=enough) as discovery:
+        longest = []
+        for _ in range(9):
+            discovery.refresh()
+            with pytest.raises(_EnoughError):
+                await anext(discovery)
+            longest.append(_delay(discovery))
+        assert str(discovery.last_error) == "no server"
+    for failures, delay in enumerate(longest):
+        assert min(60, 2**failures) * 0.49 <= delay <= min(60, 2**failures)
+    assert "all 0 topics stay" in caplog.text
+    assert "no server" in caplog.text
+
+
+async def test_a_failure_at_a_short_period_is_asked_again_before_long() -> None:
+    server = _Server(*[ConnectionLost("no server")] * 6, "a")
+    async with _discovery(server, period=0.000_01) as discovery:
+        assert _of(await anext(discovery)) == ("a", "")
+
+
+def _delay(discovery: PatternDiscovery) -> float:
+    return discovery._due_at - asyncio.get_running_loop().time()
+
+
+async def test_periods_differ() -> None:
+    async with _discovery(_Server("a", "b"), period=60.0) as discovery:
+        delays = set()
+        for _ in range(5):
+            discovery.refresh()
+            discovery._answers = 0
+            await anext(discovery)
+            delays.add(_delay(discovery))
+        assert len(delays) == 5
+        assert all(53.9 < delay <= 66 for delay in delays)
+
+
+async def test_refresh_asks_now() -> None:
+    async with _discovery(_Server("a", "a b"), period=3600.0) as discovery:
+        await anext(discovery)
+        waiting = asyncio.create_task(anext(discovery))
+        await asyncio.sleep(0)
+        assert not waiting.done()
+        discovery.refresh()
+        assert _of(await waiting) == ("b", "")
+
+
+async def test_close_ends_the_iteration() -> None:
+    seen = []
+    discovery = _discovery(_Server("a"), period=3600.0)
+    async with discovery:
+        async for change in discovery:
+            seen.append(_of(change))
+            asyncio.get_running_loop().call_soon(discovery.close)
+    assert seen == [("a", "")]
+    with pytest.raises(StopAsyncIteration):
+        await anext(discovery)
+
+
+async def test_a_cancelled_question_is_asked_again_and_loses_nothing() -> None:
+    server = _Server("a b", "a b c")
+    async with _discovery(server, period=3600.0) as discovery:
+        await anext(discovery)
+        server.gate.clear()
+        discovery.refresh()
+        waiting = asyncio.create_task(anext(discovery))
+        await eventually(lambda: len(server.asked) == 2)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert list(discovery.topics) == ["a", "b"]
+        server.gate.set()
+        # It is still due: nobody waits for an hour.
+        assert _of(await anext(discovery)) == ("c", "")
+
+
+async def test_one_task_iterates() -> None:
+    async with _discovery(_Server("a"), period=3600.0) as discovery:
+        await anext(discovery)
+        waiting = asyncio.create_task(anext(discovery))
+        await asyncio.sleep(0)
+        with pytest.raises(RuntimeError, match="another task"):
+            await anext(discovery)
+        waiting.cancel()
+
+
+async def test_large_answers_are_compared_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.client.pattern_discovery._INLINE", 2)
+    async with _discovery(_Server("a b", "a b c d")) as discovery:
+        assert _of(await anext(discovery)) == ("a b", "")
+        assert _of(await anext(discovery)) == ("c d", "")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "namespace"),
+    [
+        ("persistent://public/default/orders-.*", "public/default"),
+        ("public/default/.*", "public/default"),
+        ("^persistent://a.b/c-d/[^/]+$", "a.b/c-d"),
+        ("non-persistent://t/n/(a|b)/c", "t/n"),
+    ],
+)
+def test_the_namespace_is_that_of_the_pattern(pattern: str, namespace: str) -> None:
+    assert str(namespace_of_pattern(pattern)) == namespace
+
+
+@pytest.mark.parametrize("pattern", ["orders-.*", "", "public/orders-.*", "a.*/b/c", "http://a/b/c"])
+def test_a_pattern_must_name_its_namespace(pattern: str) -> None:
+    with pytest.raises(InvalidPattern):
+        PatternDiscovery(_Server(""), pattern)
+
+
+async def test_periods_and_confirmations_must_make_sense() -> None:
+    with pytest.raises(ValueError, match="period"):
+        _discovery(_Server(""), period=0)
+    with pytest.raises(ValueError, match="1 answer"):
+        _discovery(_Server(""), confirmations=0)
