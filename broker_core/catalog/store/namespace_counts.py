@@ -1,0 +1,147 @@
+"""How many names each namespace lists, by domain, for pages of namespaces: counted once for each version.
+
+What a listing leaves out (:mod:`~broker_core.names.system_topics`) is not counted, so that a count is the length of the
+listing. A large namespace is counted again only where its change log does not lead from the last count.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Changes, Gap
+from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.names.listed_names import ListedNames
+from broker_core.names.system_topics import SystemTopics, system_topics_rule
+
+__all__ = ["NamespaceCount", "NamespaceCounts"]
+
+#: Topics from which on the count of a namespace is kept, and how many counts are.
+_LARGE: Final = 256
+_KEPT: Final = 4096
+#: Changes up to which a count is moved.
+_MOVED: Final = 5000
+_NAMES: Final = (
+    "SELECT name FROM namespaces n WHERE name > ? AND EXISTS (SELECT 1 FROM topics WHERE namespace = n.id)"
+    " ORDER BY name LIMIT ?"
+)
+_VERSIONS: Final = (
+    "SELECT n.name, n.id, n.version, s.stamp FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
+    " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version"
+)
+#: In the order of the table, so that nothing is sorted; with how many topics have to be looked at once more.
+_ROWS: Final = (
+    "SELECT namespace, domain, count(*), total(listed <> '*' OR instr(base, ?)) FROM topics"
+    " WHERE namespace IN (SELECT value FROM json_each(?)) GROUP BY namespace, domain"
+)
+_LISTED: Final = (
+    "SELECT listed, count(*) FROM topics WHERE namespace = ? AND domain = ?"
+    " AND base NOT IN (SELECT value FROM json_each(?)) AND substr(base, -length(?)) <> ?"
+    " AND NOT EXISTS (SELECT 1 FROM json_each(?) WHERE substr(base, 1, length(value)) = value) GROUP BY listed"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCount:
+    """The names that a namespace lists at one version, partitions one by one, in the order of ``DOMAINS``."""
+
+    namespace: NamespaceName
+    version: CatalogVersion
+    names: tuple[int, ...]
+
+    def of(self, mode: Mode) -> int:
+        """How many names a listing of this mode has."""
+        return sum(count for domain, count in zip(DOMAINS, self.names, strict=True) if mode.lists(domain))
+
+
+class NamespaceCounts:
+    """Counts the namespaces of one catalogue. Synchronous, and safe to call from any thread.
+
+    What the catalogue cannot read is raised as a :exc:`~broker_core.catalog.errors.CatalogError`.
+    """
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+        self._kept: OrderedDict[NamespaceName, NamespaceCount] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def names(self, after: str, most: int) -> list[str]:
+        """The next ``most`` namespaces that hold a topic, in order of their names, behind the name ``after``."""
+        with self._catalog.reading() as connection:
+            return [name for (name,) in connection.execute(_NAMES, (after, most))]
+
+    def count(self, namespaces: Iterable[NamespaceName]) -> list[NamespaceCount]:
+        """The counts of namespaces, in their order, all of one state of the catalogue."""
+        asked = list(namespaces)
+        with self._catalog.reading() as connection:
+            found = {namespace: self._moved(connection, namespace) for namespace in asked}
+            missing = [namespace for namespace, count in found.items() if count is None]
+            counted = {count.namespace: count for count in _counted(connection, missing)}
+        for count in (*found.values(), *counted.values()):
+            if count is not None and sum(count.names) >= _LARGE:
+                self._keep(count)
+        return [found[namespace] or counted[namespace] for namespace in asked]
+
+    def _moved(self, connection: sqlite3.Connection, namespace: NamespaceName) -> NamespaceCount | None:
+        """The count that is kept, moved to the version now; ``None`` where it has to be counted."""
+        with self._lock:
+            kept = self._kept.get(namespace)
+        if kept is None:
+            return None
+        changes = read_changes(connection, namespace, kept.version, most=_MOVED)
+        return None if isinstance(changes, Gap) else _after(kept, changes)
+
+    def _keep(self, count: NamespaceCount) -> None:
+        with self._lock:
+            self._kept[count.namespace] = count
+            self._kept.move_to_end(count.namespace)
+            if len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+
+
+def _after(count: NamespaceCount, changes: Changes) -> NamespaceCount:
+    if not changes:
+        return count
+    names = dict(zip(DOMAINS, count.names, strict=True))
+    for change in changes:
+        if not change.name.is_system:
+            names[change.name.domain] += len(change.listed_after) - len(change.listed_before)
+    return NamespaceCount(count.namespace, changes.version, tuple(names[domain] for domain in DOMAINS))
+
+
+def _counted(connection: sqlite3.Connection, namespaces: Iterable[NamespaceName]) -> Iterator[NamespaceCount]:
+    """Count namespaces within the caller's transaction."""
+    asked = {str(namespace): namespace for namespace in namespaces}
+    catalog_id = read_catalog_id(connection)
+    states = {name: state for name, *state in connection.execute(_VERSIONS, (json.dumps(list(asked)),))}
+    rule = system_topics_rule()
+    rows: dict[tuple[int, int], tuple[int, bool]] = {}
+    numbers = json.dumps([number for number, *_ in states.values()])
+    for number, code, count, others in connection.execute(_ROWS, (rule.mark or "%", numbers)):
+        rows[number, code] = count, bool(others)
+    for name, namespace in asked.items():
+        number, version, stamp = states.get(name, (0, 0, ""))
+        names = []
+        for code, domain in enumerate(DOMAINS):
+            count, others = rows.get((number, code), (0, False))
+            prefixes = rule.local_prefixes(namespace, domain)
+            if count and (others or prefixes or not rule.mark):
+                count = _looked_at(connection, number, code, rule, prefixes)
+            names.append(count)
+        yield NamespaceCount(namespace, CatalogVersion(catalog_id, version, stamp or ""), tuple(names))
+
+
+def _looked_at(
+    connection: sqlite3.Connection, number: int, code: int, rule: SystemTopics, prefixes: Sequence[str]
+) -> int:
+    """The names of one domain of a namespace by the forms that its topics are listed in."""
+    own, suffix = json.dumps(sorted(rule.local_names)), rule.local_suffix
+    rows = connection.execute(_LISTED, (number, code, own, suffix, suffix, json.dumps(prefixes)))
+    return sum(len(ListedNames.parse(listed)) * count for listed, count in rows)

@@ -1,0 +1,83 @@
+"""Counts of namespaces: those of listings, in pages of names, and moved by changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.catalog.store import namespace_counts
+from broker_core.catalog.store.namespace_counts import NamespaceCounts
+from broker_core.names import Mode, NamespaceName, TopicName
+
+NAMESPACE = NamespaceName("a", "b")
+SYSTEM = NamespaceName("pulsar", "system")
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        yield opened
+
+
+def test_namespaces_come_in_pages_by_name(catalog: SqliteCatalog) -> None:
+    for name in ("c/d", "a/b", "a/c", "z/z"):
+        catalog.create(TopicName("persistent", NamespaceName.parse(name), "x"))
+    catalog.delete(TopicName("persistent", NamespaceName("a", "c"), "x"))  # it holds nothing any more
+    counts = NamespaceCounts(catalog)
+    assert counts.names("", 2) == ["a/b", "c/d"]
+    assert counts.names("c/d", 2) == ["z/z"]
+    assert counts.names("z/z", 2) == []
+
+
+def test_a_count_is_that_of_a_listing(catalog: SqliteCatalog) -> None:
+    catalog.create(TopicName("persistent", NAMESPACE, "x"), partitions=3)
+    catalog.create(TopicName("persistent", NAMESPACE, "y__z"))
+    catalog.create(TopicName("non-persistent", NAMESPACE, "x"))
+    for hidden in ("__change_events", "a__transaction_pending_ack"):
+        catalog.create(TopicName("persistent", NAMESPACE, hidden))
+    catalog.create(TopicName("persistent", NAMESPACE, "__transaction_buffer_snapshot"), partitions=2)
+    catalog.create(TopicName("persistent", SYSTEM, "transaction_coordinator_assign"), partitions=16)
+    catalog.create(TopicName("persistent", SYSTEM, "mine"))
+    nothing = NamespaceName("never", "seen")
+    found = NamespaceCounts(catalog).count([SYSTEM, nothing, NAMESPACE])
+    assert [each.namespace for each in found] == [SYSTEM, nothing, NAMESPACE]
+    assert [each.names for each in found] == [(1, 0), (0, 0), (4, 1)]
+    assert [found[2].of(mode) for mode in Mode] == [4, 1, 5]
+    assert found[1].version.number == 0
+    for each in found:
+        assert each.version.same_state(catalog.version(each.namespace))
+        assert each.version.stamp == catalog.version(each.namespace).stamp
+
+
+def test_a_large_namespace_is_counted_once_and_then_moved(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.create(TopicName("persistent", NAMESPACE, "many"), partitions=1000)
+    counts = NamespaceCounts(catalog)
+    assert counts.count([NAMESPACE])[0].names == (1000, 0)
+    monkeypatch.setattr(namespace_counts, "_counted", lambda _connection, missing: list(missing))
+    catalog.create(TopicName("non-persistent", NAMESPACE, "x"), partitions=5)
+    catalog.create(TopicName("persistent", NAMESPACE, "__change_events"))
+    catalog.delete(TopicName("persistent", NAMESPACE, "many-partition-7"))
+    moved = counts.count([NAMESPACE])[0]
+    assert moved.names == (999, 5)
+    assert moved.version == catalog.version(NAMESPACE)
+    assert counts.count([NAMESPACE])[0] is moved
+
+
+def test_what_the_log_does_not_lead_to_is_counted_anew(tmp_path: Path, catalog: SqliteCatalog) -> None:
+    catalog.create(TopicName("persistent", NAMESPACE, "many"), partitions=1000)
+    counts = NamespaceCounts(catalog)
+    assert counts.count([NAMESPACE])[0].names == (1000, 0)
+    with SqliteCatalog(tmp_path / "other.sqlite") as other:
+        other.create(TopicName("persistent", NAMESPACE, "few"), partitions=400)
+        connection = other.connect()
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.close()
+    for leftover in catalog.path.parent.glob(f"{catalog.path.name}-*"):
+        leftover.unlink()
+    (tmp_path / "other.sqlite").rename(catalog.path)
+    assert counts.count([NAMESPACE])[0].names == (400, 0)
