@@ -59,6 +59,10 @@ class CatalogLogReader:
             self._known[namespace] = known
         return known
 
+    def state_now(self) -> int | None:
+        """A number that is another one where anything was committed since; ``None`` where the file cannot be read."""
+        return self._watch.state if self._watch.look() else None
+
     async def version(self, namespace: NamespaceName) -> CatalogVersion:
         """The state of a namespace; waits where the file is being written, or was replaced."""
         now = self.version_now(namespace)
@@ -70,11 +74,16 @@ class CatalogLogReader:
         except CatalogError as error:
             raise _unreadable(error) from error
 
-    async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """The changes after ``since``, or a gap where the log does not reach back to it."""
+    async def changes(
+        self, namespace: NamespaceName, since: CatalogVersion, *, limit: int | None = None
+    ) -> Changes | Gap:
+        """The changes after ``since``, or a gap where the log does not reach back to it.
+
+        With a ``limit``, as :meth:`~broker_core.catalog.SqliteCatalog.changes` has it.
+        """
         await self._current()
         try:
-            return await asyncio.to_thread(self._catalog.changes, namespace, since)
+            return await asyncio.to_thread(self._catalog.changes, namespace, since, limit=limit)
         except CatalogError as error:
             raise _unreadable(error) from error
 

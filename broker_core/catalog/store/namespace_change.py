@@ -168,10 +168,12 @@ def read_changes(
     since: CatalogVersion,
     *,
     most: int | None = None,
+    limit: int | None = None,
 ) -> Changes | Gap:
     """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version.
 
-    More than ``most`` of them are not read: a :class:`Gap`, too.
+    More than ``most`` of them are not read: a :class:`Gap`, too. With a ``limit``, they lead to the last version up to
+    which there are so many at most, but one version at least.
     """
     now = read_version(connection, namespace)
     number, log_from = connection.execute(
@@ -196,12 +198,32 @@ def read_changes(
         (found,) = connection.execute(counted, (number, since.number, most + 1)).fetchone()
         if found > most:
             return Gap(since, now, f"there are more than {most} changes")
+    end = now if limit is None else _version_within(connection, number, since, now, limit)
     rows = connection.execute(
         "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
-        " properties_after, time FROM changes WHERE namespace = ? AND version > ? ORDER BY version, id",
-        (number, since.number),
+        " properties_after, time FROM changes WHERE namespace = ? AND version > ? AND version <= ?"
+        " ORDER BY version, id",
+        (number, since.number, end.number),
     )
-    return Changes(since, now, tuple(_change(namespace, row) for row in rows))
+    return Changes(since, end, tuple(_change(namespace, row) for row in rows))
+
+
+def _version_within(
+    connection: sqlite3.Connection, namespace: int, since: CatalogVersion, now: CatalogVersion, limit: int
+) -> CatalogVersion:
+    """The last version that so many changes lead to from ``since``: one later at least."""
+    above = "FROM changes WHERE namespace = ? AND version > ? ORDER BY version, id"
+    row = connection.execute(
+        f"SELECT version {above} LIMIT 1 OFFSET ?", (namespace, since.number, limit)
+    ).fetchone()
+    if row is None:
+        return now
+    (first,) = connection.execute(f"SELECT version {above} LIMIT 1", (namespace, since.number)).fetchone()
+    last = max(row[0] - 1, first)
+    stamp = connection.execute(
+        "SELECT stamp FROM stamps WHERE namespace = ? AND version = ?", (namespace, last)
+    ).fetchone()
+    return CatalogVersion(now.catalog_id, last, stamp[0] if stamp else "")
 
 
 def _change(

@@ -252,10 +252,15 @@ class SqliteCatalog:
         with self.reading() as connection:
             return read_version(connection, namespace)
 
-    def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
-        """The changes after ``since``, or a gap where the log does not reach back to it."""
+    def changes(
+        self, namespace: NamespaceName, since: CatalogVersion, *, limit: int | None = None
+    ) -> Changes | Gap:
+        """The changes after ``since``, or a gap where the log does not reach back to it.
+
+        With a ``limit`` those of as many versions as have so many changes together, and of one at least.
+        """
         with self.reading() as connection:
-            return read_changes(connection, namespace, since)
+            return read_changes(connection, namespace, since, limit=limit)
 
     @contextmanager
     def topics(self, namespace: NamespaceName) -> Iterator[tuple[CatalogVersion, Iterator[TopicRecord]]]:

@@ -105,3 +105,17 @@ async def test_a_locked_or_broken_file_is_an_error_of_the_log(tmp_path: Path) ->
     reader.close()
     with pytest.raises(ListingFailed, match="closed"):
         await reader.version(NAMESPACE)
+
+
+async def test_a_commit_of_anybody_is_another_state(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:
+    state = reader.state_now()
+    assert state is not None
+    assert reader.state_now() == state
+    with SqliteCatalog(catalog.path) as other:
+        other.create(topic("y"))
+    assert reader.state_now() not in {state, None}
+    limited = await reader.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), limit=1)
+    assert isinstance(limited, Changes)
+    assert limited.version.number == 1
+    catalog.path.unlink()
+    assert reader.state_now() is None

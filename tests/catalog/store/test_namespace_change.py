@@ -168,3 +168,29 @@ def test_more_changes_than_are_of_use_are_not_read(tmp_path: Path) -> None:
             gap = read_changes(connection, NAMESPACE, before, most=4)
             assert isinstance(gap, Gap)
             assert "more than 4 changes" in gap.reason
+
+
+def test_a_limit_cuts_between_versions_and_leads_on(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        catalog.create(topic("a"))
+        catalog.create(topic("b"))
+        catalog.create(topic("c"))
+        catalog.delete_all([topic("a"), topic("b"), topic("c")])  # one version
+        catalog.create(topic("d"))
+        since = CatalogVersion(catalog.catalog_id, 0)
+        steps = []
+        while True:
+            changes = catalog.changes(NAMESPACE, since, limit=2)
+            assert isinstance(changes, Changes)
+            if not changes:
+                break
+            steps.append([(change.version, change.name.local) for change in changes])
+            assert changes.version.number == changes.changes[-1].version
+            assert changes.version.stamp
+            since = changes.version
+        assert since.same_state(catalog.version(NAMESPACE))
+        assert steps == [[(1, "a"), (2, "b")], [(3, "c")], [(4, "a"), (4, "b"), (4, "c")], [(5, "d")]]
+        whole = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0), limit=7)
+        assert isinstance(whole, Changes)
+        assert len(whole) == 7
+        assert whole.version.same_state(catalog.version(NAMESPACE))
