@@ -28,6 +28,7 @@ from broker_core.listing.chunk_forms import ChunkForms, PlainForms, SortedForms,
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.fields_codec import binary_column, decode_fields, gathered, name_start
 from broker_core.listing.joined_crcs import TextCrc, joined
+from broker_core.listing.json_escapes import needs_escapes
 from broker_core.listing.memo_key import MemoKey, Remembered
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.listing.topics_hash import extend_crc
@@ -82,6 +83,7 @@ class Chunk:
         "_crc",
         "_forms",
         "_head",
+        "_json_text",
         "_memo",
         "_nbytes",
         "_newline",
@@ -126,6 +128,7 @@ class Chunk:
         self._head: int | None = -1
         self._forms: ChunkForms | None = None
         self._newline: bool | None = None
+        self._json_text: bool | None = None
         self._plain: bool | None = None
         self._memo: BoundedCache[MemoKey, Any] | None = None
         self._nbytes: int | None = None
@@ -153,6 +156,7 @@ class Chunk:
         chunk.is_mapped, chunk.offsets_mapped = self.is_mapped, self.offsets_mapped
         chunk._checked, chunk._blocks, chunk._crc = self._checked, self._blocks, self._crc
         chunk._forms, chunk._plain, chunk._newline = self._forms, self._plain, self._newline
+        chunk._json_text = self._json_text
         return chunk
 
     def __len__(self) -> int:
@@ -392,6 +396,13 @@ class Chunk:
                 known = bool(pc.any(pc.match_substring(self.names(0, self.size), "\n")).as_py())
             self._newline = known
         return self._newline
+
+    @property
+    def is_json_text(self) -> bool:
+        """Whether each name stands within the quotes of JSON as it is; looked at once."""
+        if self._json_text is None:
+            self._json_text = not needs_escapes(self.names(0, self.size))
+        return self._json_text
 
     @property
     def form_bounds(self) -> tuple[bytes, bytes]:
