@@ -19,6 +19,7 @@ from broker_core.catalog.errors import (
     ImportRefused,
     PairRefused,
     TopicExists,
+    TopicInvalid,
     TopicMissing,
 )
 
@@ -78,6 +79,7 @@ __all__ = [
     "PropertiesReport",
     "SqliteCatalog",
     "TopicExists",
+    "TopicInvalid",
     "TopicLines",
     "TopicMissing",
     "TopicRecord",

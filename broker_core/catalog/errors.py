@@ -5,6 +5,7 @@ CatalogError
 |-- CatalogBusy          another process held the file for longer than the time-out
 |-- CatalogReadOnly      this process may read the file and not write it
 |-- CatalogFull          the disk has no room for a change
+|-- TopicInvalid         properties or a number of partitions that no topic can have
 |-- TopicExists          create() of what is there already
 |-- TopicMissing         delete(), set_properties() of what is not there
 |-- PartitionRefused     a partition's name that no partitioned topic has room for
@@ -43,6 +44,7 @@ __all__ = [
     "PartitionedRefused",
     "PreconditionFailed",
     "TopicExists",
+    "TopicInvalid",
     "TopicMissing",
     "sqlite_errors",
 ]
@@ -66,6 +68,10 @@ class CatalogReadOnly(CatalogError):
 
 class CatalogFull(CatalogError):
     """The disk is full, or the folder of temporary files; the catalogue is as it was."""
+
+
+class TopicInvalid(CatalogError):
+    """Properties that are no strings or too large, or too many partitions: no topic can have them."""
 
 
 class TopicExists(CatalogError):

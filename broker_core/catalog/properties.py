@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.errors import TopicInvalid
 
 __all__ = ["MAX_PROPERTIES_BYTES", "check_properties", "checked_text", "properties_of", "properties_text"]
 
@@ -29,26 +29,26 @@ def properties_of(text: str | None) -> Mapping[str, str]:
 
 
 def check_properties(properties: object) -> dict[str, str]:
-    """A copy of what can be properties; else a :exc:`CatalogError` says why not."""
+    """A copy of what can be properties; else a :exc:`TopicInvalid` says why not."""
     checked_text(properties)
     assert isinstance(properties, Mapping)
     return dict(properties)
 
 
 def checked_text(properties: object) -> str:
-    """The text of what can be properties (strings by strings, as in Pulsar); else a :exc:`CatalogError`."""
+    """The text of what can be properties (strings by strings, as in Pulsar); else a :exc:`TopicInvalid`."""
     if not isinstance(properties, Mapping):
-        raise CatalogError(f"properties must be an object of strings, not {_kind(properties)}")
+        raise TopicInvalid(f"properties must be an object of strings, not {_kind(properties)}")
     for key, value in properties.items():
         if not isinstance(key, str) or not isinstance(value, str):
-            raise CatalogError(f"the value of property {key!r} must be a string, not {_kind(value)}")
+            raise TopicInvalid(f"the value of property {key!r} must be a string, not {_kind(value)}")
     text = properties_text(properties)
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise CatalogError("properties are not valid Unicode (a lone surrogate)") from None
+        raise TopicInvalid("properties are not valid Unicode (a lone surrogate)") from None
     if size > MAX_PROPERTIES_BYTES:
-        raise CatalogError(f"properties take {size} bytes, at most {MAX_PROPERTIES_BYTES}")
+        raise TopicInvalid(f"properties take {size} bytes, at most {MAX_PROPERTIES_BYTES}")
     return text
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from broker_core.catalog.errors import (
-    CatalogError,
     PartitionCountRefused,
     PartitionedRefused,
     PartitionRefused,
     TopicExists,
+    TopicInvalid,
     TopicMissing,
 )
 from broker_core.catalog.properties import check_properties
@@ -168,7 +168,7 @@ def _there(topic: TopicRecord | None, name: TopicName) -> TopicRecord:
 
 def _check_count(partitions: int) -> None:
     if not 0 <= partitions <= MAX_PARTITIONS:
-        raise CatalogError(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
+        raise TopicInvalid(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
 
 
 def _grown(topic: TopicRecord, partitions: int) -> ListedNames:

@@ -16,6 +16,7 @@ from broker_core.catalog.errors import (
     CatalogError,
     PairRefused,
     TopicExists,
+    TopicInvalid,
     TopicMissing,
     sqlite_errors,
 )
@@ -313,7 +314,7 @@ class SqliteCatalog:
         properties. Properties given with a further partition replace those of its topic.
         """
         if not 0 <= partitions <= MAX_PARTITIONS:
-            raise CatalogError(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
+            raise TopicInvalid(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
         base, index = (name.local, -1) if partitions else TopicName.split_local(name.local)
         own = TopicName(name.domain, name.namespace, base)
         listed = ListedNames.partitioned(partitions) if partitions else ListedNames.of(index)
@@ -339,7 +340,7 @@ class SqliteCatalog:
         name: TopicName,
         decide: Decide,
         *,
-        require: Callable[[TopicRecord | None], object] = lambda _topic: None,
+        require: Callable[[TopicRecord | None], object] | None = None,
         wait: float | None = None,
     ) -> TopicWrite:
         """Make of a topic what ``decide`` makes of it as it is (:mod:`broker_core.catalog.topic_decisions`).
@@ -352,7 +353,8 @@ class SqliteCatalog:
             before = named_topic(connection, name)
             if before is None and name.partition >= 0:
                 before = own_topic(connection, name.partitioned_name)
-            require(before if before is not None and has_name(before, name) else None)
+            if require is not None:
+                require(before if before is not None and has_name(before, name) else None)
             after = write_topic(connection, change, before, decide(before))
             catalog_id = self._catalog_id
             version = (

@@ -1,0 +1,206 @@
+"""Changing topics of the embedded catalogue for HTTP clients: rights, turns, and how long a change may wait.
+
+Changes are made one after the other by one thread: SQLite has one writer at a time, and threads that wait for it would
+be missing elsewhere. Each is a transaction of its own, and is on the disk once it is reported.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.catalog import (
+    CatalogBusy,
+    Decide,
+    SqliteCatalog,
+    TopicRecord,
+    TopicWrite,
+    creation,
+    deletion,
+    merge,
+    replacement,
+)
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.names import NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
+
+__all__ = ["Require", "TopicWrites"]
+
+#: Called with the topic as it is, or ``None``, before it is changed; raises
+#: :exc:`~broker_core.catalog.PreconditionFailed`.
+Require = Callable[[TopicRecord | None], object]
+
+#: Changes that may wait for their turn.
+_MOST_WAITING: Final = 1000
+#: Seconds for which other processes, or an import, may keep the catalogue from being written.
+_PATIENCE: Final = 5.0
+
+
+class TopicWrites:
+    """Changes topics of a catalogue for those who have the right ``admin`` in the namespace; on one event loop.
+
+    ``allowed`` is ``[http] writes``. Each method makes one transaction, takes until ``deadline`` (loop time) at the
+    most, and returns the topic before and after, and the version of its namespace. Nothing to change is no new version.
+
+    Raises :exc:`~broker_core.errors.ListingFailed` with the causes ``DENIED``, ``NOT_ALLOWED``, ``QUEUE`` and what
+    gates say, :exc:`~broker_core.catalog.CatalogBusy`, ``CatalogReadOnly``, ``CatalogFull`` and what each method names,
+    all of :mod:`broker_core.catalog`. Whatever is raised, nothing was changed. A change that has begun is made though
+    its caller is cancelled.
+    """
+
+    def __init__(self, catalog: SqliteCatalog, pipeline: Pipeline, *, allowed: bool = True) -> None:
+        self.catalog = catalog
+        self._pipeline = pipeline
+        self._allowed = allowed
+        self._waiting = 0
+        self._thread = ThreadPoolExecutor(1, "topic-writes")
+
+    def close(self) -> None:
+        """End the thread, once the change that it makes is made."""
+        self._thread.shutdown(cancel_futures=True)
+
+    async def create(
+        self,
+        asker: Asker,
+        topic: TopicName,
+        properties: Mapping[str, str] | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> TopicWrite:
+        """Add a topic without partitions, or a partition that its topic lacks.
+
+        Raises ``TopicExists`` and ``PartitionRefused``.
+        """
+        return await self._write(asker, topic, creation(topic, 0, properties), deadline)
+
+    async def create_partitioned(
+        self,
+        asker: Asker,
+        topic: TopicName,
+        partitions: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        deadline: float | None = None,
+    ) -> TopicWrite:
+        """Add a topic of so many partitions. Raises ``TopicExists`` and ``PartitionRefused``."""
+        return await self._write(asker, topic, creation(topic, partitions, properties), deadline)
+
+    async def put(
+        self,
+        asker: Asker,
+        topic: TopicName,
+        partitions: int,
+        properties: Mapping[str, str],
+        *,
+        may_replace: bool,
+        require: Require | None = None,
+        deadline: float | None = None,
+    ) -> TopicWrite:
+        """Make a topic of exactly this content, or give it to the one that is there, if it ``may_replace`` that.
+
+        Raises ``TopicExists``, ``PartitionRefused``, ``PartitionCountRefused`` and what ``require`` does.
+        """
+        decide = replacement(topic, partitions, properties, may_replace=may_replace)
+        return await self._write(asker, topic, decide, deadline, require)
+
+    async def merge(
+        self,
+        asker: Asker,
+        topic: TopicName,
+        properties: Mapping[str, str | None],
+        partitions: int | None = None,
+        *,
+        require: Require | None = None,
+        deadline: float | None = None,
+    ) -> TopicWrite:
+        """Set properties of a topic, take those of ``None`` away, and let it grow to so many partitions.
+
+        Raises ``TopicMissing``, ``PartitionRefused``, ``PartitionCountRefused`` and what ``require`` does.
+        """
+        return await self._write(asker, topic, merge(topic, properties, partitions), deadline, require)
+
+    async def grow(
+        self, asker: Asker, topic: TopicName, partitions: int, *, deadline: float | None = None
+    ) -> TopicWrite:
+        """Add partitions to a partitioned topic. Raises what :meth:`merge` does."""
+        return await self.merge(asker, topic, {}, partitions, deadline=deadline)
+
+    async def delete(
+        self,
+        asker: Asker,
+        topic: TopicName,
+        *,
+        partitioned: bool | None = False,
+        require: Require | None = None,
+        deadline: float | None = None,
+    ) -> TopicWrite:
+        """Remove a topic, or one partition by its name. ``partitioned``: only a topic with partitions, or one without;
+        ``None``: any.
+
+        Raises ``TopicMissing``, ``PartitionedRefused`` and what ``require`` does.
+        """
+        return await self._write(asker, topic, deletion(topic, partitioned=partitioned), deadline, require)
+
+    async def delete_partitioned(
+        self, asker: Asker, topic: TopicName, *, deadline: float | None = None
+    ) -> TopicWrite:
+        """Remove a partitioned topic with all of its partitions. Raises ``TopicMissing``."""
+        return await self.delete(asker, topic, partitioned=True, deadline=deadline)
+
+    async def authorize(
+        self,
+        asker: Asker,
+        namespace: NamespaceName,
+        topic: TopicName | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        """Raise :exc:`~broker_core.errors.ListingFailed` unless this may be written; each method asks by itself."""
+        if not self._allowed:
+            raise ListingFailed(
+                "This server changes no topics over HTTP: writes = false in the table [http] of its settings",
+                cause=Cause.NOT_ALLOWED,
+                reason="writes_off",
+            )
+        await self._pipeline.authorize(Access("admin", namespace, topic, asker), deadline)
+
+    async def _write(
+        self,
+        asker: Asker,
+        topic: TopicName,
+        decide: Decide,
+        deadline: float | None,
+        require: Require | None = None,
+    ) -> TopicWrite:
+        await self.authorize(asker, topic.namespace, topic, deadline)
+        if self._waiting >= _MOST_WAITING:
+            raise TooManyRequests(
+                f"{_MOST_WAITING} changes of topics wait already", reason="write_queue", cause=Cause.QUEUE
+            )
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _PATIENCE
+        if deadline is not None:
+            end = min(end, deadline)
+
+        def write() -> TopicWrite:
+            return self.catalog.edit(topic, decide, require=require, wait=max(0.0, end - loop.time()))
+
+        self._waiting += 1
+        begun = self._thread.submit(write)
+        done = asyncio.wrap_future(begun)
+        try:
+            async with asyncio.timeout_at(end):
+                return await asyncio.shield(done)
+        except TimeoutError:
+            if begun.cancel():
+                raise CatalogBusy("Other changes of the catalogue take too long; try again later") from None
+            return await done  # it has begun, and tells what became of it
+        except asyncio.CancelledError:
+            begun.cancel()
+            done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
+            raise
+        finally:
+            self._waiting -= 1
