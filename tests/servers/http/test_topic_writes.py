@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -37,7 +37,11 @@ ASKER = Asker("alice", transport="http")
 
 @asynccontextmanager
 async def writing(
-    folder: Path, *, allowed: bool = True, gate: object = None, rules: AuthorizationSettings | None = None
+    folder: Path,
+    *,
+    allowed: bool = True,
+    gate: Callable[..., object] | None = None,
+    rules: AuthorizationSettings | None = None,
 ) -> AsyncIterator[TopicWrites]:
     plugins = None if gate is None else {"gate": PluginOf(authorize=gate)}
     async with made(plugins=plugins) as m:
