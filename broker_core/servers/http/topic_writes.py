@@ -24,7 +24,7 @@ from broker_core.catalog import (
     merge,
     replacement,
 )
-from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 
@@ -163,7 +163,6 @@ class TopicWrites:
             raise ListingFailed(
                 "This server changes no topics over HTTP: writes = false in the table [http] of its settings",
                 cause=Cause.NOT_ALLOWED,
-                reason="writes_off",
             )
         await self._pipeline.authorize(Access("admin", namespace, topic, asker), deadline)
 
@@ -177,9 +176,7 @@ class TopicWrites:
     ) -> TopicWrite:
         await self.authorize(asker, topic.namespace, topic, deadline)
         if self._waiting >= _MOST_WAITING:
-            raise TooManyRequests(
-                f"{_MOST_WAITING} changes of topics wait already", reason="write_queue", cause=Cause.QUEUE
-            )
+            raise ListingFailed(f"{_MOST_WAITING} changes of topics wait already", cause=Cause.QUEUE)
         loop = asyncio.get_running_loop()
         end = loop.time() + _PATIENCE
         if deadline is not None:
