@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
+from aiohttp import web
 
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
@@ -38,11 +39,17 @@ from broker_core.servers.admission import FailurePace, FileBudget, raise_file_li
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics, warn_daily
 from broker_core.servers.http import (
     AdminSocket,
+    Admit,
     AllowedQuestions,
+    Api,
+    ApiServices,
     Endpoints,
     HttpAccess,
     HttpServer,
+    Needs,
     Readiness,
+    operator_of,
+    v1_api,
 )
 from broker_core.servers.pulsar import (
     LookupService,
@@ -154,7 +161,12 @@ class Broker:
                     access=access,
                     problem=core.problem,
                 )
-                self._http = HttpServer(endpoints, connections=files.http, tls=entrances.get("http"))
+                self._http = HttpServer(
+                    endpoints,
+                    apis=self._apis(core, access.admit, authenticates=authenticator.enabled),
+                    connections=files.http,
+                    tls=entrances.get("http"),
+                )
                 self._stack.push_async_callback(self._http.stop)
                 await self._http.start(listen.host, listen.port)
                 if settings.http.tls is not None:
@@ -203,9 +215,31 @@ class Broker:
         )
         listening = await asyncio.to_thread(AdminSocket, path)
         self._stack.callback(listening.close)
-        server = HttpServer(endpoints, connections=_OPERATORS)
+
+        async def operator(request: web.Request, _needs: Needs) -> Asker:
+            return operator_of(request)
+
+        server = HttpServer(endpoints, apis=self._apis(core, operator), connections=_OPERATORS)
         await server.start_on(listening.socket)
         self._stack.push_async_callback(server.stop)
+
+    def _apis(self, core: _Core, admit: Admit, *, authenticates: bool = False) -> list[Api]:
+        """The APIs for programs, where they are served; ``admit`` says who asks."""
+        from broker_core import __version__
+
+        if self.settings.http is not None and not self.settings.http.api:
+            return []
+        services = ApiServices(
+            core.pipeline,
+            core.permits,
+            core.metrics,
+            core.lookups,
+            self.settings,
+            catalog=core.catalog,
+            change_log=core.change_log,
+            authenticates=authenticates,
+        )
+        return [v1_api(services, admit, __version__)]
 
     async def _tls_entrances(self, metrics: Metrics) -> dict[str, TlsEntrance]:
         """The TLS of each listener that has it; its certificate is read again with everything else that is."""
@@ -308,6 +342,7 @@ class _Core:
     permits: Permits
     metrics: Metrics
     catalog: SqliteCatalog | None
+    change_log: CatalogLogReader | None
     warm_up: Callable[[], Awaitable[None]]
     upstream: UpstreamCluster | None
     sessions: Sessions | None
@@ -413,7 +448,7 @@ async def _opened(
                 pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
             )
         )
-        yield _Core(pipeline, lookups, permits, metrics, catalog, warm_up, upstream, sessions)
+        yield _Core(pipeline, lookups, permits, metrics, catalog, change_log, warm_up, upstream, sessions)
 
 
 def _mark(service_url: str) -> str:

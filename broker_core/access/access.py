@@ -15,11 +15,12 @@ __all__ = ["ACTIONS", "Access", "Refused"]
 #: What one may want to do, and in which commands. A gate meets new ones with newer servers: it refuses what it does not
 #: know, or lets it pass, as its author decides.
 ACTIONS: Final = {
-    "list": "GET_TOPICS_OF_NAMESPACE, and each namespace of `GET /questions`",
+    "list": "GET_TOPICS_OF_NAMESPACE, the same over HTTP, and each namespace of `GET /questions`",
     "describe": "PARTITIONED_METADATA",
     "lookup": "LOOKUP",
     "schema": "GET_SCHEMA",
     "put_schema": "GET_OR_CREATE_SCHEMA",
+    "admin": "over HTTP: changes of topics and what else the rules call `admin`",
 }
 
 
@@ -27,8 +28,8 @@ ACTIONS: Final = {
 class Access:
     """A client wants to do something with a namespace, or with one topic of it; immutable.
 
-    ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"``, ``"schema"`` and ``"put_schema"``;
-    ``topic`` is ``None`` for ``"list"``.
+    ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"``, ``"schema"``, ``"put_schema"`` and ``"admin"``;
+    ``topic`` is ``None`` for ``"list"``, and where it is about the whole namespace.
     """
 
     action: str

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Self
+from typing import Final, Self
 
 from broker_core.access.remote_address import host_of
 from broker_core.immutable.sealed import seal_value
 
-__all__ = ["Asker"]
+__all__ = ["OPERATOR", "Asker"]
+
+#: The transport of the operator's own socket, which no client reaches: who asks by it is a super role.
+OPERATOR: Final = "operator"
 
 
 class _Connection:

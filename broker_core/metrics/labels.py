@@ -63,7 +63,7 @@ CLOSURES: Final = (
 
 #: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`.
 DENIALS: Final = tuple(
-    product(("list", "describe", "lookup", "schema", "put_schema"), ("rules", "gates", "brokers"))
+    product(("list", "describe", "lookup", "schema", "put_schema", "admin"), ("rules", "gates", "brokers"))
 )
 
 #: Transport and outcome of authentications. The reasons of failures are those of

@@ -85,7 +85,7 @@ class PulsarSettings(Table):
 
 
 class HttpSettings(Table):
-    """``[http]``: metrics and health over HTTP; without the table there is no HTTP."""
+    """``[http]``: metrics, health and the API for programs over HTTP; without the table there is no HTTP."""
 
     listen: ListenAddress = Field(
         default=ListenAddress("127.0.0.1", 8080),
@@ -99,6 +99,13 @@ class HttpSettings(Table):
         default=False,
         description="Whether /metrics and health need credentials too, as /questions and /plugins do wherever clients "
         "are authenticated.",
+    )
+    api: bool = Field(
+        default=True, description="Whether the API for programs is served, below /v1 and /admin/v2."
+    )
+    writes: bool = Field(
+        default=True,
+        description="Whether it changes topics of the embedded catalogue, for clients with the right `admin`.",
     )
     tls: HttpTlsSettings | None = None
 

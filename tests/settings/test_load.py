@@ -68,6 +68,8 @@ file = "htpasswd"
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true
 protect = true
+api = true
+writes = false
 [admin]
 socket = "/run/broker-core/admin"
 [catalog]

@@ -45,10 +45,13 @@ class Needs(enum.Enum):
     ADMIN_SOMEWHERE = "admin in some namespace: the page shows no other"
     ADMIN_IF_PROTECTED = "admin in all namespaces, with [http] protect"
     CREDENTIALS_IF_PROTECTED = "the credentials of anybody, with [http] protect"
+    CREDENTIALS = "the credentials of anybody: more is asked where it is known what the client wants"
 
 
 #: What a page needs that is open unless ``[http] protect`` is on.
 _IF_PROTECTED: Final = frozenset({Needs.ADMIN_IF_PROTECTED, Needs.CREDENTIALS_IF_PROTECTED})
+#: What needs no right beside the credentials.
+_CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIALS})
 
 
 class HttpAccess:
@@ -102,7 +105,7 @@ class HttpAccess:
             asker = self._identify(asker)
         if needs is Needs.ADMIN_SOMEWHERE:
             self._authorization.check_somewhere(asker, "admin")
-        elif needs is not Needs.CREDENTIALS_IF_PROTECTED:
+        elif needs not in _CREDENTIALS:
             self._authorization.check_action(asker, "admin", None)
         return asker
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from aiohttp import hdrs, web
 
-from broker_core.access.asker import Asker
+from broker_core.access.asker import OPERATOR, Asker
 from broker_core.quantities import ListenAddress
+from broker_core.servers.http.served_request import ServedRequest
 
-__all__ = ["asker_of"]
+__all__ = ["asker_of", "operator_of"]
 
 
 def asker_of(request: web.Request) -> Asker:
@@ -17,4 +18,18 @@ def asker_of(request: web.Request) -> Asker:
         remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
         client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
         transport="http",
+        connection=_connection(request),
     )
+
+
+def operator_of(request: web.Request) -> Asker:
+    """The operator, who asks by the socket of the server's own user."""
+    return Asker(
+        client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
+        transport=OPERATOR,
+        connection=_connection(request),
+    )
+
+
+def _connection(request: web.Request) -> object:
+    return request.connection if isinstance(request, ServedRequest) else None

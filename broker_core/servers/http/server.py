@@ -11,24 +11,27 @@ import asyncio
 import functools
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import structlog
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
 from broker_core.servers.arrival import RefusedArrival, TlsEntrance, TlsTransport
+from broker_core.servers.http.api import Api
 from broker_core.servers.http.endpoints import Endpoints
 from broker_core.servers.http.json_responses import errors_in_json
+from broker_core.servers.http.served_request import ServedRequest
 
 __all__ = ["HttpListenError", "HttpServer"]
 
 _log = structlog.get_logger(__name__)
 
-_MAX_LINE_BYTES: Final = 4096
+#: A pattern and properties are in the first line.
+_MAX_LINE_BYTES: Final = 32 * 1024
 #: A token with many claims has some kilobytes.
 _MAX_FIELD_BYTES: Final = 16 * 1024
 _MAX_HEADERS: Final = 64
@@ -52,9 +55,15 @@ class HttpServer:
     """
 
     def __init__(
-        self, endpoints: Endpoints, *, connections: int = _CONNECTIONS, tls: TlsEntrance | None = None
+        self,
+        endpoints: Endpoints,
+        *,
+        apis: Sequence[Api] = (),
+        connections: int = _CONNECTIONS,
+        tls: TlsEntrance | None = None,
     ) -> None:
         self._endpoints = endpoints
+        self._apis = apis
         self._runner: web.AppRunner | None = None
         self._most = connections
         # One at a time: a new connection must be heard before so many others have come that its turn is over.
@@ -63,7 +72,7 @@ class HttpServer:
         self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
         self._shaking_hands: dict[asyncio.Task[None], None] = {}  # the oldest is first
-        self._open: dict[web.RequestHandler, asyncio.Transport] = {}  # the one used last at the end
+        self._open: dict[web.RequestHandler, _OpenConnection] = {}  # the one used last at the end
         self._busy: set[web.RequestHandler] = set()
         self._address: tuple[str, int] | None = None
         self._tls_address: tuple[str, int] | None = None
@@ -92,8 +101,11 @@ class HttpServer:
             ) from error
 
     async def _set_up(self) -> None:
-        app = web.Application(middlewares=[self._in_use, errors_in_json], client_max_size=_MAX_BODY_BYTES)
+        middlewares = [self._in_use, errors_in_json, self._api_errors]
+        app = web.Application(middlewares=middlewares, client_max_size=_MAX_BODY_BYTES)
         app.router.add_routes(self._endpoints.routes())
+        for api in self._apis:
+            app.router.add_routes(api.routes())
         runner = web.AppRunner(
             app,
             handle_signals=False,
@@ -107,7 +119,7 @@ class HttpServer:
         await runner.setup()
         assert runner.server is not None
         # aiohttp has no public place for a request class; on_response_prepare misses what is no request at all.
-        make_request = functools.partial(app._make_request, _cls=_QuietRequest)  # noqa: SLF001
+        make_request = functools.partial(app._make_request, _cls=ServedRequest)  # noqa: SLF001
         runner.server.request_factory = make_request
         self._runner = runner
 
@@ -161,7 +173,7 @@ class HttpServer:
             )
             return
         handler = self._runner.server()
-        self._open[handler] = TlsTransport(secured, handler, peer)
+        self._open[handler] = _OpenConnection(TlsTransport(secured, handler, peer))
 
     async def _connect(self, sock: socket.socket) -> None:
         assert self._runner is not None
@@ -173,7 +185,7 @@ class HttpServer:
             _log.warning("an HTTP connection could not be accepted", error=str(error))
             sock.close()
             return
-        self._open[handler] = transport
+        self._open[handler] = _OpenConnection(transport)
 
     def _make_room(self) -> None:
         """Close the connections that were used least recently until there is room for one more."""
@@ -184,7 +196,7 @@ class HttpServer:
         while self._open and len(self._open) + len(self._opening) + len(shaking) >= self._most:
             idle = (handler for handler in self._open if handler not in self._busy)
             handler = next(idle, next(iter(self._open)))
-            self._open.pop(handler).abort()
+            self._open.pop(handler).transport.abort()
             _log.warning("an HTTP connection is closed to make room for another", connections=self._most)
 
     @web.middleware
@@ -192,22 +204,37 @@ class HttpServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         connection = request.protocol
-        if (transport := self._open.pop(connection, None)) is not None:
-            self._open[connection] = transport
+        if (opened := self._open.pop(connection, None)) is not None:
+            self._open[connection] = opened
+            assert isinstance(request, ServedRequest)
+            request.connection = opened
         self._busy.add(connection)
         try:
             return await handler(request)
         finally:
             self._busy.discard(connection)
 
+    @web.middleware
+    async def _api_errors(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """An unknown path or method below an API, as an error in its form."""
+        try:
+            return await handler(request)
+        except Exception as error:
+            for api in self._apis:
+                if request.path.startswith(api.prefix):
+                    return api.failure(error, request)
+            raise
 
-class _QuietRequest(web.Request):
-    """Its response does not tell the versions of Python and aiohttp, and is not kept by caches."""
 
-    async def _prepare_hook(self, resp: web.StreamResponse) -> None:
-        await super()._prepare_hook(resp)
-        resp.headers.popall(hdrs.SERVER, None)
-        resp.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+class _OpenConnection:
+    """One connection; it stands for all that is asked on it."""
+
+    __slots__ = ("__weakref__", "transport")
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self.transport = transport
 
 
 def _reason(error: OSError) -> str:

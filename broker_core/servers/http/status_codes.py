@@ -23,7 +23,7 @@ STATUS_CODES: Final[Mapping[Cause, int]] = MappingProxyType(
         Cause.PERMITS: 503,
         Cause.QUEUE: 503,
         Cause.TIME: 504,
-        Cause.PLUGIN: 500,
+        Cause.PLUGIN: 502,
         Cause.CATALOG: 500,
         Cause.UPSTREAM: 502,
         Cause.UNAVAILABLE: 503,

@@ -1,0 +1,20 @@
+"""The HTTP API below /v1: its operations, each declared beside its handler."""
+
+from __future__ import annotations
+
+from broker_core.servers.http.api import topics
+from broker_core.servers.http.api.api import Admit, Api
+from broker_core.servers.http.api.openapi import openapi_operation
+from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.services import ApiServices
+
+__all__ = ["Admit", "Api", "ApiServices", "v1_api"]
+
+
+def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
+    """The API of a server. ``admit`` says who asks; ``version`` is the server's."""
+    operations: list[Operation] = [
+        *topics.operations(services),
+    ]
+    document = openapi_operation(operations, version, authenticates=services.authenticates)
+    return Api("/v1/", [*operations, document], services, admit)

@@ -1,0 +1,84 @@
+"""The operations of an HTTP API as routes: parameters, credentials, rights and errors of each request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Final
+
+from aiohttp import web
+
+from broker_core.access.asker import Asker
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import Operation, Right
+from broker_core.servers.http.api.parameters import read_parameters
+from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
+from broker_core.servers.http.api.request_body import check_body
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.http_access import Needs
+
+__all__ = ["Admit", "Api"]
+
+#: Who asks, and the error 401 or 403 for who may not: called with a request and what it needs.
+Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
+
+_NEEDS: Final = {Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED}
+
+
+class Api:
+    """Operations below one path (``prefix``), with errors of one form. ``admit`` says who asks."""
+
+    def __init__(
+        self,
+        prefix: str,
+        operations: Iterable[Operation],
+        services: ApiServices,
+        admit: Admit,
+        *,
+        form: Callable[[Problem], web.Response] = problem_response,
+    ) -> None:
+        self.prefix = prefix
+        self.operations = tuple(operations)
+        self._services = services
+        self._admit = admit
+        self._form = form
+
+    def routes(self) -> list[web.RouteDef]:
+        """The route of each operation; one with GET takes HEAD too."""
+        return [web.route(each.method, each.path, self._handler(each)) for each in self.operations] + [
+            web.route("HEAD", each.path, self._handler(each))
+            for each in self.operations
+            if each.method == "GET"
+        ]
+
+    def failure(self, error: Exception, request: web.Request) -> web.StreamResponse:
+        """The response for what was raised outside of the operations, such as an unknown path."""
+        return self._form(problem_of(error, request))
+
+    def _handler(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            try:
+                return await self._answer(operation, request)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
+                return self._failed(error, request)
+
+        return handle
+
+    async def _answer(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+        asker = await self._admit(request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
+        values = read_parameters(request, operation)
+        asked = ApiRequest(request, self._services, asker, values, operation.body)
+        if operation.has_namespace:
+            asked.namespace()
+        if operation.needs.action is not None:
+            await asked.authorize(operation.needs.action)
+        check_body(request, operation.body)
+        return await operation.handler(asked)
+
+    def _failed(self, error: Exception, request: web.Request) -> web.StreamResponse:
+        if request.writer.output_size > 0 or isinstance(error, ConnectionError):
+            # Part of an answer is sent: only a cut connection says that it is not whole.
+            if request.transport is not None:
+                request.transport.abort()
+            if isinstance(error, ConnectionError):
+                raise error
+        return self._form(problem_of(error, request))

@@ -1,0 +1,76 @@
+"""A request of the HTTP API as its handler gets it: who asks, and the values of the declared parameters."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from aiohttp import web
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, InvalidName, ListingFailed
+from broker_core.names import NamespaceName, TopicName
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.request_body import Body, read_pieces
+from broker_core.servers.http.api.services import ApiServices
+
+__all__ = ["ApiRequest"]
+
+
+class ApiRequest:
+    """One request. ``values`` has the value of each parameter of the operation by name.
+
+    ``deadline`` (loop time) is the end of the time for the answer, before it is written. ``asker.connection`` is one
+    object for each HTTP connection.
+    """
+
+    __slots__ = ("asker", "body", "deadline", "http", "services", "values")
+
+    def __init__(
+        self,
+        http: web.Request,
+        services: ApiServices,
+        asker: Asker,
+        values: Mapping[str, Any],
+        body: Body | None = None,
+    ) -> None:
+        self.http = http
+        self.body = body
+        self.services = services
+        self.asker = asker
+        self.values = values
+        self.deadline = asyncio.get_running_loop().time() + services.pipeline.options.time_budget
+
+    def namespace(self) -> NamespaceName:
+        """The namespace of the path. Raises :exc:`~broker_core.errors.ListingFailed` with the cause ``NAME``."""
+        tenant, namespace = self.http.match_info["tenant"], self.http.match_info["namespace"]
+        try:
+            return NamespaceName(tenant, namespace)
+        except InvalidName as error:
+            raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
+
+    async def authorize(self, action: str, topic: TopicName | None = None) -> None:
+        """Ask rules and gates about an action of :data:`~broker_core.access.access.ACTIONS` in the path's namespace.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        access = Access(action, self.namespace(), topic, self.asker)
+        await self.services.pipeline.authorize(access, self.deadline)
+
+    def pieces(self) -> AsyncIterator[bytes]:
+        """The body, piece by piece as it comes. Raises the errors 408 and 413."""
+        assert self.body is not None, "the operation declares no body"
+        return read_pieces(self.http, self.body)
+
+    async def json(self) -> Any:
+        """The body as JSON. Raises the errors 400, 408 and 413."""
+        body = bytearray()
+        async for piece in self.pieces():
+            body += piece
+        try:
+            return json.loads(bytes(body))
+        except (ValueError, RecursionError) as error:
+            raise refused(400, f"the body is no JSON in UTF-8: {error}"[:300]) from None

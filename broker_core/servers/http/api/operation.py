@@ -1,0 +1,105 @@
+"""An operation of the HTTP API as it is declared: the router and the OpenAPI document are made from the same words."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, TypeAlias
+
+from aiohttp import web
+
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.request_body import Body, Schema
+
+__all__ = ["Body", "Handler", "Operation", "Parameter", "Reply", "Right", "Schema"]
+
+Handler: TypeAlias = Callable[[ApiRequest], Awaitable[web.StreamResponse]]
+
+_TEXT: Final[Schema] = {"type": "string"}
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+
+
+class Right(enum.Enum):
+    """What a client needs for an operation, where clients are authenticated or there are rules or gates.
+
+    The values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are
+    asked before the handler, about the namespace of the path.
+    """
+
+    NOTHING = "nothing, or credentials with [http] protect"
+    #: The handler asks for more itself, as :meth:`~broker_core.pipeline.Pipeline.answer` does.
+    CREDENTIALS = "credentials"
+    LIST = "list"
+    DESCRIBE = "describe"
+    LOOKUP = "lookup"
+    ADMIN = "admin"
+
+    @property
+    def action(self) -> str | None:
+        """The action that rules and gates are asked about."""
+        return None if self in {Right.NOTHING, Right.CREDENTIALS} else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """A parameter of an operation.
+
+    ``read`` makes the value of the text and raises :exc:`ValueError` with what is wrong, in words that follow the name:
+    ``must be ...``. A ``repeated`` one may be given several times; its value is a tuple. ``default`` is the value where
+    it is left out. Parameters in the path are required always.
+    """
+
+    name: str
+    description: str
+    read: Callable[[str], Any] = str
+    schema: Schema = field(default_factory=lambda: _TEXT)
+    within: Literal["query", "header", "path"] = "query"
+    required: bool = False
+    repeated: bool = False
+    default: Any = None
+    example: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A response as the OpenAPI document tells it: ``content`` has the schema by media type."""
+
+    description: str
+    content: Mapping[str, Schema] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)  # the description by name
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One method of one path. ``path`` is written as in OpenAPI: ``/v1/namespaces/{tenant}/{namespace}``.
+
+    The tenant and the namespace of a path need no declaration; ``responses`` are those of success by status, and the
+    errors that the operation has besides those that all have.
+    """
+
+    method: str
+    path: str
+    operation_id: str
+    summary: str
+    needs: Right
+    handler: Handler
+    responses: Mapping[int, Reply]
+    description: str = ""
+    tag: str = "topics"
+    parameters: tuple[Parameter, ...] = ()
+    body: Body | None = None
+
+    def __post_init__(self) -> None:
+        declared = {each.name for each in self.parameters if each.within == "path"} | {"tenant", "namespace"}
+        for name in _PLACEHOLDER.findall(self.path):
+            if name not in declared:
+                raise ValueError(f"{self.operation_id}: {{{name}}} of its path is not declared")
+        if self.needs.action is not None and not self.has_namespace:
+            raise ValueError(f"{self.operation_id}: there is no namespace to ask {self.needs} about")
+
+    @property
+    def has_namespace(self) -> bool:
+        """Whether its path names a namespace."""
+        return "{tenant}/{namespace}" in self.path

@@ -1,0 +1,141 @@
+"""The parameters of a request, read as its operation declares them; and parameters that several operations have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+from aiohttp import web
+
+from broker_core.errors import Cause
+from broker_core.names import Mode
+from broker_core.redaction.quoted import quoted
+from broker_core.servers.http.api.operation import Operation, Parameter
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
+
+__all__ = ["MODE", "PATTERN", "PROPERTY", "flag", "number", "one_of", "read_parameters"]
+
+
+def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
+    """The value of each declared parameter by name. Raises the error 400 for what is not declared, or wrong."""
+    given = _query(request)
+    declared = {each.name for each in operation.parameters if each.within == "query"}
+    for name in given:
+        if name not in declared:
+            known = f"known: {', '.join(sorted(declared))}" if declared else "there are none here"
+            raise _bad(f"unknown parameter {quoted(name)}; {known}")
+    values: dict[str, Any] = {}
+    for each in operation.parameters:
+        if each.within == "path":
+            texts = [request.match_info[each.name]]
+        elif each.within == "header":
+            texts = list(request.headers.getall(each.name, ()))
+        else:
+            texts = given.get(each.name, [])
+        values[each.name] = _value(each, texts)
+    return values
+
+
+def _query(request: web.Request) -> dict[str, list[str]]:
+    """The texts of each name. The query is decoded here: what is no UTF-8 must be an error, not another text."""
+    found: dict[str, list[str]] = {}
+    try:
+        for name, text in parse_qsl(
+            request.rel_url.raw_query_string, keep_blank_values=True, errors="strict"
+        ):
+            found.setdefault(name, []).append(text)
+    except UnicodeDecodeError:
+        raise _bad("the query is not in UTF-8") from None
+    return found
+
+
+def _value(parameter: Parameter, texts: list[str]) -> Any:
+    if not texts:
+        if parameter.required:
+            raise _bad(f"parameter {parameter.name} is missing")
+        return () if parameter.repeated and parameter.default is None else parameter.default
+    if len(texts) > 1 and not parameter.repeated:
+        raise _bad(f"parameter {parameter.name} is given {len(texts)} times")
+    try:
+        values = tuple(parameter.read(text) for text in texts)
+    except ValueError as error:
+        raise _bad(f"parameter {parameter.name} {error}") from None
+    return values if parameter.repeated else values[0]
+
+
+def _bad(detail: str) -> RequestRefused:
+    return refused(400, detail, Cause.BAD_REQUEST)
+
+
+# -- kinds of values --------------------------------------------------------------------------------------------
+
+
+def number(least: int, most: int) -> Callable[[str], int]:
+    """Reads a whole number within bounds."""
+
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and len(text) < 20 and least <= int(text) <= most):
+            raise ValueError(f"must be a number from {least} to {most}, not {quoted(text)}")
+        return int(text)
+
+    return read
+
+
+def one_of(words: Iterable[str]) -> Callable[[str], str]:
+    """Reads one of these words."""
+    known = tuple(words)
+
+    def read(text: str) -> str:
+        if text not in known:
+            raise ValueError(f"must be one of {', '.join(known)}, not {quoted(text)}")
+        return text
+
+    return read
+
+
+_FLAGS: Final = {"true": True, "false": False}
+
+
+def flag(text: str) -> bool:
+    """Reads ``true`` or ``false``."""
+    if text not in _FLAGS:
+        raise ValueError(f"must be true or false, not {quoted(text)}")
+    return _FLAGS[text]
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key:
+        raise ValueError(f"must be KEY=VALUE, not {quoted(text)}")
+    return key, value
+
+
+_MODES: Final = {mode.name.lower(): mode for mode in Mode}
+
+
+def _mode(text: str) -> Mode:
+    return _MODES[one_of(_MODES)(text)]
+
+
+PATTERN: Final = Parameter(
+    "pattern",
+    "A topics pattern, as of a consumer: a regular expression (RE2) that matches the whole name of a topic, without "
+    "its partition suffix. The scheme of a name may be left out.",
+    example="persistent://public/default/orders-.*",
+)
+MODE: Final = Parameter(
+    "mode",
+    "Which domains are listed.",
+    read=_mode,
+    schema={"type": "string", "enum": list(_MODES), "default": "persistent"},
+    default=Mode.PERSISTENT,
+)
+PROPERTY: Final = Parameter(
+    "property",
+    "A property of the question, as KEY=VALUE; may be given several times, and the last of a repeated key counts.",
+    read=_property,
+    schema={"type": "array", "items": {"type": "string", "pattern": "^[^=]+=.*$"}},
+    repeated=True,
+    example=["region=eu"],
+)

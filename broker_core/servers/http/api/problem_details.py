@@ -1,0 +1,116 @@
+"""Errors of the HTTP API as problem details (RFC 9457): ``application/problem+json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Any, Final
+
+import structlog
+from aiohttp import hdrs, web
+
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.servers.http.status_codes import STATUS_CODES
+
+__all__ = ["PROBLEM_JSON", "Problem", "RequestRefused", "problem_of", "problem_response", "refused"]
+
+PROBLEM_JSON: Final = "application/problem+json"
+#: Seconds after which a client may ask again that met a limit.
+_RETRY_AFTER: Final = 1
+#: Statuses of what an HTTP server may say itself, and their causes.
+_CAUSES: Final[Mapping[int, Cause]] = {
+    400: Cause.BAD_REQUEST,
+    401: Cause.UNAUTHENTICATED,
+    403: Cause.DENIED,
+    404: Cause.NOT_FOUND,
+    413: Cause.TOO_LARGE,
+}
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What an HTTP client is told in place of an answer. ``cause`` is ``None`` where none of the causes fits."""
+
+    status: int
+    detail: str
+    cause: Cause | None = None
+    headers: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
+    #: More members of the object, for programs.
+    more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The words of the status."""
+        return HTTPStatus(self.status).phrase
+
+
+class RequestRefused(BrokerCoreError):
+    """An operation refuses a request; the client is told ``problem``."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail)
+        self.problem = problem
+
+
+def refused(
+    status: int,
+    detail: str,
+    cause: Cause | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    **more: Any,
+) -> RequestRefused:
+    """The error to raise where an operation refuses a request with this status; ``more`` are members of the problem."""
+    return RequestRefused(
+        Problem(status, detail, _CAUSES.get(status) if cause is None else cause, headers or {}, more)
+    )
+
+
+def problem_of(error: Exception, request: web.Request) -> Problem:
+    """What the client is told of whatever was raised for its request; the log has the details of a mistake."""
+    if isinstance(error, RequestRefused):
+        return error.problem
+    if isinstance(error, ListingFailed):
+        status = STATUS_CODES[error.cause]
+        headers = {str(hdrs.RETRY_AFTER): str(_RETRY_AFTER)} if status == 503 else {}
+        return Problem(status, error.message, error.cause, headers)
+    if isinstance(error, web.HTTPMethodNotAllowed):
+        allowed = ", ".join(sorted(error.allowed_methods))
+        return Problem(
+            405,
+            f"{request.path} does not take {request.method}, only {allowed}",
+            Cause.NOT_ALLOWED,
+            {str(hdrs.ALLOW): allowed},
+        )
+    if isinstance(error, web.HTTPNotFound):
+        return Problem(404, f"there is nothing at {request.path}", Cause.NOT_FOUND)
+    if isinstance(error, web.HTTPException):
+        challenges = tuple(
+            (hdrs.WWW_AUTHENTICATE, each) for each in error.headers.getall(hdrs.WWW_AUTHENTICATE, ())
+        )
+        return Problem(error.status, error.reason, _CAUSES.get(error.status), challenges)
+    _log.error("an HTTP request failed", path=request.path, exc_info=error)
+    return Problem(500, "internal error; the log says more", Cause.INTERNAL)
+
+
+def problem_response(problem: Problem) -> web.Response:
+    """A problem as a response."""
+    content: dict[str, Any] = {
+        "type": "about:blank",
+        "title": problem.title,
+        "status": problem.status,
+        "detail": problem.detail,
+    }
+    if problem.cause is not None:
+        content["cause"] = problem.cause.name
+    response = web.Response(
+        status=problem.status, text=json.dumps(content | dict(problem.more)) + "\n", content_type=PROBLEM_JSON
+    )
+    pairs = problem.headers.items() if isinstance(problem.headers, Mapping) else problem.headers
+    for name, value in pairs:
+        response.headers.add(name, value)
+    return response

@@ -1,0 +1,77 @@
+"""The body of a request: the types and the size that an operation takes, and reading it piece by piece."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from aiohttp import hdrs, web
+
+from broker_core.errors import Cause
+from broker_core.servers.http.api.problem_details import refused
+
+__all__ = ["Body", "Schema", "check_body", "read_pieces"]
+
+#: A JSON Schema (of OpenAPI 3.1), as plain values.
+Schema: TypeAlias = Mapping[str, Any]
+
+#: Seconds in which a client must send the next bytes of a body.
+_TIMEOUT: Final = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """The body that an operation takes: the schema by media type, and the most bytes that it may have.
+
+    A request with another ``Content-Type``, or none, is refused (415): a web page of somebody else cannot send these
+    types without being asked for leave (CORS), which is never given.
+    """
+
+    content: Mapping[str, Schema]
+    most_bytes: int
+    description: str = ""
+    required: bool = True
+
+
+def check_body(request: web.Request, body: Body | None) -> None:
+    """Raise the error for a request whose body is not what its operation takes, before anything of it is read."""
+    if body is None:
+        if request.body_exists:
+            raise refused(413, f"{request.method} {request.path} takes no body")
+        return
+    if not request.body_exists:
+        if body.required:
+            raise refused(400, "the body is missing")
+        return
+    if hdrs.CONTENT_TYPE not in request.headers or request.content_type not in body.content:
+        raise refused(415, f"the body must have the Content-Type {' or '.join(body.content)}")
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
+        raise refused(415, "the body must have no Content-Encoding")
+    if (request.content_length or 0) > body.most_bytes:
+        raise _too_large(body)
+
+
+async def read_pieces(request: web.Request, body: Body) -> AsyncIterator[bytes]:
+    """The body, piece by piece as it comes.
+
+    Raises the error 413 where it is larger than it may be, and 408 for a client that sends nothing for some time.
+    """
+    size = 0
+    while True:
+        try:
+            async with asyncio.timeout(_TIMEOUT):
+                piece = await request.content.readany()
+        except TimeoutError:
+            raise refused(408, f"nothing came of the body for {_TIMEOUT:.0f} seconds", Cause.TIME) from None
+        if not piece:
+            return
+        size += len(piece)
+        if size > body.most_bytes:
+            raise _too_large(body)
+        yield piece
+
+
+def _too_large(body: Body) -> Exception:
+    return refused(413, f"the body may have {body.most_bytes} bytes at the most")

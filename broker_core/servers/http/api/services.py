@@ -1,0 +1,49 @@
+"""The parts of a broker that the operations of the HTTP API use."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_core.catalog import CatalogLogReader, SqliteCatalog
+from broker_core.errors import Cause
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Pipeline
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.pulsar import LookupService
+from broker_core.settings import HttpSettings, Settings
+
+__all__ = ["ApiServices", "needs_catalog"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApiServices:
+    """What operations use. ``catalog`` and ``change_log`` are ``None`` before a cluster.
+
+    ``authenticates`` says whether clients must have credentials.
+    """
+
+    pipeline: Pipeline
+    permits: Permits
+    metrics: Metrics
+    lookups: LookupService
+    settings: Settings
+    catalog: SqliteCatalog | None = None
+    change_log: CatalogLogReader | None = None
+    authenticates: bool = False
+
+    @property
+    def http(self) -> HttpSettings:
+        """The table ``[http]``; its defaults where there is only the operator's socket."""
+        return self.settings.http or HttpSettings()
+
+
+def needs_catalog(services: ApiServices) -> SqliteCatalog:
+    """The embedded catalogue, for an operation that is for it alone. Raises the error 501 before a cluster."""
+    if services.catalog is None:
+        raise refused(
+            501,
+            "this server has no catalogue of its own: the brokers behind it hold the topics",
+            Cause.NOT_ALLOWED,
+        )
+    return services.catalog

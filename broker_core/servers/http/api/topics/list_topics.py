@@ -1,0 +1,89 @@
+"""The operation ``GET /v1/namespaces/{tenant}/{namespace}/topics``: its declaration, and the question that it asks."""
+
+from __future__ import annotations
+
+from aiohttp import web
+
+from broker_core.errors import Cause, ListingFailed
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.request_properties import Properties
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.topics.whole_listing import whole_listing
+from broker_core.settings import LimitsSettings
+
+__all__ = ["listing_request", "operations"]
+
+_ENVELOPE: Schema = {
+    "type": "object",
+    "required": ["items", "filtered", "next"],
+    "properties": {
+        "items": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Full names, each partition one.",
+        },
+        "filtered": {"type": "boolean", "description": "Whether the server applied the pattern."},
+        "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
+    },
+}
+
+
+def operations(_services: ApiServices) -> list[Operation]:
+    """The operations of this package."""
+    return [
+        Operation(
+            "GET",
+            "/v1/namespaces/{tenant}/{namespace}/topics",
+            "listTopics",
+            "The topics of a namespace that match, for the client that asks.",
+            Right.CREDENTIALS,  # the pipeline asks rules and gates
+            _list_topics,
+            {200: Reply("The listing.", {"application/json": _ENVELOPE})},
+            parameters=(PATTERN, MODE, PROPERTY),
+        )
+    ]
+
+
+async def _list_topics(request: ApiRequest) -> web.StreamResponse:
+    question, uncompiled = listing_request(request)
+    return await whole_listing(request, question, uncompiled)
+
+
+def listing_request(request: ApiRequest) -> tuple[ListingRequest, str | None]:
+    """The question of a request, and its pattern where that takes a thread to compile: the question is without it then.
+
+    Raises :exc:`~broker_core.errors.ListingFailed`.
+    """
+    pipeline, namespace, text = request.services.pipeline, request.namespace(), request.values["pattern"]
+    # A client that must pass a gate first, or may not list this, costs nothing before that.
+    later = text is None or not pipeline.passes_now(request.asker, namespace)
+    pattern = None if later else pipeline.compile_now(text)
+    question = ListingRequest(
+        namespace=namespace,
+        mode=request.values["mode"],
+        pattern=pattern,
+        properties=_properties(request.values["property"], request.services.settings.limits),
+        asker=request.asker,
+        deadline=request.deadline,
+    )
+    return question, text if pattern is None else None
+
+
+def _properties(pairs: tuple[tuple[str, str], ...], limits: LimitsSettings) -> Properties:
+    if len(pairs) > limits.properties:
+        raise _too_many(f"{len(pairs)} properties", limits.properties, "limits.properties")
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in pairs)
+    if size > limits.property_bytes:
+        raise _too_many(f"properties of {size} bytes", limits.property_bytes, "limits.property_bytes")
+    return Properties(pairs)
+
+
+def _too_many(what: str, most: int, setting: str) -> ListingFailed:
+    return ListingFailed(
+        f"{what} in one request, at most {most} are allowed ({setting})",
+        cause=Cause.BAD_REQUEST,
+        reason="bad_request",
+    )

@@ -1,0 +1,20 @@
+"""The request of the HTTP server: which connection it came by, and headers that all responses have."""
+
+from __future__ import annotations
+
+from aiohttp import hdrs, web
+
+__all__ = ["ServedRequest"]
+
+
+class ServedRequest(web.Request):
+    """Its response does not tell the versions of Python and aiohttp, and is not kept by caches unless it says so."""
+
+    ATTRS = web.Request.ATTRS | {"connection"}
+    #: What stands for its connection, and nothing else.
+    connection: object = None
+
+    async def _prepare_hook(self, resp: web.StreamResponse) -> None:
+        await super()._prepare_hook(resp)
+        resp.headers.popall(hdrs.SERVER, None)
+        resp.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core import Access, Asker, Refused, hookimpl
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.tokens import data_url, der, rsa_key, token
+
+LISTING = f"{NAMESPACE}/topics"
+PROBLEM = "application/problem+json"
+
+
+async def test_what_is_unknown_is_a_problem(served: ApiServed) -> None:
+    for method, path, status, detail in (
+        ("GET", "/v1/nothing", 404, "there is nothing at /v1/nothing"),
+        ("DELETE", LISTING, 405, f"{LISTING} does not take DELETE, only GET, HEAD"),
+        ("GET", "/v1/namespaces/a%20b/c/topics", 400, "the tenant 'a b' must be"),
+        ("GET", f"{LISTING}?wrong=1", 400, "unknown parameter 'wrong'"),
+        ("GET", f"{LISTING}?pattern=(", 400, "pattern"),
+    ):
+        said = await served.ask(path, method)
+        assert (said.status, said.headers["Content-Type"].split(";")[0]) == (status, PROBLEM)
+        assert said.json["status"] == status
+        assert detail in said.json["detail"]
+    # The operator's pages stay as they are.
+    assert (await served.ask("/absent")).json == {"error": "there is nothing at /absent"}
+
+
+async def test_a_head_has_no_body(served: ApiServed) -> None:
+    said = await served.ask(LISTING, "HEAD")
+    assert (said.status, said.body) == (200, b"")
+
+
+async def test_a_get_takes_no_body(served: ApiServed) -> None:
+    assert (await served.ask(LISTING, data=b"x")).status == 413
+
+
+async def test_one_connection_is_one_asker_and_another_is_another(tmp_path: Path) -> None:
+    asked: list[Asker] = []
+
+    class Gate:
+        @hookimpl
+        def broker_core_authorize(self, access: Access) -> Refused | None:
+            asked.append(access.asker)
+            return None
+
+    async with api_served(tmp_path, plugins={"gate": Gate()}) as served:
+        await served.ask(LISTING)
+        await served.ask(LISTING)
+        async with aiohttp.ClientSession() as other, other.get(served.url + LISTING) as said:
+            assert said.status == 200
+    first, second, third = (asker.connection for asker in asked)
+    assert first is second
+    assert third is not first
+    assert {asker.transport for asker in asked} == {"http"}
+
+
+async def test_rules_and_gates_hold_as_over_the_binary_protocol(tmp_path: Path) -> None:
+    class Gate:
+        @hookimpl
+        def broker_core_authorize(self, access: Access) -> Refused | None:
+            return Refused("not on Sundays") if access.asker.role == "late" else None
+
+    tables: dict[str, Any] = {
+        "authentication": {"methods": ["token"], "token": {"key": data_url(der(rsa_key()))}},
+        "authorization": {
+            "rules": [{"roles": ["reader", "late"], "namespaces": ["public/*"], "actions": ["list"]}]
+        },
+    }
+    async with api_served(tmp_path, plugins={"gate": Gate()}, **tables) as served:
+
+        async def status_and_cause(role: str | None) -> tuple[int, str]:
+            headers = {} if role is None else {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
+            said = await served.ask(LISTING, headers=headers)
+            if role is None:
+                assert said.headers["WWW-Authenticate"].startswith("Bearer")
+            return said.status, "" if said.status == 200 else said.json["cause"]
+
+        assert await status_and_cause("reader") == (200, "")
+        assert await status_and_cause("stranger") == (403, "DENIED")
+        assert await status_and_cause("late") == (403, "DENIED")
+        assert await status_and_cause(None) == (401, "UNAUTHENTICATED")
+        assert served.sample("denials_total", action="list", by="rules") == 1
+        assert served.sample("denials_total", action="list", by="gates") == 1
+        # The document is for everybody.
+        assert (await served.ask("/v1/openapi.json")).status == 200
+
+
+async def test_the_operators_socket_is_a_super_role(tmp_path: Path) -> None:
+    socket = tmp_path / "admin.sock"
+    tables: dict[str, Any] = {
+        "admin": {"socket": str(socket)},
+        "authorization": {"mode": "rules", "rules": []},
+    }
+    async with api_served(tmp_path, **tables) as served:
+        assert (await served.ask(LISTING)).status == 403
+        connector = aiohttp.UnixConnector(str(socket))
+        async with (
+            aiohttp.ClientSession(connector=connector) as operator,
+            operator.get(f"http://server{LISTING}") as said,
+        ):
+            assert said.status == 200
+            assert len((await said.json())["items"]) == 3
+
+
+async def test_an_api_that_is_off_is_not_there(tmp_path: Path) -> None:
+    async with api_served(tmp_path, http={"api": False}) as served:
+        assert (await served.ask(LISTING)).status == 404
+        assert (await served.ask("/v1/openapi.json")).status == 404
+
+
+async def test_a_mistake_is_a_500_without_a_trace(served: ApiServed, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object, **__: object) -> None:
+        raise RuntimeError("secret in here")
+
+    monkeypatch.setattr(served.broker.pipeline, "answer", broken)
+    with capture_logs() as logs:
+        said = await served.ask(LISTING)
+    assert (said.status, said.json["cause"]) == (500, "INTERNAL")
+    assert b"secret" not in said.body
+    assert logs[0]["event"] == "an HTTP request failed"

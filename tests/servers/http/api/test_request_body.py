@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+
+import pytest
+from aiohttp import StreamReader, web
+from aiohttp.base_protocol import BaseProtocol
+from aiohttp.test_utils import make_mocked_request
+
+from broker_core.servers.http.api import request_body
+from broker_core.servers.http.api.problem_details import RequestRefused
+from broker_core.servers.http.api.request_body import Body, check_body, read_pieces
+
+BODY = Body({"application/json": {}}, most_bytes=10)
+
+
+def request(*pieces: bytes, ends: bool = True, headers: Mapping[str, str] | None = None) -> web.Request:
+    loop = asyncio.get_running_loop()
+    protocol = BaseProtocol(loop)
+    protocol.connection_made(asyncio.Transport())
+    stream = StreamReader(protocol, 2**16, loop=loop)
+    for piece in pieces:
+        stream.feed_data(piece)
+    if ends:
+        stream.feed_eof()
+    return make_mocked_request("POST", "/x", headers=headers, payload=stream)
+
+
+async def test_a_body_comes_piece_by_piece() -> None:
+    assert (
+        b"".join([piece async for piece in read_pieces(request(b"01234", b"56789"), BODY)]) == b"0123456789"
+    )
+
+
+async def test_one_that_is_larger_is_refused() -> None:
+    with pytest.raises(RequestRefused) as refused:
+        _ = [piece async for piece in read_pieces(request(b"01234", b"567890"), BODY)]
+    assert refused.value.problem.status == 413
+
+
+async def test_one_that_does_not_come_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(request_body, "_TIMEOUT", 0.001)
+    with pytest.raises(RequestRefused) as refused:
+        _ = [piece async for piece in read_pieces(request(b"0", ends=False), BODY)]
+    assert refused.value.problem.status == 408
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 415),
+        ({"Content-Type": "text/plain"}, 415),
+        ({"Content-Type": "application/json", "Content-Encoding": "gzip"}, 415),
+        ({"Content-Type": "application/json", "Content-Length": "11"}, 413),
+        ({"Content-Type": "application/json; charset=utf-8", "Content-Length": "10"}, None),
+    ],
+)
+async def test_what_an_operation_takes(headers: dict[str, str], status: int | None) -> None:
+    asked = request(b"{}", headers=headers)
+    if status is None:
+        check_body(asked, BODY)
+    else:
+        with pytest.raises(RequestRefused) as refused:
+            check_body(asked, BODY)
+        assert refused.value.problem.status == status
