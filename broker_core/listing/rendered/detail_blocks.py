@@ -1,0 +1,88 @@
+"""Names with the details of their topics, a block at a time: of a page, or of a whole answer in the order of pages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.listing.details import Details
+from broker_core.listing.listing import Selection
+from broker_core.listing.page_order import topic_ends
+from broker_core.listing.page_walk import PageStart, PageWalk
+from broker_core.listing.rendered.detail_values import pairs_bytes
+from broker_core.listing.rendered.name_blocks import BLOCK, RenderedNames
+from broker_core.names.name_columns import column_data
+from broker_core.names.partition_columns import split_partitions
+
+__all__ = ["DetailBlock", "detail_blocks"]
+
+_Array = np.ndarray[Any, Any]
+
+#: Names that are read together of a whole answer.
+_NAMES: Final = 8 * 1024
+#: Bytes of a name's object besides the name and the properties, about.
+_EACH: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DetailBlock:
+    """Full names in the order of pages, with the details of their topics: ``rows`` (int64) says which each name has."""
+
+    names: pa.LargeStringArray
+    details: pa.RecordBatch
+    rows: _Array
+
+
+def detail_blocks(names: RenderedNames, details: Details) -> Iterator[DetailBlock]:
+    """All names, in blocks of about a mebibyte when they are shown; a topic's details stand with each partition.
+
+    ``names`` are a page, in the order of pages, or a selection in any. ``details`` have the topics of exactly these
+    names in that order, as answers do; :exc:`ValueError` otherwise.
+    """
+    sizes = np.full(len(details), _EACH)
+    for name in ("properties", "configs"):
+        if name in details.columns:
+            sizes += pairs_bytes(details.column(name))
+    used = 0
+    for some, topics in _in_page_order(names):
+        ends = topic_ends(topics)
+        distinct = topics.take(pa.array(ends))
+        if used and distinct[0].equals(details.topics[used - 1]):  # its other names were in the block before
+            used -= 1
+        if not details.topics.slice(used, len(distinct)).equals(distinct):
+            raise ValueError("the details of an answer are not those of its topics")
+        rows = used + np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
+        used += len(ends)
+        yield from _cut(some, rows, sizes, details.batch)
+    if used != len(details):
+        raise ValueError("an answer has details of topics that it does not have")
+
+
+def _in_page_order(names: RenderedNames) -> Iterator[tuple[pa.LargeStringArray, pa.LargeStringArray]]:
+    """Names, one at least at a time, and the topic of each."""
+    if not isinstance(names, Selection):
+        if len(names):
+            yield names, split_partitions(names)[0]
+        return
+    walk = PageWalk(names)
+    place: PageStart | None = PageStart()
+    while place is not None:
+        found, place = walk.block(place, _NAMES).read()
+        if len(found):
+            yield found.names, found.topics
+
+
+def _cut(
+    names: pa.LargeStringArray, rows: _Array, sizes: _Array, details: pa.RecordBatch
+) -> Iterator[DetailBlock]:
+    ends = np.cumsum(np.diff(column_data(names)[1]) + sizes[rows])
+    low = before = 0
+    while low < len(names):
+        high = max(low + 1, int(np.searchsorted(ends, before + BLOCK, side="right")))
+        first, last = rows.item(low), rows.item(high - 1) + 1
+        yield DetailBlock(names[low:high], details.slice(first, last - first), rows[low:high] - first)
+        low, before = high, ends.item(high - 1)

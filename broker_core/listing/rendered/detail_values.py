@@ -1,0 +1,80 @@
+"""The details of topics as values of JSON, a column at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.json_escapes import escaped, needs_escapes
+from broker_core.listing.rendered.topic_id_texts import topic_id_texts
+from broker_core.names.name_columns import column_data
+
+__all__ = ["JSON_VALUES", "between", "joined_texts", "pairs_bytes"]
+
+_Array = np.ndarray[Any, Any]
+_END: Final = 2**31 - 1  # behind the end of any text; Arrow's own default overflows its sizes
+_NULL: Final = pa.scalar(b"null", pa.large_binary())
+
+
+def joined_texts(*texts: pa.LargeBinaryArray, separator: bytes = b"") -> pa.LargeBinaryArray:
+    """The texts of each row one behind the other."""
+    return pc.binary_join_element_wise(*texts, pa.scalar(separator, pa.large_binary()))
+
+
+def between(head: bytes, texts: pa.LargeBinaryArray, tail: bytes = b"") -> pa.LargeBinaryArray:
+    """Each text between ``head`` and ``tail``."""
+    # Replacing nothing at either end is several times faster than joining.
+    if head:
+        texts = pc.binary_replace_slice(texts, 0, 0, head)
+    return pc.binary_replace_slice(texts, _END, _END, tail) if tail else texts
+
+
+def _number(column: pa.Int32Array) -> pa.LargeBinaryArray:
+    return _or_null(column, column.cast(pa.large_string()).cast(pa.large_binary()))
+
+
+def _topic_id(column: pa.FixedSizeBinaryArray) -> pa.LargeBinaryArray:
+    return _or_null(column, topic_id_texts(column, quote=b'"'))
+
+
+def _text_map(column: pa.MapArray) -> pa.LargeBinaryArray:
+    """Each map as an object, its keys in the order that they have."""
+    offsets = column.offsets.to_numpy()
+    first, count = offsets.item(0), offsets.item(-1) - offsets.item(0)
+    keys, items = (_quotable(each.slice(first, count)) for each in (column.keys, column.items))
+    each_pair = joined_texts(between(b',"', keys), between(b"", items, b'"'), separator=b'":"')
+    data, at = column_data(each_pair)
+    # The pairs of a map lie one behind the other, so that all of them are one text.
+    pairs = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), len(column), [None, pa.py_buffer(at[offsets - first]), data]
+    )
+    return _or_null(column, between(b"", pc.binary_replace_slice(pairs, 0, 1, b"{"), b"}"))
+
+
+#: How each column is shown, by its name.
+JSON_VALUES: Final[Mapping[str, Callable[[Any], pa.LargeBinaryArray]]] = MappingProxyType(
+    {"partitions": _number, "topic_id": _topic_id, "properties": _text_map}
+)
+
+
+def pairs_bytes(column: pa.MapArray) -> _Array:
+    """How many bytes the keys and values of each map have (int64)."""
+    offsets = column.offsets.to_numpy()
+    total = np.zeros(len(column), np.int64)
+    for texts in (column.keys, column.items):
+        total += np.diff(column_data(texts.cast(pa.large_string()))[1][offsets])
+    return total
+
+
+def _quotable(column: pa.StringArray) -> pa.LargeBinaryArray:
+    texts = column.cast(pa.large_string()).cast(pa.large_binary())
+    return escaped(texts) if needs_escapes(texts) else texts
+
+
+def _or_null(column: pa.Array[Any], texts: pa.LargeBinaryArray) -> pa.LargeBinaryArray:
+    return pc.if_else(column.is_valid(), texts, _NULL) if column.null_count else texts
