@@ -31,7 +31,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.metrics.permit_metrics import show_permits
 from broker_core.names import TopicName
-from broker_core.pipeline import Pipeline, PipelineOptions
+from broker_core.pipeline import Pipeline, PipelineOptions, Sight, open_sight
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
@@ -120,8 +120,9 @@ class Broker:
             raise_file_limit()
             for name, text in wide_settings(settings):
                 _log.warning(f"{name}: {text}")
+            sight = await self._stack.enter_async_context(open_sight(settings, self.reloads))
             core = self._core = await self._stack.enter_async_context(
-                _opened(settings, self._given, identifies=self._identify is not None)
+                _opened(settings, self._given, identifies=self._identify is not None, sight=sight)
             )
             entrances = await self._tls_entrances(core.metrics)
             files = FileBudget.of_process(upstream=0 if core.upstream is None else core.upstream.places.limit)
@@ -368,7 +369,12 @@ async def opened_pipeline(
 
 @asynccontextmanager
 async def _opened(
-    settings: Settings, given: Mapping[str, object], *, create: bool = True, identifies: bool = False
+    settings: Settings,
+    given: Mapping[str, object],
+    *,
+    create: bool = True,
+    identifies: bool = False,
+    sight: Sight | None = None,
 ) -> AsyncIterator[_Core]:
     registry = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables, given=given)
     async with AsyncExitStack() as stack:
@@ -436,7 +442,9 @@ async def _opened(
         authorization = Authorization(
             settings.authorization, authentication=settings.authentication.is_on or dispatcher.authenticates
         )
-        pipeline = Pipeline(lister, dispatcher, permits, metrics, options, authorization=authorization)
+        pipeline = Pipeline(
+            lister, dispatcher, permits, metrics, options, authorization=authorization, sight=sight
+        )
         stack.callback(pipeline.close)
         lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)
         show_permits(metrics, permits)

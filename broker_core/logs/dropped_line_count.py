@@ -1,4 +1,4 @@
-"""How many log lines were not written, by reason; one count for the process, as its log is one."""
+"""How many lines of a log were not written, by reason; the log of a process is one, and has one count."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Reason = Literal["full", "rate", "failed"]
 
 
 class DroppedLineCount:
-    """Counts by reason, from any thread."""
+    """Counts by reason, from any thread; for a log that drops lines for these reasons."""
 
-    def __init__(self) -> None:
+    def __init__(self, *reasons: Reason) -> None:
         self._lock = threading.Lock()
-        self._counts: dict[str, int] = {"full": 0, "rate": 0, "failed": 0}
+        self._counts: dict[str, int] = dict.fromkeys(map(str, reasons), 0)
 
     def add(self, reason: Reason, lines: int = 1) -> None:
         with self._lock:
@@ -30,4 +30,4 @@ class DroppedLineCount:
 
 
 #: Those of this process.
-dropped_lines: Final = DroppedLineCount()
+dropped_lines: Final = DroppedLineCount("full", "rate", "failed")

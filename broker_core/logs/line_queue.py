@@ -15,6 +15,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from broker_core.logs.dropped_line_count import Reason
+
 __all__ = ["LineQueue"]
 
 #: What a queue holds at most; its lines are a few hundred bytes long.
@@ -37,17 +39,20 @@ class LineQueue:
 
     ``on_dropped`` gets how many lines were lost, and why: ``"full"`` or ``"failed"``. ``more`` is asked in the
     thread, at least every half a second, for lines that are due now. ``owned``: the descriptor is closed at last.
+    ``gathering`` is how many seconds the first line may wait for further ones, to be written with them.
     """
 
     def __init__(
         self,
         descriptor: int,
         *,
-        on_dropped: Callable[[str, int], None] = lambda _reason, _lines: None,
+        on_dropped: Callable[[Reason, int], None] = lambda _reason, _lines: None,
         more: Callable[[], Iterable[str]] = _nothing,
         owned: bool = False,
         max_lines: int = _MAX_LINES,
         max_bytes: int = _MAX_BYTES,
+        gathering: float = 0.0,
+        name: str = "log writer",
     ) -> None:
         self._descriptor = descriptor
         self._owned = owned
@@ -55,6 +60,7 @@ class LineQueue:
         self._more = more
         self._max_lines = max_lines
         self._max_bytes = max_bytes
+        self._gathering = gathering
         # An RLock below: a finalizer or a signal's handler may log in the midst of `offer`, on the same thread.
         self._news = threading.Condition()
         self._waiting: deque[bytes] = deque()
@@ -62,9 +68,10 @@ class LineQueue:
         self._writing = 0  # lines that the thread has taken and not written yet
         self._next: int | None = None  # the descriptor to go on with
         self._closed = False
+        self._hurried = False  # somebody waits for what there is
         self._given_up = False
         self._torn = False  # the last line is there in part only
-        self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
     def offer(self, text: str) -> bool:
@@ -76,9 +83,10 @@ class LineQueue:
             # One text is taken in any case, whatever its size.
             fits = len(self._waiting) < self._max_lines and self._waiting_bytes + len(data) <= self._max_bytes
             if fits or not self._waiting:
+                if not self._waiting:
+                    self._news.notify_all()
                 self._waiting.append(data)
                 self._waiting_bytes += len(data)
-                self._news.notify_all()
                 return True
         self._on_dropped("full", 1)
         return False
@@ -86,7 +94,12 @@ class LineQueue:
     def flush(self, timeout: float) -> bool:
         """Wait at most ``timeout`` seconds until all is written; whether it is."""
         with self._news:
-            return self._news.wait_for(lambda: not (self._waiting or self._writing), timeout)
+            self._hurried = True
+            self._news.notify_all()
+            try:
+                return self._news.wait_for(lambda: not (self._waiting or self._writing), timeout)
+            finally:
+                self._hurried = False
 
     def replace(self, descriptor: int) -> None:
         """Go on with another descriptor, which is owned from now on."""
@@ -115,6 +128,8 @@ class LineQueue:
                     if self._closed:
                         break
                     self._news.wait(_LOOK)
+                if self._gathering and self._waiting:
+                    self._news.wait_for(self._is_due, self._gathering)
                 self._go_on_with_the_next()
                 data, lines = self._taken()
             if lines:
@@ -124,6 +139,10 @@ class LineQueue:
                     self._news.notify_all()
         if self._owned:
             os.close(self._descriptor)
+
+    def _is_due(self) -> bool:
+        """Whether there is no time for gathering lines."""
+        return self._closed or self._hurried
 
     def _go_on_with_the_next(self) -> None:
         if self._next is not None:

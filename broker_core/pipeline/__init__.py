@@ -6,6 +6,7 @@ from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.pipeline import Pipeline
+from broker_core.pipeline.sight import Sight, open_sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_names
 
@@ -13,10 +14,12 @@ __all__ = [
     "Answer",
     "Pipeline",
     "PipelineOptions",
+    "Sight",
     "StandingAnswer",
     "Topic",
     "TopicsByName",
     "Trace",
     "explain",
+    "open_sight",
     "partition_names",
 ]

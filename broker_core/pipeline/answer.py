@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import weakref
 from dataclasses import dataclass, field
 
@@ -72,7 +73,12 @@ class Answer:
 
 @dataclass(slots=True)
 class Trace:
-    """The trace of one request, for ``explain``: filled in on demand."""
+    """The trace of one request, for ``explain`` and the access log: filled in on demand."""
+
+    #: When the request came, as of :func:`time.perf_counter`.
+    began: float = field(default_factory=time.perf_counter)
+    #: Seconds for which it waited for permits.
+    waited: float = 0.0
 
     gates: list[ChainStep] = field(default_factory=list)
     chain: list[ChainStep] = field(default_factory=list)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import time
 import weakref
-from collections.abc import Hashable
-from typing import Any
+from collections.abc import Awaitable, Hashable
+from typing import Any, TypeVar
 
 import structlog
 
@@ -16,6 +17,8 @@ from broker_core.memory.permit_errors import PermitError, PermitQueueFull, Permi
 from broker_core.memory.permits import Permits
 
 __all__ = ["HeldPermit"]
+
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -43,6 +46,7 @@ class HeldPermit:
         "_reserved",
         "_waiting",
         "loop",
+        "waited",
     )
 
     def __init__(self, permits: Permits, estimate: Estimate, key: Hashable = None) -> None:
@@ -60,6 +64,8 @@ class HeldPermit:
         self._growing = asyncio.Lock()  # one update at a time: each replaces the permit
         self._waiting: asyncio.Future[None] | None = None  # done when no permits are wanted any more
         self.loop: asyncio.AbstractEventLoop | None = None
+        #: Seconds for which the request waited for permits.
+        self.waited = 0.0
 
     @property
     def count(self) -> int:
@@ -84,15 +90,17 @@ class HeldPermit:
         try:
             size = self._estimate.try_take()
             if size is None:
-                size = await self._estimate.take(self._permits.limits.permit_timeout)
-            self._permit = self._permits.heap.try_acquire(size) or await self._permits.heap.acquire(
-                size, key=self._key
-            )
+                size = await self._timed(self._estimate.take(self._permits.limits.permit_timeout))
+            heap = self._permits.heap
+            permit = heap.try_acquire(size)
+            if permit is None:
+                permit = await self._timed(heap.acquire(size, key=self._key))
         except PermitError as error:
             if size is not None and isinstance(error, PermitTimeout):
                 self._estimate.refused()
             raise _no_heap(error) from None
-        self._estimated = self._permit.count
+        self._permit = permit
+        self._estimated = permit.count
 
     async def reserve(self, size: int) -> None:
         """At least ``size`` bytes of permits in all but for what is leased, kept until the answer is gone.
@@ -180,11 +188,20 @@ class HeldPermit:
     async def _wait_for(self, permit: Permit, size: int) -> Permit:
         waiting = self._waiting = asyncio.get_running_loop().create_future()
         try:
-            return await self._permits.heap.update(permit, size, cancelled=waiting, key=self._key)
+            return await self._timed(
+                self._permits.heap.update(permit, size, cancelled=waiting, key=self._key)
+            )
         except PermitError as error:
             raise (_over() if self._is_over else _no_heap(error)) from None
         finally:
             self._waiting = None
+
+    async def _timed(self, permits: Awaitable[T]) -> T:
+        began = time.perf_counter()
+        try:
+            return await permits
+        finally:
+            self.waited += time.perf_counter() - began
 
     def _shrink(self) -> None:
         """What is needed no more goes back, but never more than was there at the beginning."""

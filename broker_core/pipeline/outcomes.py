@@ -1,4 +1,4 @@
-"""How listings ended: counted by metrics and by question, told to observers, logged where unexpected."""
+"""How listings ended: counted by metrics and by question, told to observers, in the access log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from typing import Final, NoReturn
 
 import structlog
 
+from broker_core.access.asker import Asker
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
-from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.access_lines import AccessLines
+from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -32,14 +35,36 @@ _log = structlog.get_logger(__name__)
 class Outcomes:
     """Whom the ends of listings are told; one for a pipeline. Times are of :func:`time.perf_counter`."""
 
-    def __init__(self, metrics: Metrics, dispatcher: Dispatcher, options: PipelineOptions) -> None:
+    def __init__(
+        self,
+        metrics: Metrics,
+        dispatcher: Dispatcher,
+        options: PipelineOptions,
+        sight: Sight | None = None,
+    ) -> None:
         self._metrics = metrics
         self._dispatcher = dispatcher
         self._options = options
         #: How often each question was asked.
         self.questions = QuestionCounter()
+        access_log = None if sight is None else sight.access_log
+        self._lines = None if access_log is None else AccessLines(access_log)
+        if access_log is not None:
+            metrics.read_counter(
+                "access_log_dropped",
+                "Lines of the access log that were not written, by reason.",
+                access_log.dropped.counts,
+                "reason",
+            )
 
-    def served(self, request: ListingRequest, answer: Answer, started: float) -> None:
+    @property
+    def has_access_log(self) -> bool:
+        """Whether somebody wants to know of a listing what its trace alone has."""
+        return self._lines is not None
+
+    def served(
+        self, request: ListingRequest, answer: Answer, started: float, trace: Trace | None = None
+    ) -> None:
         """A request has an answer, or its client's hash still holds."""
         seconds = time.perf_counter() - started
         selection = answer.selection
@@ -63,9 +88,11 @@ class Outcomes:
                 stale_seconds=answer.stale,
             )
             self._tell(request, told)
+        if self._lines is not None:
+            self._lines.served(request, answer, *_times(trace, seconds))
 
-    def served_again(self, standing: StandingAnswer, started: float) -> None:
-        """A question has the answer that it had before; there are no observers."""
+    def served_again(self, standing: StandingAnswer, asker: Asker, lister: str, started: float) -> None:
+        """A question has the answer of ``lister`` that it had before; there are no observers."""
         seconds = time.perf_counter() - started
         question = standing.question
         self._metrics.listing(
@@ -75,8 +102,12 @@ class Outcomes:
             seconds,
         )
         self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
+        if self._lines is not None:
+            self._lines.served_again(standing, asker, lister, seconds)
 
-    def refused(self, request: ListingRequest, failure: ListingFailed, started: float) -> None:
+    def refused(
+        self, request: ListingRequest, failure: ListingFailed, started: float, trace: Trace | None = None
+    ) -> None:
         """A request has no answer."""
         seconds = time.perf_counter() - started
         self._metrics.listing_refused(failure.reason, seconds)
@@ -86,13 +117,17 @@ class Outcomes:
                 "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
             )
             self._tell(request, told)
+        if self._lines is not None:
+            self._lines.refused(request, failure, *_times(trace, seconds))
 
-    def failed(self, request: ListingRequest, error: Exception, started: float) -> NoReturn:
+    def failed(
+        self, request: ListingRequest, error: Exception, started: float, trace: Trace | None = None
+    ) -> NoReturn:
         """The same for whatever was raised: raises what the client is told."""
         failure = _failure(request, error)
         if failure.reason == "denied":
             self._denied_by_brokers(request, failure)
-        self.refused(request, failure, started)
+        self.refused(request, failure, started, trace)
         try:
             raise failure from error.__cause__
         finally:
@@ -115,6 +150,11 @@ class Outcomes:
         if request.pattern is not None and self._options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
         self._dispatcher.observers.tell(request, outcome)
+
+
+def _times(trace: Trace | None, seconds: float) -> tuple[float, float]:
+    """For how long a request waited for permits, and what it took in all, where that is known."""
+    return (0.0, seconds) if trace is None else (trace.waited, time.perf_counter() - trace.began)
 
 
 def _failure(request: ListingRequest, error: Exception) -> ListingFailed:

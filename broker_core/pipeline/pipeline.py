@@ -45,6 +45,7 @@ from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVer
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
 from broker_core.pipeline.remembered.listings_by_result_version import ListingsByResultVersion
 from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
+from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
 from broker_core.pipeline.time_budget import TimeBudget
@@ -72,6 +73,7 @@ class Pipeline:
         options: PipelineOptions | None = None,
         *,
         authorization: Authorization | None = None,
+        sight: Sight | None = None,
     ) -> None:
         self.lister = lister
         self.dispatcher = dispatcher
@@ -87,7 +89,7 @@ class Pipeline:
         #: The subscribers that are told that topics or masks changed.
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
-        self._outcomes = Outcomes(metrics, dispatcher, self.options)
+        self._outcomes = Outcomes(metrics, dispatcher, self.options, sight)
         #: How often each question was asked.
         self.questions = self._outcomes.questions
         self.workers = Workers()
@@ -136,7 +138,9 @@ class Pipeline:
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
 
-    async def with_pattern(self, request: ListingRequest, topics_pattern: str) -> ListingRequest:
+    async def with_pattern(
+        self, request: ListingRequest, topics_pattern: str, trace: Trace | None = None
+    ) -> ListingRequest:
         """The request with this pattern, compiled in a thread within its deadline. Raises :exc:`ListingFailed`."""
         started = time.perf_counter()
         try:
@@ -147,7 +151,7 @@ class Pipeline:
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
         except ListingFailed as late:
-            self._outcomes.refused(request, late, started)
+            self._outcomes.refused(request, late, started, trace)
             raise
         return replace(request, pattern=pattern)
 
@@ -172,10 +176,10 @@ class Pipeline:
             self._outcomes.served(request, answer, started)
         return answer
 
-    def answer_again(self, standing: StandingAnswer) -> bool:
+    def answer_again(self, standing: StandingAnswer, asker: Asker) -> bool:
         """Whether an answer of :meth:`answer_now` is the answer now too; it is counted then as given once more.
 
-        The caller knows that whoever gets it may list the namespace (:meth:`passes_now`).
+        The caller knows that the asker, who gets it, may list the namespace (:meth:`passes_now`).
         """
         if self.dispatcher.has_observers:
             return False  # they are told who asked
@@ -185,7 +189,7 @@ class Pipeline:
         except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
             return False
         if stands:
-            self._outcomes.served_again(standing, started)
+            self._outcomes.served_again(standing, asker, self.lister.name, started)
         return stands
 
     @property
@@ -235,17 +239,19 @@ class Pipeline:
 
         A ``topics_pattern`` is one that the request does not have yet, and that takes a thread to compile.
         """
+        if trace is None and self._outcomes.has_access_log:
+            trace = Trace()
         if self.has_guards:
             await self._authorize(request, trace)
         if topics_pattern is not None:
-            request = await self.with_pattern(request, topics_pattern)
+            request = await self.with_pattern(request, topics_pattern, trace)
         started = time.perf_counter()
         try:
             async with self._budget.until(request.deadline):
                 answer = await self._answer(request, trace)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
-            self._outcomes.failed(request, error, started)
-        self._outcomes.served(request, answer, started)
+            self._outcomes.failed(request, error, started, trace)
+        self._outcomes.served(request, answer, started, trace)
         return answer
 
     async def _authorize(self, request: ListingRequest, trace: Trace | None) -> None:
@@ -254,7 +260,7 @@ class Pipeline:
         try:
             await self.authorize(access, request.deadline, None if trace is None else trace.gates)
         except ListingFailed as failure:
-            self._outcomes.refused(request, failure, started)
+            self._outcomes.refused(request, failure, started, trace)
             raise
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:
@@ -273,13 +279,17 @@ class Pipeline:
         progress = ListingInProgress(
             copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace
         )
-        async with held:
+        try:
+            async with held:
+                if trace is not None:
+                    trace.permits["estimate"] = held.count
+                accepted = await self._listers.list(progress)
+                if request.page is not None:
+                    return await self._paging.page(progress, accepted, self._listers.list)
+                return await self._finishing.finish(progress, accepted)
+        finally:
             if trace is not None:
-                trace.permits["estimate"] = held.count
-            accepted = await self._listers.list(progress)
-            if request.page is not None:
-                return await self._paging.page(progress, accepted, self._listers.list)
-            return await self._finishing.finish(progress, accepted)
+                trace.waited = held.waited
 
 
 def _everything() -> frozenset[str]:

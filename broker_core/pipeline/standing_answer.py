@@ -23,6 +23,7 @@ class StandingAnswer:
     listing: weakref.ref[Listing]
     topics_hash: str
     topics: int
+    fields_size: int
     filtered: bool
     changed: bool
     plan: str
@@ -37,6 +38,7 @@ class StandingAnswer:
             answer.source,
             answer.topics_hash,
             answer.topics,
+            answer.fields_size,
             answer.filtered,
             answer.changed,
             answer.plan,

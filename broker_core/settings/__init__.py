@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
+from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.authentication_model import (
     AuthenticationSettings,
     BasicSettings,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 __all__ = [
     "CONFIG_VARIABLE",
     "MASK",
+    "AccessLogSettings",
     "AuthenticationSettings",
     "AuthorizationRule",
     "AuthorizationSettings",

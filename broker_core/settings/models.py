@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
+from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.table import SettingConflict, Table
@@ -243,6 +244,7 @@ class LogSettings(Table):
         description="A file that the log is appended to, instead of standard error; SIGHUP opens it anew. A relative "
         "path is taken as that of the catalogue.",
     )
+    access: AccessLogSettings | None = None
 
 
 class Settings(Table):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -46,9 +47,11 @@ class Mixed:
 
 
 @pytest.fixture
-async def server() -> Any:
+async def server(tmp_path: Path) -> Any:
     async with serve(
-        {"mixed": Mixed()}, topics=["persistent://public/default/a", "persistent://public/default/b"]
+        {"mixed": Mixed()},
+        topics=["persistent://public/default/a", "persistent://public/default/b"],
+        settings={"log": {"access": {"path": tmp_path / "access.jsonl"}}},
     ) as running:
         # A gateway has more of them.
         settings = UpstreamSettings(service_url="pulsar://127.0.0.1:1")

@@ -6,7 +6,7 @@ from broker_core.logs.dropped_line_count import DroppedLineCount
 
 
 def test_every_reason_has_a_count() -> None:
-    drops = DroppedLineCount()
+    drops = DroppedLineCount("full", "rate", "failed")
     assert drops.counts() == {"full": 0, "rate": 0, "failed": 0}
     drops.add("full", 3)
     drops.add("rate")
@@ -16,7 +16,7 @@ def test_every_reason_has_a_count() -> None:
 
 
 def test_no_count_is_lost_between_threads() -> None:
-    drops = DroppedLineCount()
+    drops = DroppedLineCount("rate")
 
     def add() -> None:
         for _ in range(20_000):

@@ -36,13 +36,13 @@ async def test_it_stands_until_the_lister_has_another_listing() -> None:
         assert (whole.changed, unchanged.changed) == (True, False)
         assert (whole.topics, some.topics, unchanged.topics) == (10, 2, 0)
         assert (whole.filtered, some.filtered) == (False, True)
-        assert all(map(m.pipeline.answer_again, (whole, some, unchanged)))
+        assert all(map(m.again, (whole, some, unchanged)))
         lister.at_once = False
-        assert not m.pipeline.answer_again(whole)
+        assert not m.again(whole)
         lister.at_once = True
-        assert m.pipeline.answer_again(whole)
+        assert m.again(whole)
         lister.change(FEW)  # the same topics, but who knows
-        assert not any(map(m.pipeline.answer_again, (whole, some, unchanged)))
+        assert not any(map(m.again, (whole, some, unchanged)))
 
 
 async def test_it_keeps_no_listing_in_memory() -> None:
@@ -53,7 +53,7 @@ async def test_it_keeps_no_listing_in_memory() -> None:
         lister.change(FEW)
         gc.collect()
         assert whole.listing() is None
-        assert not m.pipeline.answer_again(whole)
+        assert not m.again(whole)
 
 
 async def test_it_knows_nobody_who_asked() -> None:
@@ -67,8 +67,8 @@ async def test_each_time_is_counted_as_a_listing() -> None:
         some = standing(m, pattern="t/n/0.*")
         unchanged = standing(m, pattern="t/n/0.*", topics_hash=some.topics_hash)
         for _ in range(3):
-            assert m.pipeline.answer_again(some)
-        assert m.pipeline.answer_again(unchanged)
+            assert m.again(some)
+        assert m.again(unchanged)
         assert m.sample("listing_requests_total", outcome="served", plan="range") == 4
         assert m.sample("listing_requests_total", outcome="unchanged", plan="range") == 2
         assert m.sample("listing_seconds_count") == m.sample("listing_names_count") == 6
@@ -98,7 +98,7 @@ async def test_observers_are_told_who_asked_so_nothing_is_answered_again() -> No
 
     plugin = PluginOf(listing_served=broker_core_listing_served)
     async with made(MemoryLister(FEW), {"o": plugin}) as m:
-        assert not m.pipeline.answer_again(standing(m))
+        assert not m.again(standing(m))
 
 
 async def test_a_failure_is_told_by_asking_the_long_way() -> None:
@@ -110,6 +110,6 @@ async def test_a_failure_is_told_by_asking_the_long_way() -> None:
             raise OSError("gone")
 
         lister.list_now = broken  # type: ignore[method-assign]
-        assert not m.pipeline.answer_again(whole)
+        assert not m.again(whole)
         assert m.sample("listing_requests_total", outcome="served", plan="none") == 1
         assert m.sample("listing_requests_total", outcome="error", plan="unknown") == 0

@@ -62,7 +62,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "property_bytes": "16KB",
         },
         "plugins": {"enabled": []},
-        "log": {"level": "info", "format": "auto", "file": ""},
+        "log": {"level": "info", "format": "auto", "file": "", "access": None},
     }
 
 

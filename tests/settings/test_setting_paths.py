@@ -32,7 +32,7 @@ def test_known_keys_are_tables_and_values() -> None:
         ("pulsr", "pulsar"),
         ("limits.heap", "limits.heap_permits"),
         ("limits.permits_timeout", "limits.permit_timeout"),
-        ("pulsar.path", "catalog.path"),
+        ("pulsar.snapshots_bytes", "catalog.snapshots_bytes"),
         ("service_url", "upstream.service_url"),
         ("http.listens", "http.listen"),
     ],

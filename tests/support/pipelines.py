@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_core import ListingRequest
+from broker_core.access.asker import Asker
+from broker_core.logs import AccessLog
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.patterns import compile_pattern
-from broker_core.pipeline import Answer, Pipeline, PipelineOptions
+from broker_core.pipeline import Answer, Pipeline, PipelineOptions, Sight, StandingAnswer
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.settings import LimitsSettings
 from tests.support.memory_lister import MemoryLister
@@ -34,6 +36,9 @@ class Made:
     async def ask(self, **fields: Any) -> Answer:
         return await self.pipeline.answer(request(**fields))
 
+    def again(self, standing: StandingAnswer, **who: Any) -> bool:
+        return self.pipeline.answer_again(standing, Asker(**who))
+
     def sample(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"broker_core_{name}", labels) or 0.0
 
@@ -52,11 +57,12 @@ async def made(
     limits: LimitsSettings | None = None,
     options: PipelineOptions | None = None,
     tables: Mapping[str, Mapping[str, object]] | None = None,
+    access_log: AccessLog | None = None,
 ) -> AsyncIterator[Made]:
     permits, metrics = Permits(limits), Metrics()
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
     lister = MemoryLister(NAMES, at_once=False) if lister is None else lister
-    pipeline = Pipeline(lister, dispatcher, permits, metrics, options)
+    pipeline = Pipeline(lister, dispatcher, permits, metrics, options, sight=Sight(access_log))
     await dispatcher.startup()
     try:
         yield Made(pipeline, permits, metrics, lister)

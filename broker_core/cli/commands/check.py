@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
@@ -97,6 +98,8 @@ def all_checks(invocation: Invocation) -> list[Check]:
         return found
     settings: Settings = loaded.settings
     upstream = settings.upstream
+    access = settings.log.access
+    logs = {"log.file": settings.log.file, "log.access.path": None if access is None else access.path}
     parts: list[tuple[str, Any, float]] = [
         ("listen", lambda: listen_checks(settings), PATIENCE),
         ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
@@ -105,7 +108,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),
-        ("log.file", lambda: log_checks(settings.log.file), PATIENCE),
+        *((name, partial(log_checks, name, file), PATIENCE) for name, file in logs.items()),
         ("catalog.path", lambda: catalog_checks(settings), PATIENCE)
         if upstream is None
         else ("upstream.service_url", lambda: upstream_checks(settings), PATIENCE),

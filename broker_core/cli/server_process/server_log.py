@@ -12,10 +12,16 @@ from typing import Any, Final, Literal
 
 import structlog
 
-from broker_core.errors import BrokerCoreError
-from broker_core.logs import CapturedPrints, LineQueue, Renderer, RepeatedLines, dropped_lines
+from broker_core.logs import (
+    CapturedPrints,
+    LineQueue,
+    Renderer,
+    RepeatedLines,
+    dropped_lines,
+    open_log_file,
+)
 
-__all__ = ["LogFileError", "ServerLog", "configure_logs", "server_log", "silence_logs"]
+__all__ = ["ServerLog", "configure_logs", "server_log", "silence_logs"]
 
 #: Libraries that tell what only their own developers want to know.
 _LIBRARIES: Final = ("aiohttp", "asyncio", "asyncpg", "concurrent", "obstore", "py4j", "pyspark", "urllib3")
@@ -28,12 +34,10 @@ _LEVELS: Final = {
 #: Seconds to write the last lines at the end; the reader may have stopped for good.
 _LAST_LINES: Final = 1.0
 
+_SETTING: Final = "log.file"
+
 Level = Literal["debug", "info", "warning", "error"]
 Form = Literal["auto", "human", "json"]
-
-
-class LogFileError(BrokerCoreError):
-    """The file of ``[log] file`` cannot be written; the message names it."""
 
 
 class ServerLog:
@@ -41,11 +45,13 @@ class ServerLog:
 
     def __init__(self, file: Path | None, level: Level, form: Form) -> None:
         self._file = file
-        descriptor = 2 if file is None else _opened(file)
+        descriptor = 2 if file is None else open_log_file(_SETTING, file)
         human = form == "human" or (form == "auto" and os.isatty(descriptor))
         self._renderer = Renderer(human=human, colors=os.isatty(descriptor))
         self._repeats = RepeatedLines()
-        self._writer = LineQueue(descriptor, on_dropped=_dropped, more=self._counted, owned=file is not None)
+        self._writer = LineQueue(
+            descriptor, on_dropped=dropped_lines.add, more=self._counted, owned=file is not None
+        )
         self._output = LineQueue(1)
         self.take = configure_logs(level, self._renderer, self._repeats, self._writer.offer)
 
@@ -55,9 +61,12 @@ class ServerLog:
         return self._file is not None
 
     def reopen(self) -> None:
-        """Go on in a new file of the same name, after the former one was moved away. Raises :exc:`LogFileError`."""
+        """Go on in a new file of the same name, after the former one was moved away.
+
+        Raises :exc:`~broker_core.logs.LogFileError`.
+        """
         if self._file is not None:
-            self._writer.replace(_opened(self._file))
+            self._writer.replace(open_log_file(_SETTING, self._file))
 
     def output(self, line: str) -> None:
         """A line for standard output."""
@@ -88,7 +97,7 @@ class ServerLog:
 @contextmanager
 def server_log(file: Path | None, level: Level, form: Form) -> Iterator[ServerLog]:
     """Send all that this process says through queues: structlog, the standard library's logging, warnings, and what is
-    printed on standard output or standard error. Raises :exc:`LogFileError`.
+    printed on standard output or standard error. Raises :exc:`~broker_core.logs.LogFileError`.
     """
     log = ServerLog(file, level, form)
     out, err = sys.stdout, sys.stderr
@@ -176,14 +185,3 @@ class _Handler(logging.Handler):
         if record.stack_info:
             event["stack"] = record.stack_info
         self._take(record.name, event)
-
-
-def _dropped(reason: Any, lines: int) -> None:
-    dropped_lines.add(reason, lines)
-
-
-def _opened(file: Path) -> int:
-    try:
-        return os.open(file, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o640)
-    except OSError as error:
-        raise LogFileError(f"log.file: cannot write {file}: {error.strerror}") from error

@@ -1,4 +1,4 @@
-"""The file of the log: that it can be written, or made."""
+"""The files of the log: that they can be written, or made."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from broker_core.plugin_api.check_findings import Check
 __all__ = ["log_checks"]
 
 
-def log_checks(file: Path | None) -> Iterator[Check]:
-    """The file of the log: that it can be written, or made. It is not opened."""
+def log_checks(name: str, file: Path | None) -> Iterator[Check]:
+    """The file of the setting with this name: that it can be written, or made. It is not opened."""
     if file is None:
         return
     shown = os.path.abspath(file)  # noqa: PTH100 - without its ".."
@@ -22,20 +22,18 @@ def log_checks(file: Path | None) -> Iterator[Check]:
     except FileNotFoundError:
         folder = Path(os.path.realpath(file)).parent  # of a link that leads nowhere, where it leads to
         if not folder.is_dir():
-            yield Check.error("log.file", f"{shown}: there is no folder {folder}")
+            yield Check.error(name, f"{shown}: there is no folder {folder}")
         elif not os.access(folder, os.W_OK | os.X_OK):
-            yield Check.error("log.file", f"{shown}: this user cannot make a file in {folder}")
+            yield Check.error(name, f"{shown}: this user cannot make a file in {folder}")
         else:
-            yield Check.ok("log.file", f"{shown} is not there: the server makes it")
+            yield Check.ok(name, f"{shown} is not there: the server makes it")
         return
     except OSError as error:
-        yield Check.error("log.file", f"{shown}: {(error.strerror or str(error)).lower()}")
+        yield Check.error(name, f"{shown}: {(error.strerror or str(error)).lower()}")
         return
     if stat.S_ISDIR(mode) or stat.S_ISSOCK(mode):
-        yield Check.error(
-            "log.file", f"{shown} is a {'folder' if stat.S_ISDIR(mode) else 'socket'}, not a file"
-        )
+        yield Check.error(name, f"{shown} is a {'folder' if stat.S_ISDIR(mode) else 'socket'}, not a file")
     elif not os.access(file, os.W_OK):
-        yield Check.error("log.file", f"{shown} cannot be written by this user")
+        yield Check.error(name, f"{shown} cannot be written by this user")
     else:
-        yield Check.ok("log.file", f"{shown} can be written")
+        yield Check.ok(name, f"{shown} can be written")

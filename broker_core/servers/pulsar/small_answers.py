@@ -88,7 +88,7 @@ class SmallAnswers:
                 return None
         if kept is None or (frame_limit is not None and kept.most > frame_limit):
             return None
-        if not self._pipeline.answer_again(kept.standing):
+        if not self._pipeline.answer_again(kept.standing, asker):
             self._kept.pop(key)
             self._asked_once.add(hash(key))  # more than once, so that the next answer is kept at once
             return None

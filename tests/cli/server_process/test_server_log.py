@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import structlog
 
-from broker_core.cli.server_process.server_log import LogFileError, configure_logs, server_log, silence_logs
-from broker_core.logs import Renderer, RepeatedLines, dropped_lines
+from broker_core.cli.server_process.server_log import configure_logs, server_log, silence_logs
+from broker_core.logs import LogFileError, Renderer, RepeatedLines, dropped_lines
 
 
 def json_lines(level: Any = "info") -> list[str]:

@@ -11,7 +11,7 @@ from broker_core.plugin_api.check_findings import Check
 
 def test_the_file_of_the_log_is_looked_at_and_not_made(tmp_path: Path) -> None:
     def verdict(file: Path | None) -> str:
-        return " ".join(f"{check.level} {check.text}" for check in log_checks(file))
+        return " ".join(f"{check.level} {check.text}" for check in log_checks("log.file", file))
 
     assert verdict(None) == ""
     assert verdict(tmp_path / "x.log") == f"ok {tmp_path}/x.log is not there: the server makes it"
@@ -29,6 +29,8 @@ def test_the_file_of_the_log_is_looked_at_and_not_made(tmp_path: Path) -> None:
 def test_a_log_that_this_user_cannot_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)  # root may do anything
     (file := tmp_path / "x.log").touch()
-    assert list(log_checks(file)) == [Check.error("log.file", f"{file} cannot be written by this user")]
-    (absent,) = log_checks(tmp_path / "y.log")
-    assert absent.level == "error"
+    assert list(log_checks("log.file", file)) == [
+        Check.error("log.file", f"{file} cannot be written by this user")
+    ]
+    (absent,) = log_checks("log.access.path", tmp_path / "y.log")
+    assert (absent.level, absent.name) == ("error", "log.access.path")

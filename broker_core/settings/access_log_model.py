@@ -1,0 +1,43 @@
+"""``[log.access]``: a file with one line for each listing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from broker_core.redaction.credentials import is_secret_name
+from broker_core.settings.table import Table
+
+__all__ = ["AccessLogSettings"]
+
+
+class AccessLogSettings(Table):
+    """``[log.access]``: a file with one JSON line for each listing; without the table there is none."""
+
+    path: Path = Field(
+        description="The file that lines are appended to; SIGHUP opens it anew. A relative path is taken as that of "
+        "the catalogue."
+    )
+    sample: Annotated[float, Field(ge=0, le=1)] = Field(
+        default=1.0, description="The share of answered listings that get a line; refused ones always do."
+    )
+    properties: tuple[str, ...] = Field(
+        default=(), description="The request properties whose values are in the lines; none: no property is."
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _names_a_file(cls, path: Path) -> Path:
+        if path == Path():
+            raise ValueError("it names no file")
+        return path
+
+    @field_validator("properties")
+    @classmethod
+    def _no_secret(cls, keys: tuple[str, ...]) -> tuple[str, ...]:
+        for key in keys:
+            if is_secret_name(key):
+                raise ValueError(f"{key!r} is the name of a secret, which is never logged")
+        return keys
