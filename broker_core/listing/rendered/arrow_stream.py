@@ -10,6 +10,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.pieces import joined_pieces
 
 __all__ = ["arrow_stream"]
@@ -18,9 +19,11 @@ __all__ = ["arrow_stream"]
 _END: Final = b"\xff\xff\xff\xff\x00\x00\x00\x00"
 
 
-def arrow_stream(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:
+def arrow_stream(
+    schema: pa.Schema, batches: Iterable[pa.RecordBatch], size: BlockSize
+) -> Iterator[bytes | memoryview]:
     """The stream of batches of one schema without dictionaries; a reader that misses its end knows that it was cut."""
-    return joined_pieces(_messages(schema, batches))
+    return joined_pieces(_messages(schema, batches), size)
 
 
 def _messages(schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Iterator[bytes | memoryview]:

@@ -13,8 +13,9 @@ from broker_core.listing.details import Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.page_order import topic_ends
 from broker_core.listing.page_walk import PageStart, PageWalk
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.detail_values import pairs_bytes
-from broker_core.listing.rendered.name_blocks import BLOCK, RenderedNames
+from broker_core.listing.rendered.name_blocks import RenderedNames
 from broker_core.names.name_columns import column_data
 from broker_core.names.partition_columns import split_partitions
 
@@ -37,8 +38,8 @@ class DetailBlock:
     rows: _Array
 
 
-def detail_blocks(names: RenderedNames, details: Details) -> Iterator[DetailBlock]:
-    """All names, in blocks of about a mebibyte when they are shown; a topic's details stand with each partition.
+def detail_blocks(names: RenderedNames, details: Details, size: BlockSize) -> Iterator[DetailBlock]:
+    """All names, in blocks of about ``size`` when they are shown; a topic's details stand with each partition.
 
     ``names`` are a page, in the order of pages, or a selection in any. ``details`` have the topics of exactly these
     names in that order, as answers do; :exc:`ValueError` otherwise.
@@ -57,7 +58,7 @@ def detail_blocks(names: RenderedNames, details: Details) -> Iterator[DetailBloc
             raise ValueError("the details of an answer are not those of its topics")
         rows = used + np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
         used += len(ends)
-        yield from _cut(some, rows, sizes, details.batch)
+        yield from _cut(some, rows, sizes, details.batch, size)
     if used != len(details):
         raise ValueError("an answer has details of topics that it does not have")
 
@@ -77,12 +78,12 @@ def _in_page_order(names: RenderedNames) -> Iterator[tuple[pa.LargeStringArray, 
 
 
 def _cut(
-    names: pa.LargeStringArray, rows: _Array, sizes: _Array, details: pa.RecordBatch
+    names: pa.LargeStringArray, rows: _Array, sizes: _Array, details: pa.RecordBatch, size: BlockSize
 ) -> Iterator[DetailBlock]:
     ends = np.cumsum(np.diff(column_data(names)[1]) + sizes[rows])
     low = before = 0
     while low < len(names):
-        high = max(low + 1, int(np.searchsorted(ends, before + BLOCK, side="right")))
+        high = max(low + 1, int(np.searchsorted(ends, before + size.bytes, side="right")))
         first, last = rows.item(low), rows.item(high - 1) + 1
         yield DetailBlock(names[low:high], details.slice(first, last - first), rows[low:high] - first)
         low, before = high, ends.item(high - 1)

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from broker_core.listing.details import DETAIL_TYPES, Details
 from broker_core.listing.rendered.arrow_stream import arrow_stream
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.detail_blocks import DetailBlock, detail_blocks
 from broker_core.listing.rendered.detail_values import JSON_VALUES, between, joined_texts
 from broker_core.listing.rendered.name_blocks import NameBlock, RenderedNames
@@ -37,26 +38,26 @@ SHOWN_DETAILS: Final[Mapping[str, pa.DataType]] = MappingProxyType(
 
 
 def detail_json_items(
-    names: RenderedNames, details: Details, columns: Sequence[str]
+    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
 ) -> Iterator[bytes | memoryview]:
     """The objects with commas between: what is within the brackets of an array."""
-    return _objects(names, details, columns, b",", b"")
+    return _objects(names, details, columns, b",", b"", size or BlockSize())
 
 
 def detail_ndjson(
-    names: RenderedNames, details: Details, columns: Sequence[str]
+    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
 ) -> Iterator[bytes | memoryview]:
     """One object a line."""
-    return _objects(names, details, columns, b"\n", b"\n")
+    return _objects(names, details, columns, b"\n", b"\n", size or BlockSize())
 
 
 def detail_arrow(
-    names: RenderedNames, details: Details, columns: Sequence[str]
+    names: RenderedNames, details: Details, columns: Sequence[str], size: BlockSize | None = None
 ) -> Iterator[bytes | memoryview]:
     """An Arrow IPC stream of :func:`detail_schema`."""
-    schema = detail_schema(columns)
-    batches = (_batch(block, columns, schema) for block in detail_blocks(names, details))
-    return arrow_stream(schema, batches)
+    schema, size = detail_schema(columns), size or BlockSize()
+    batches = (_batch(block, columns, schema) for block in detail_blocks(names, details, size))
+    return arrow_stream(schema, batches, size)
 
 
 def detail_schema(columns: Sequence[str]) -> pa.Schema:
@@ -65,11 +66,16 @@ def detail_schema(columns: Sequence[str]) -> pa.Schema:
 
 
 def _objects(
-    names: RenderedNames, details: Details, columns: Sequence[str], separator: bytes, end: bytes
+    names: RenderedNames,
+    details: Details,
+    columns: Sequence[str],
+    separator: bytes,
+    end: bytes,
+    size: BlockSize,
 ) -> Iterator[bytes | memoryview]:
     opening = separator + b'{"name":"'
-    blocks = detail_blocks(names, details)
-    return separated((_block_objects(block, columns, opening) for block in blocks), len(separator), end)
+    blocks = detail_blocks(names, details, size)
+    return separated((_block_objects(block, columns, opening) for block in blocks), len(separator), end, size)
 
 
 def _block_objects(block: DetailBlock, columns: Sequence[str], opening: bytes) -> pa.LargeBinaryArray:

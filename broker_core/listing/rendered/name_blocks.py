@@ -13,16 +13,15 @@ from broker_core.listing.chunk import Chunk
 from broker_core.listing.fields_codec import decode_fields, name_start
 from broker_core.listing.json_escapes import escaped, needs_escapes
 from broker_core.listing.listing import Selection, data_of, part_of
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.names.name_columns import column_data, contains
 
-__all__ = ["BLOCK", "NameBlock", "RenderedNames", "has_line_feed", "name_blocks"]
+__all__ = ["NameBlock", "RenderedNames", "has_line_feed", "name_blocks"]
 
 _Array = np.ndarray[Any, Any]
 #: What has names: a selection, in the order of the hash; or full names in any other order, such as that of pages.
 RenderedNames: TypeAlias = "Selection | pa.LargeStringArray"
 
-#: Bytes of the names of a block, about.
-BLOCK: Final = 1024 * 1024
 #: Rows that are looked at together for how many of them a block has.
 _ROWS: Final = 16 * 1024
 #: The part of a chunk's names for which all of them are looked at, once.
@@ -67,14 +66,14 @@ class NameBlock:
         return needs_escapes(self.behind(b""))
 
 
-def name_blocks(names: RenderedNames) -> Iterator[NameBlock]:
-    """All names in order, about a mebibyte at a time; fewer where a chunk has fewer.
+def name_blocks(names: RenderedNames, size: BlockSize) -> Iterator[NameBlock]:
+    """All names in order, about ``size`` at a time; fewer where a chunk has fewer.
 
     Raises :exc:`~broker_core.errors.InvalidListing` where names that were encoded elsewhere are wrong.
     """
     if not isinstance(names, Selection):
         column = names.cast(pa.large_binary())
-        for low, high in _stretches(column_data(column)[1], 0, len(column)):
+        for low, high in _stretches(column_data(column)[1], 0, len(column), size):
             yield NameBlock(column[low:high], 0)
         return
     data = data_of(names.listing)
@@ -82,10 +81,10 @@ def name_blocks(names: RenderedNames) -> Iterator[NameBlock]:
         chunk = data.chunks[number]
         known = chunk if _MANY * len(rows) >= chunk.size and chunk.is_believed else None
         if rows.rows is None:
-            for low, high in _stretches(chunk.field_offsets, rows.low, rows.high):
+            for low, high in _stretches(chunk.field_offsets, rows.low, rows.high, size):
                 yield NameBlock.of_fields(chunk.column(low, high), known)
         else:
-            for some in _some_rows(chunk, rows.rows):
+            for some in _some_rows(chunk, rows.rows, size):
                 yield NameBlock.of_fields(chunk.column(int(some[0]), int(some[-1]) + 1, some), known)
 
 
@@ -105,20 +104,20 @@ def has_line_feed(names: RenderedNames) -> bool:
     return False
 
 
-def _stretches(offsets: _Array, low: int, high: int) -> Iterator[tuple[int, int]]:
+def _stretches(offsets: _Array, low: int, high: int, size: BlockSize) -> Iterator[tuple[int, int]]:
     """Rows from ``low`` to ``high``, as stretches that are no larger than a block, or one row."""
     while low < high:
-        end = min(int(np.searchsorted(offsets, offsets[low] + BLOCK, side="right")) - 1, high)
+        end = min(int(np.searchsorted(offsets, offsets[low] + size.bytes, side="right")) - 1, high)
         end = max(end, low + 1)
         yield low, end
         low = end
 
 
-def _some_rows(chunk: Chunk, rows: _Array) -> Iterator[_Array]:
+def _some_rows(chunk: Chunk, rows: _Array, size: BlockSize) -> Iterator[_Array]:
     first = 0
     while first < len(rows):
         some = rows[first : first + _ROWS]
         ends = np.cumsum(chunk.field_offsets[1:][some] - chunk.field_offsets[:-1][some])
-        count = max(1, int(np.searchsorted(ends, BLOCK, side="right")))
+        count = max(1, int(np.searchsorted(ends, size.bytes, side="right")))
         yield some[:count]
         first += count

@@ -1,8 +1,9 @@
 """Names alone: one a line, as items of JSON, as NDJSON, as an Arrow stream.
 
-Each function gives the pieces of what it renders, made by one call of ``next()`` each, about a mebibyte at most (up to
-six times that where most characters of the names are control characters, which take six bytes in JSON). They are made
-by Arrow's kernels, which run without the interpreter's lock, so the calls are for worker threads. Nothing is kept.
+Each function gives the pieces of what it renders, made by one call of ``next()`` each, about ``size`` at most (by
+itself a mebibyte; up to six times that where most characters of the names are control characters, which take six bytes
+in JSON). They are made by Arrow's kernels, which run without the interpreter's lock, so the calls are for worker
+threads. Nothing is kept.
 
 A topic's name may have every character but ``/`` and NUL (:func:`~broker_core.names.topic_name.check_local_name`), so
 also a line feed. As a line of text it would be read as two names, and is refused: JSON, NDJSON and Arrow can say it.
@@ -17,6 +18,7 @@ from typing import Final
 import pyarrow as pa
 
 from broker_core.listing.rendered.arrow_stream import arrow_stream
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.name_blocks import RenderedNames, has_line_feed, name_blocks
 from broker_core.listing.rendered.pieces import separated
 
@@ -30,24 +32,32 @@ class LineFeedInName(ValueError):
     """A name has a line feed, so that the names cannot be lines of text."""
 
 
-def names_text(names: RenderedNames) -> Iterator[bytes | memoryview]:
+def names_text(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """One full name a line. The first ``next()`` raises :exc:`LineFeedInName` where a name is no line."""
     if has_line_feed(names):
         raise LineFeedInName("a topic's name has a line feed, so that names cannot be lines of text")
-    yield from separated((block.behind(b"\n") for block in name_blocks(names)), 1, b"\n")
+    size = size or BlockSize()
+    yield from separated((block.behind(b"\n") for block in name_blocks(names, size)), 1, b"\n", size)
 
 
-def names_json_items(names: RenderedNames) -> Iterator[bytes | memoryview]:
+def names_json_items(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """Full names as JSON strings with commas between: what is within the brackets of an array."""
-    return separated((block.in_json_behind(b'","') for block in name_blocks(names)), 2, b'"')
+    size = size or BlockSize()
+    return separated((block.in_json_behind(b'","') for block in name_blocks(names, size)), 2, b'"', size)
 
 
-def names_ndjson(names: RenderedNames) -> Iterator[bytes | memoryview]:
+def names_ndjson(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """One full name a line, as a JSON string."""
-    return separated((block.in_json_behind(b'"\n"') for block in name_blocks(names)), 2, b'"\n')
+    size = size or BlockSize()
+    return separated((block.in_json_behind(b'"\n"') for block in name_blocks(names, size)), 2, b'"\n', size)
 
 
-def names_arrow(names: RenderedNames) -> Iterator[bytes | memoryview]:
+def names_arrow(names: RenderedNames, size: BlockSize | None = None) -> Iterator[bytes | memoryview]:
     """An Arrow IPC stream with one column ``name`` (``utf8``)."""
-    columns = (block.behind(b"").cast(pa.large_string()).cast(pa.string()) for block in name_blocks(names))
-    return arrow_stream(NAME_SCHEMA, (pa.record_batch([column], schema=NAME_SCHEMA) for column in columns))
+    size = size or BlockSize()
+    columns = (
+        block.behind(b"").cast(pa.large_string()).cast(pa.string()) for block in name_blocks(names, size)
+    )
+    return arrow_stream(
+        NAME_SCHEMA, (pa.record_batch([column], schema=NAME_SCHEMA) for column in columns), size
+    )

@@ -7,24 +7,24 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from broker_core.listing.rendered.name_blocks import BLOCK
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.names.name_columns import column_data
 
 __all__ = ["joined_pieces", "separated"]
 
-#: Smaller ones are put together, so many of them at once: each may have taken some 50 microseconds to make.
-_SMALL: Final = BLOCK // 4
+#: Smaller parts of a block are put together, so many of them at once: each may have taken some 50 microseconds to make.
+_SMALL: Final = 4
 _MOST: Final = 32
 
 
 def separated(
-    columns: Iterable[pa.LargeBinaryArray[Any]], first: int, end: bytes
+    columns: Iterable[pa.LargeBinaryArray[Any]], first: int, end: bytes, block: BlockSize
 ) -> Iterator[bytes | memoryview]:
     """The values of columns one behind the other, each of which begins with what separates it from the one before it.
 
     The first ``first`` bytes are left out, and ``end`` follows the last value; of no values there is nothing.
     """
-    return joined_pieces(_separated(columns, first, end))
+    return joined_pieces(_separated(columns, first, end), block)
 
 
 def _separated(
@@ -40,15 +40,15 @@ def _separated(
         yield end
 
 
-def joined_pieces(pieces: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+def joined_pieces(pieces: Iterable[bytes | memoryview], block: BlockSize) -> Iterator[bytes | memoryview]:
     """The same bytes, small pieces put together."""
     few: list[bytes | memoryview] = []
     size = 0
     for piece in pieces:
-        if few and (size + len(piece) > BLOCK or len(few) == _MOST):
+        if few and (size + len(piece) > block.bytes or len(few) == _MOST):
             yield _joined(few)
             few, size = [], 0
-        if len(piece) >= _SMALL and not few:
+        if _SMALL * len(piece) >= block.bytes and not few:
             yield piece
         else:
             few.append(piece)

@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core.listing.rendered.arrow_stream import arrow_stream
+from broker_core.listing.rendered.block_size import BlockSize
 
 SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False)])
 
@@ -13,7 +14,7 @@ SCHEMA = pa.schema([pa.field("name", pa.string(), nullable=False)])
 @pytest.mark.parametrize("sizes", [[], [0], [1, 2, 3]])
 def test_batches_are_read_again(sizes: list[int]) -> None:
     batches = [pa.record_batch([pa.array(["é"] * size, pa.string())], schema=SCHEMA) for size in sizes]
-    table = pa.ipc.open_stream(b"".join(arrow_stream(SCHEMA, batches))).read_all()
+    table = pa.ipc.open_stream(b"".join(arrow_stream(SCHEMA, batches, BlockSize()))).read_all()
     assert table.schema == SCHEMA
     assert len(table) == sum(sizes)
 
@@ -23,4 +24,4 @@ def test_the_stream_is_that_of_arrow_itself() -> None:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, SCHEMA) as writer:
         writer.write_batch(batch)
-    assert b"".join(arrow_stream(SCHEMA, [batch])) == sink.getvalue().to_pybytes()
+    assert b"".join(arrow_stream(SCHEMA, [batch], BlockSize())) == sink.getvalue().to_pybytes()

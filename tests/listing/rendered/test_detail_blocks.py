@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from broker_core import Position
 from broker_core.listing.details import Details
 from broker_core.listing.rendered import detail_blocks as module
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.detail_blocks import detail_blocks
 from broker_core.listing.rendered.name_blocks import RenderedNames
 from tests.listing.test_page_walk import FULL
@@ -29,9 +30,8 @@ def rows_of(names: RenderedNames, details: Details, most: int) -> list[list[tupl
     """Of each block its names, each with the topic that its details are of."""
     found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK", most)
         patch.setattr(module, "_NAMES", 3)
-        for block in detail_blocks(names, details):
+        for block in detail_blocks(names, details, BlockSize(most)):
             topics = block.details.column("topic").take(pa.array(block.rows)).to_pylist()
             found.append(list(zip(block.names.to_pylist(), topics, strict=True)))
     return found
@@ -60,4 +60,4 @@ def test_large_properties_are_in_blocks_of_their_own() -> None:
 def test_details_of_other_topics(topics: list[str]) -> None:
     page = pa.array(persistent("a", "b"), pa.large_string())
     with pytest.raises(ValueError, match="details"):
-        list(detail_blocks(page, Details.of(persistent(*topics))))
+        list(detail_blocks(page, Details.of(persistent(*topics)), BlockSize()))

@@ -13,6 +13,7 @@ from broker_core import Listing, Mode, Selection
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing import data_of
 from broker_core.listing.rendered import name_blocks as module
+from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.name_blocks import RenderedNames, has_line_feed, name_blocks
 from tests.support.topics import full_names, listing_of, persistent
 
@@ -22,9 +23,8 @@ TINY_CHUNK = 400
 
 def blocks_of(names: RenderedNames, most: int) -> list[list[bytes]]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "BLOCK", most)
         patch.setattr(module, "_ROWS", 3)
-        return [block.behind(b"/").to_pylist() for block in name_blocks(names)]
+        return [block.behind(b"/").to_pylist() for block in name_blocks(names, BlockSize(most))]
 
 
 def check(names: RenderedNames, expected: Sequence[str], most: int) -> None:
@@ -56,12 +56,14 @@ def test_line_feeds(names: list[str], data: st.DataObject) -> None:
 
 def test_a_chunk_is_asked_before_its_names() -> None:
     plain, quoted = listing_of(persistent("a", "b")), listing_of(persistent("a", 'b"', "c"))
-    for block in name_blocks(plain.all()):
+    for block in name_blocks(plain.all(), BlockSize()):
         assert block.in_json_behind(b"").equals(block.behind(b""))
     assert all(chunk._json_text for chunk in data_of(plain).chunks)
     # Of a chunk in which one name needs it, others do not.
     assert [
-        name for block in name_blocks(quoted.rows([0, 2])) for name in block.in_json_behind(b"").to_pylist()
+        name
+        for block in name_blocks(quoted.rows([0, 2]), BlockSize())
+        for name in block.in_json_behind(b"").to_pylist()
     ] == [name.encode() for name in persistent("a", "c")]
 
 
@@ -72,9 +74,9 @@ def test_only_the_names_that_are_shown_are_checked() -> None:
     fields[-1] = fields[-1][:-1]
     claimed = _claimed(fields)
     assert not has_line_feed(claimed.range(0, 100))
-    assert sum(map(len, name_blocks(claimed.range(0, 100)))) == 100
+    assert sum(map(len, name_blocks(claimed.range(0, 100), BlockSize()))) == 100
     with pytest.raises(InvalidListing):
-        list(name_blocks(claimed))
+        list(name_blocks(claimed, BlockSize()))
 
 
 def _claimed(fields: list[bytes]) -> Selection:
@@ -85,5 +87,5 @@ def test_names_of_all_lengths_of_a_length() -> None:
     names = persistent("a", "b" * 108, "b" * 109, "c" * 20_000, "d" * 32_700)
     (whole,) = blocks_of(pa.array(names, pa.large_string()), 1 << 20)
     assert whole == [f"/{name}".encode() for name in names]
-    blocks = [block.behind(b"").to_pylist() for block in name_blocks(listing_of(names).all())]
+    blocks = [block.behind(b"").to_pylist() for block in name_blocks(listing_of(names).all(), BlockSize())]
     assert [name.decode() for block in blocks for name in block] == names

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.rendered.name_blocks import BLOCK, RenderedNames
+from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.listing.rendered.name_blocks import RenderedNames
 from broker_core.listing.rendered.names import (
     NAME_SCHEMA,
     LineFeedInName,
@@ -81,3 +82,18 @@ def test_pieces_of_many_names_are_bounded() -> None:
             pieces = list(render(names))
             assert max(map(len, pieces)) <= BLOCK * 9 // 8
             assert sum(map(len, pieces)) / len(pieces) > 100
+
+
+def test_the_size_of_pieces_may_change_between_them() -> None:
+    listing = listing_of(persistent(*(f"{number:06d}-{'x' * 90}" for number in range(40_000))))
+    for render in (names_text, names_json_items, names_ndjson, names_arrow):
+        whole = b"".join(render(listing.all()))
+        size = BlockSize(64 * 1024)
+        pieces = render(listing.all(), size)
+        small = next(pieces)
+        size.bytes = BLOCK
+        rest = list(pieces)
+        assert len(small) <= 80 * 1024
+        assert max(map(len, rest)) > BLOCK // 2
+        if render is not names_arrow:  # whose batches are others
+            assert b"".join([small, *rest]) == whole

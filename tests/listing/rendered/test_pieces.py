@@ -8,7 +8,7 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing.rendered.name_blocks import BLOCK
+from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 from broker_core.listing.rendered.pieces import joined_pieces, separated
 
 SMALL = BLOCK // 4
@@ -18,7 +18,7 @@ SMALL = BLOCK // 4
 @settings(max_examples=30)
 def test_pieces_are_neither_tiny_nor_large(sizes: list[int]) -> None:
     given_pieces = [bytes([number]) * size for number, size in enumerate(sizes)]
-    pieces = [bytes(piece) for piece in joined_pieces(given_pieces)]
+    pieces = [bytes(piece) for piece in joined_pieces(given_pieces, BlockSize())]
     assert b"".join(pieces) == b"".join(given_pieces)
     assert all(len(piece) <= max(BLOCK, *sizes) for piece in pieces)
     for left, right in pairwise(pieces):
@@ -34,7 +34,7 @@ def test_a_large_piece_does_not_wait_for_the_next_one() -> None:
             made.append(number)
             yield bytes(BLOCK)
 
-    found = joined_pieces(pieces())  # type: ignore[arg-type]
+    found = joined_pieces(pieces(), BlockSize())  # type: ignore[arg-type]
     next(found)
     assert made == [0]
 
@@ -42,6 +42,6 @@ def test_a_large_piece_does_not_wait_for_the_next_one() -> None:
 @given(st.lists(st.lists(st.binary(), min_size=1)))
 def test_the_first_separator_is_left_out_and_the_end_is_there(blocks: list[list[bytes]]) -> None:
     columns = [pa.array([b"--" + value for value in block], pa.large_binary()) for block in blocks]
-    whole = b"".join(separated(columns, 2, b"."))
+    whole = b"".join(separated(columns, 2, b".", BlockSize()))
     values = [value for block in blocks for value in block]
     assert whole == (b"--".join(values) + b"." if values else b"")
