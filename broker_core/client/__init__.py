@@ -1,9 +1,11 @@
-"""The asyncio lookup client: what programs, the command line and the gateway ask a lookup service with."""
+"""The lookup client: what programs, the command line and the gateway ask a lookup service with."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from broker_core.client.authentication import Basic, Tls, Token
+from broker_core.client.authentication import single_token as single_token  # for other parts of the core
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
     ClientError,
@@ -21,6 +23,7 @@ from broker_core.client.errors import (
 # For other parts of the core.
 from broker_core.client.errors import is_of_identity as is_of_identity
 from broker_core.client.errors import server_error as server_error
+from broker_core.client.lookup_client import LookupClient
 from broker_core.client.pulsar.address_health import Address as Address
 from broker_core.client.pulsar.address_health import AddressHealth as AddressHealth
 from broker_core.client.pulsar.address_health import shown as shown
@@ -39,6 +42,7 @@ from broker_core.client.pulsar.redirects import follow_redirects as follow_redir
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.client.shared_questions import SharedQuestions as SharedQuestions
+from broker_core.client.topic_listing import TopicListing
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
@@ -47,6 +51,7 @@ if TYPE_CHECKING:
     from broker_core.listing.topics_hash import topics_hash
 
 __all__ = [
+    "Basic",
     "BrokerAddress",
     "ClientError",
     "ClientTls",
@@ -56,13 +61,17 @@ __all__ = [
     "CredentialsFailed",
     "HandshakeRefused",
     "InvalidServiceUrl",
+    "LookupClient",
     "LookupSession",
     "OperationTimeout",
     "OriginalPrincipal",
     "PatternDiscovery",
     "ServerRefused",
     "ServiceUrl",
+    "Tls",
     "TlsFailed",
+    "Token",
+    "TopicListing",
     "TopicNames",
     "TopicSchema",
     "TopicsAnswer",

@@ -64,6 +64,11 @@ class SharedQuestions(Generic[P, T]):
         """How many different questions are under way."""
         return len(self._questions)
 
+    async def ended(self) -> None:
+        """Wait for the end of all runs."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+
     async def ask(self, key: Hashable, ask: Ask[P, T], asker: P) -> T:
         """What ``ask`` gives, of a run that begins now or later.
 

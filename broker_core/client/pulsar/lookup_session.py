@@ -32,7 +32,7 @@ from broker_core.wire.pulsar import (
     commands,
 )
 
-__all__ = ["BrokerAddress", "LookupSession", "TopicSchema", "default_client_version"]
+__all__ = ["BrokerAddress", "LookupSession", "TopicSchema", "broker_of", "default_client_version"]
 
 Encode: TypeAlias = Callable[[int], bytes]
 
@@ -56,6 +56,22 @@ class BrokerAddress:
     redirect: bool
     authoritative: bool
     proxy_through_service_url: bool
+
+
+def broker_of(answer: BaseCommand, service_url: ServiceUrl) -> BrokerAddress:
+    """The broker that an answer to LOOKUP names. Raises :exc:`ServerRefused` and :exc:`UnexpectedAnswer`."""
+    body = answer.lookupTopicResponse
+    if body.response == CommandLookupTopicResponse.Failed or body.HasField("error"):
+        raise ServerRefused(*server_error(body.error, body.message))
+    if body.response not in (CommandLookupTopicResponse.Connect, CommandLookupTopicResponse.Redirect):
+        raise UnexpectedAnswer(f"{service_url} answered with the unknown outcome {body.response}")
+    return BrokerAddress(
+        url=body.brokerServiceUrl or None,
+        url_tls=body.brokerServiceUrlTls or None,
+        redirect=body.response == CommandLookupTopicResponse.Redirect,
+        authoritative=body.authoritative,
+        proxy_through_service_url=body.proxy_through_service_url,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +248,26 @@ class LookupSession:
         timeout: float | None = None,
     ) -> BrokerAddress:
         """Which broker serves a topic; a redirect is not followed here."""
-        answer = await self._ask_for(
+        answer = await self.look_up(
+            topic,
+            authoritative=authoritative,
+            listener_name=listener_name,
+            properties=properties,
+            timeout=timeout,
+        )
+        return broker_of(answer, self.service_url)
+
+    async def look_up(
+        self,
+        topic: str,
+        *,
+        authoritative: bool = False,
+        listener_name: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        timeout: float | None = None,
+    ) -> BaseCommand:
+        """The same answer as it came, a refusal too."""
+        return await self._ask_for(
             BaseCommand.LOOKUP_RESPONSE,
             lambda request_id: commands.lookup(
                 request_id,
@@ -242,18 +277,6 @@ class LookupSession:
                 properties=properties,
             ),
             timeout,
-        )
-        body = answer.lookupTopicResponse
-        if body.response == CommandLookupTopicResponse.Failed or body.HasField("error"):
-            raise ServerRefused(*server_error(body.error, body.message))
-        if body.response not in (CommandLookupTopicResponse.Connect, CommandLookupTopicResponse.Redirect):
-            raise UnexpectedAnswer(f"{self.service_url} answered with the unknown outcome {body.response}")
-        return BrokerAddress(
-            url=body.brokerServiceUrl or None,
-            url_tls=body.brokerServiceUrlTls or None,
-            redirect=body.response == CommandLookupTopicResponse.Redirect,
-            authoritative=body.authoritative,
-            proxy_through_service_url=body.proxy_through_service_url,
         )
 
     async def get_schema(

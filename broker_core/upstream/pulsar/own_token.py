@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
-from broker_core.client import CredentialsFailed
+from broker_core.client import CredentialsFailed, single_token
 from broker_core.upstream.pulsar.token_expiry import expiry_of
 
 __all__ = ["CommandToken", "OwnToken", "SourceToken"]
@@ -44,7 +44,7 @@ class SourceToken:
             self._reading.add_done_callback(_look_at)
         try:
             async with asyncio.timeout(_READING):
-                token = (await asyncio.shield(self._reading)).strip()
+                token = await asyncio.shield(self._reading)
         except TimeoutError:
             raise CredentialsFailed(f"upstream.token: not read within {_READING:g} s") from None
         except OSError as error:
@@ -53,9 +53,7 @@ class SourceToken:
             ) from None
         except ValueError as error:
             raise CredentialsFailed(f"upstream.token: {error}") from None
-        if not token:
-            raise CredentialsFailed("upstream.token: it is empty")
-        return _single(token, "upstream.token")
+        return single_token(token, "upstream.token")
 
     async def after_refusal(self, refused: bytes) -> bool:
         """Whether its place has another one meanwhile."""
@@ -119,7 +117,7 @@ class CommandToken:
 
     async def _once(self) -> None:
         try:
-            self._token = _single(await self._run(), "upstream.token_command")
+            self._token = single_token(await self._run(), "upstream.token_command")
             self._expires = expiry_of(self._token)
             self._failure = None
         except CredentialsFailed as failed:
@@ -127,15 +125,6 @@ class CommandToken:
         finally:
             self._ran_at = asyncio.get_running_loop().time()
             self._running = None
-
-
-def _single(token: bytes, setting: str) -> bytes:
-    """The token, if it is one: a text of several lines or words would be sent to the brokers as it is."""
-    if any(not 0x21 <= byte <= 0x7E for byte in token):
-        raise CredentialsFailed(
-            f"{setting}: it is no single token: it holds white space, or is no plain text"
-        )
-    return token
 
 
 def _look_at(reading: asyncio.Task[bytes]) -> None:

@@ -1,0 +1,227 @@
+"""The lookup client: asks a lookup service, whatever happens to its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Hashable, Mapping
+from types import TracebackType
+from typing import Final, Protocol, Self, TypeVar, cast
+
+from broker_core.client.authentication import Authentication, Tls
+from broker_core.client.client_tls import ClientTls
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    InvalidServiceUrl,
+    OperationTimeout,
+    again,
+    is_passing,
+)
+from broker_core.client.pulsar.credentials import Credentials
+from broker_core.client.pulsar.lookup_session import BrokerAddress
+from broker_core.client.shared_questions import SharedQuestions
+from broker_core.client.topic_listing import TopicListing
+from broker_core.client.topics_question import TopicsQuestion
+from broker_core.names import Mode, NamespaceName, TopicName
+
+__all__ = ["LookupClient"]
+
+T = TypeVar("T")
+
+_FIRST_PAUSE: Final = 0.1  # seconds before a question is asked again; then twice as long each time
+_LONGEST_PAUSE: Final = 2.0
+
+
+class _Service(Protocol):
+    """A lookup service by one protocol. Methods have no time-out, and raise :exc:`ClientError`."""
+
+    @property
+    def problem(self) -> str | None: ...
+    async def topics(self, question: TopicsQuestion, /) -> TopicListing: ...
+    async def partitions(self, topic: str, /, *, auto_create: bool) -> int: ...
+    async def broker(self, topic: str, /, *, listener_name: str | None) -> BrokerAddress: ...
+    async def close(self) -> None: ...
+
+
+class LookupClient:
+    """A client of a Pulsar cluster's lookup service, or of this server: ``async with LookupClient(service_url) as
+    client``. It connects when it is asked something, and again when a connection is lost.
+
+    ``service_url`` is ``pulsar://HOST:PORT`` or ``pulsar+ssl://HOST:PORT``; of several addresses
+    (``pulsar://A:6650,B:6650``) one that fails is left alone for a while. ``auth`` says who asks; ``tls`` which
+    certificates are trusted. Times are in seconds: an operation ends within ``operation_timeout``, or its own
+    ``timeout``. At most ``concurrent_requests`` are under way, others wait.
+
+    Within its time a question is asked again where a connection is refused or lost, and where the server has no room
+    (``TooManyRequests``) or is not ready (``ServiceNotReady``). When the time is up that is an
+    :exc:`~broker_core.client.OperationTimeout` which says why. Any other error is raised at once: all are
+    :exc:`~broker_core.client.ClientError`, but :exc:`~broker_core.errors.InvalidName` for a name that is none and
+    :exc:`~broker_core.errors.InvalidPattern`.
+
+    Equal questions are asked once for all who ask at the same time. Who asks while an equal question is under way gets
+    the answer to the next one: no answer is older than its question. A caller that is cancelled takes nothing from the
+    others; the last one gives up the request at the server too.
+
+    It belongs to one event loop. :class:`~broker_core.client.BlockingLookupClient` is the same without ``await``.
+    """
+
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        auth: Authentication | None = None,
+        tls: ClientTls | None = None,
+        operation_timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        keep_alive: float = 30.0,
+        client_version: str | None = None,
+        concurrent_requests: int = 100,
+    ) -> None:
+        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
+        self.service_url: Final = service_url
+        self._operation_timeout = operation_timeout
+        self._service = _service(
+            service_url,
+            auth,
+            tls,
+            connect_timeout=connect_timeout,
+            keep_alive=keep_alive,
+            client_version=client_version,
+        )
+        self._places = asyncio.Semaphore(concurrent_requests)
+        self._shared: SharedQuestions[None, object] = SharedQuestions(together=True)
+        #: Why a question was not answered so far.
+        self._reasons: dict[Hashable, str] = {}
+        self._closed = asyncio.Event()
+
+    async def get_topics_under_namespace(
+        self,
+        namespace: str | NamespaceName,
+        mode: Mode = Mode.PERSISTENT,
+        topics_pattern: str | None = None,
+        topics_hash: str | None = None,
+        properties: Mapping[str, str] | None = None,
+        *,
+        timeout: float | None = None,
+    ) -> TopicListing:
+        """The topics of a namespace that match (PIP-452): the listing, or that it still has ``topics_hash``.
+
+        The pattern must match ``tenant/namespace/topic`` in full, without a partition suffix; its scheme does not
+        count. Where the server does not apply it (``filtered`` is false), the client does, with RE2: the names match
+        it either way. Raises :exc:`~broker_core.errors.InvalidPattern` where that is needed and not possible.
+        """
+        question = TopicsQuestion.of(namespace, mode, topics_pattern, topics_hash, properties)
+        return await self._ask(question, lambda: self._service.topics(question), timeout)
+
+    async def partitioned_metadata(
+        self, topic: str | TopicName, *, auto_create: bool = False, timeout: float | None = None
+    ) -> int:
+        """How many partitions a topic has; 0 for one without. ``auto_create`` may make a topic that is not there, which
+        is an error (``TopicNotFound``) otherwise.
+        """
+        name = _full(topic)
+        return await self._ask(
+            ("partitions", name, auto_create),
+            lambda: self._service.partitions(name, auto_create=auto_create),
+            timeout,
+        )
+
+    async def lookup(
+        self, topic: str | TopicName, *, listener_name: str | None = None, timeout: float | None = None
+    ) -> BrokerAddress:
+        """The broker that serves a topic; redirects are followed."""
+        name = _full(topic)
+        return await self._ask(
+            ("broker", name, listener_name),
+            lambda: self._service.broker(name, listener_name=listener_name),
+            timeout,
+        )
+
+    async def close(self) -> None:
+        """Close all connections; what is asked fails, now and later. Closing again does nothing."""
+        self._closed.set()
+        await self._service.close()
+        await self._shared.ended()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<LookupClient of {self.service_url}>"
+
+    async def _ask(self, key: Hashable, ask: Callable[[], Awaitable[T]], timeout: float | None) -> T:
+        seconds = self._operation_timeout if timeout is None else timeout
+
+        async def run(_asker: None, _askers: int) -> object:
+            return await self._until_answered(key, ask)
+
+        try:
+            async with asyncio.timeout(seconds):
+                return cast(T, await self._shared.ask(key, run, None))
+        except TimeoutError:
+            reason = self._reasons.get(key) or self._service.problem
+            raise OperationTimeout(
+                f"{self.service_url} did not answer within {seconds:g} s{f': {reason}' if reason else ''}"
+            ) from None
+        except ClientError as failed:
+            raise again(failed) from None
+
+    async def _until_answered(self, key: Hashable, ask: Callable[[], Awaitable[T]]) -> T:
+        """The answer, asked for again while what is in its way may pass."""
+        pause = _FIRST_PAUSE
+        try:
+            while True:
+                if self._closed.is_set():
+                    raise ConnectionLost(f"the client of {self.service_url} is closed")
+                try:
+                    async with self._places:
+                        return await ask()
+                except ClientError as failed:
+                    if not is_passing(failed):
+                        raise
+                    self._reasons[key] = str(failed)
+                try:
+                    async with asyncio.timeout(pause * random.uniform(0.5, 1.0)):  # noqa: S311  # only spreads attempts
+                        await self._closed.wait()
+                except TimeoutError:
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+        finally:
+            self._reasons.pop(key, None)
+
+
+def _service(
+    url: str,
+    auth: Authentication | None,
+    tls: ClientTls | None,
+    *,
+    connect_timeout: float,
+    keep_alive: float,
+    client_version: str | None,
+) -> _Service:
+    """The service by the scheme of its URL."""
+    from broker_core.client.pulsar.pulsar_service import PulsarService
+
+    is_tls = url.startswith("pulsar+ssl://")
+    if isinstance(auth, Tls):
+        if not is_tls:
+            raise InvalidServiceUrl(f"a client certificate needs TLS: the URL is pulsar+ssl://, not {url!r}")
+        tls = auth.added_to(tls or ClientTls())
+    return PulsarService(
+        url,
+        client_version=client_version,
+        credentials=auth if auth is None or isinstance(auth, Credentials) else auth.credentials,
+        tls=tls,
+        connect_timeout=connect_timeout,
+        keep_alive=keep_alive,
+    )
+
+
+def _full(topic: str | TopicName) -> str:
+    """A full name. Raises :exc:`~broker_core.errors.InvalidName`."""
+    return str(topic if isinstance(topic, TopicName) else TopicName.parse(topic))

@@ -1,0 +1,89 @@
+"""PIP-452's question, and what becomes of a server's answer to it: a listing of the names that match."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.topic_listing import TopicListing
+from broker_core.errors import InvalidListing, InvalidPattern
+from broker_core.names import Mode, NamespaceName
+from broker_core.redaction.quoted import quoted
+
+__all__ = ["TopicsQuestion"]
+
+_FEW: Final = 1000  # names that are looked at on the event loop
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsQuestion:
+    """Which topics of a namespace match; equal questions have equal answers. ``properties`` are sorted by key."""
+
+    namespace: NamespaceName
+    mode: Mode
+    pattern: str | None
+    topics_hash: str | None
+    properties: tuple[tuple[str, str], ...]
+
+    @classmethod
+    def of(
+        cls,
+        namespace: str | NamespaceName,
+        mode: Mode,
+        pattern: str | None,
+        topics_hash: str | None,
+        properties: Mapping[str, str] | None,
+    ) -> TopicsQuestion:
+        """Raises :exc:`~broker_core.errors.InvalidName`: brokers close the connection over a bad namespace."""
+        if not isinstance(namespace, NamespaceName):
+            namespace = NamespaceName.parse(namespace)
+        return cls(namespace, Mode(mode), pattern, topics_hash, tuple(sorted((properties or {}).items())))
+
+    async def listing(
+        self, names: Any, *, filtered: bool, changed: bool, topics_hash: str | None
+    ) -> TopicListing:
+        """The listing of a server's answer: ``names`` are a list of a few or a ``pyarrow.LargeStringArray``.
+
+        What the server did not filter is filtered here; a hash that it did not send is computed, and compared with that
+        of the question. Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that RE2 does not support, and
+        :exc:`~broker_core.client.errors.UnexpectedAnswer` for names that are none of the namespace and mode.
+        """
+        if not changed:
+            return TopicListing([], filtered=filtered, changed=False, topics_hash=topics_hash)
+        to_filter = self.pattern is not None and not filtered
+        if to_filter or topics_hash is None:
+            work = partial(self._selected, names, to_filter=to_filter, to_hash=topics_hash is None)
+            names, computed = work() if len(names) <= _FEW else await asyncio.to_thread(work)
+            if computed is not None and computed == self.topics_hash:
+                return TopicListing([], filtered=filtered, changed=False, topics_hash=computed)
+            topics_hash = topics_hash or computed
+        return TopicListing(names, filtered=filtered, topics_hash=topics_hash)
+
+    def _selected(self, names: Any, *, to_filter: bool, to_hash: bool) -> tuple[Any, str | None]:
+        """The names that match, in the order of the hash, and their hash."""
+        from broker_core.listing.listing import Listing
+
+        try:
+            selection = Listing.from_names(self.namespace, self.mode, names).all()
+        except InvalidListing as invalid:
+            raise UnexpectedAnswer(f"the server lists what cannot be listed: {invalid}") from None
+        if to_filter:
+            assert self.pattern is not None
+            selection = selection.matching(_compiled(self.pattern))
+        return selection.names, selection.topics_hash if to_hash else None
+
+
+def _compiled(pattern: str) -> Any:
+    from broker_core.patterns import compile_pattern
+
+    compiled = compile_pattern(pattern, remember=False)
+    if not compiled.supported:
+        raise InvalidPattern(
+            f"The server did not apply the topics pattern {quoted(pattern)}, and this client cannot, for it has RE2: "
+            f"{compiled.reason}"
+        )
+    return compiled
