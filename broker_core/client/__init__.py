@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from broker_core.client.authentication import Basic, Tls, Token
 from broker_core.client.authentication import single_token as single_token  # for other parts of the core
+from broker_core.client.blocking_lookup_client import BlockingLookupClient
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
     ClientError,
@@ -24,6 +25,7 @@ from broker_core.client.errors import (
 from broker_core.client.errors import is_of_identity as is_of_identity
 from broker_core.client.errors import server_error as server_error
 from broker_core.client.lookup_client import LookupClient
+from broker_core.client.loop_thread import LoopThread as LoopThread
 from broker_core.client.pulsar.address_health import Address as Address
 from broker_core.client.pulsar.address_health import AddressHealth as AddressHealth
 from broker_core.client.pulsar.address_health import shown as shown
@@ -52,6 +54,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Basic",
+    "BlockingLookupClient",
     "BrokerAddress",
     "ClientError",
     "ClientTls",
