@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -52,9 +53,21 @@ class ApiServed:
         async with self.session.request(method, self.url + path, **options) as response:
             body = await response.read()
             said = (
-                await response.json(content_type=None) if "json" in response.content_type and body else None
+                await response.json(content_type=None)
+                if response.content_type.endswith(("/json", "+json")) and body
+                else None
             )
             return Said(response.status, response.headers, body, said)
+
+    async def raw(self, request: bytes) -> bytes:
+        """Everything that is answered to these bytes, to the end of the connection."""
+        assert self.broker.http_address is not None
+        reader, writer = await asyncio.open_connection(*self.broker.http_address)
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+        await writer.wait_closed()
+        return answer
 
     def sample(self, name: str, **labels: str) -> float:
         """The value of a metric."""

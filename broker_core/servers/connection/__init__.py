@@ -9,12 +9,15 @@ from broker_core.servers.connection.command_handler import (
     OutgoingAnswer,
     Unasked,
 )
+from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = [
+    "LEAST_PIECE",
     "Awaited",
     "ClientConnection",
     "Closing",
     "ConnectionContext",
     "OutgoingAnswer",
+    "ReaderPace",
     "Unasked",
 ]

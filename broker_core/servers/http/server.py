@@ -115,6 +115,7 @@ class HttpServer:
             max_line_size=_MAX_LINE_BYTES,
             max_field_size=_MAX_FIELD_BYTES,
             max_headers=_MAX_HEADERS,
+            handler_cancellation=True,  # a client that is gone holds nothing
         )
         await runner.setup()
         assert runner.server is not None
@@ -173,7 +174,7 @@ class HttpServer:
             )
             return
         handler = self._runner.server()
-        self._open[handler] = _OpenConnection(TlsTransport(secured, handler, peer))
+        self._opened(handler, TlsTransport(secured, handler, peer))
 
     async def _connect(self, sock: socket.socket) -> None:
         assert self._runner is not None
@@ -185,6 +186,11 @@ class HttpServer:
             _log.warning("an HTTP connection could not be accepted", error=str(error))
             sock.close()
             return
+        self._opened(handler, transport)
+
+    def _opened(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+        # The protocol is told when anything waits in the transport, and when all of it has left.
+        transport.set_write_buffer_limits(high=0, low=0)
         self._open[handler] = _OpenConnection(transport)
 
     def _make_room(self) -> None:
@@ -221,6 +227,8 @@ class HttpServer:
         """An unknown path or method below an API, as an error in its form."""
         try:
             return await handler(request)
+        except ConnectionError:
+            raise  # nobody is there who could be told anything
         except Exception as error:
             for api in self._apis:
                 if request.path.startswith(api.prefix):

@@ -34,6 +34,7 @@ _PROBLEM: Final = {
         },
     },
 }
+_PROBLEM_SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
 _PART: Final = {
     "type": "string",
     "pattern": "^[-=:.A-Za-z0-9_]+$",
@@ -92,7 +93,7 @@ def openapi_document(operations: Iterable[Operation], version: str, *, authentic
             "responses": {
                 f"Error{status}": {
                     "description": HTTPStatus(status).phrase,
-                    "content": {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+                    "content": {PROBLEM_JSON: {"schema": _PROBLEM_SCHEMA}},
                 }
                 for status in _ERRORS
             },
@@ -123,7 +124,9 @@ def _operation(operation: Operation) -> dict[str, Any]:
             "description": operation.body.description,
             "content": _content(operation.body.content),
         }
-    described["responses"] = {str(status): _reply(each) for status, each in operation.responses.items()}
+    described["responses"] = {
+        str(status): _reply(status, each) for status, each in operation.responses.items()
+    }
     for status in _ERRORS:
         described["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Error{status}"})
     return described
@@ -148,10 +151,11 @@ def _parameter(parameter: Parameter) -> dict[str, Any]:
     return described
 
 
-def _reply(reply: Reply) -> dict[str, Any]:
+def _reply(status: int, reply: Reply) -> dict[str, Any]:
     described: dict[str, Any] = {"description": reply.description}
-    if reply.content:
-        described["content"] = _content(reply.content)
+    content = reply.content or ({PROBLEM_JSON: _PROBLEM_SCHEMA} if status >= 400 else {})
+    if content:
+        described["content"] = _content(content)
     if reply.headers:
         described["headers"] = {
             name: {"description": text, "schema": {"type": "string"}} for name, text in reply.headers.items()

@@ -64,7 +64,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response as the OpenAPI document tells it: ``content`` has the schema by media type."""
+    """A response as the OpenAPI document tells it: ``content`` has the schema by media type, of errors by itself."""
 
     description: str
     content: Mapping[str, Schema] = field(default_factory=dict)

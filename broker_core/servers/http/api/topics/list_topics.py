@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from aiohttp import web
 
 from broker_core.errors import Cause, ListingFailed
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.negotiation import chosen_type
 from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topics.whole_listing import whole_listing
+from broker_core.servers.http.api.topics.forms import ARROW, JSON, NAMES, NDJSON, TEXT
+from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 from broker_core.settings import LimitsSettings
 
 __all__ = ["listing_request", "operations"]
@@ -30,6 +35,21 @@ _ENVELOPE: Schema = {
     },
 }
 
+_FORMS: Final[Mapping[str, Schema]] = {
+    JSON: _ENVELOPE,
+    NDJSON: {
+        "description": "One full name a line, as a JSON string; the last line is an object with `topics_hash`, "
+        "`filtered` and `next`. Without that line the answer was cut.",
+    },
+    TEXT: {"type": "string", "description": "One full name a line."},
+    ARROW: {"description": "An Arrow IPC stream with one column `name` of strings.", "format": "binary"},
+}
+
+_HEADERS: Final = {
+    "ETag": "Of these topics, in any form.",
+    FILTERED: "Whether the server applied the pattern: `true` or `false`.",
+}
+
 
 def operations(_services: ApiServices) -> list[Operation]:
     """The operations of this package."""
@@ -41,15 +61,20 @@ def operations(_services: ApiServices) -> list[Operation]:
             "The topics of a namespace that match, for the client that asks.",
             Right.CREDENTIALS,  # the pipeline asks rules and gates
             _list_topics,
-            {200: Reply("The listing.", {"application/json": _ENVELOPE})},
+            {
+                200: Reply("The listing.", _FORMS, _HEADERS),
+                304: Reply("The client has this listing already (`If-None-Match`)."),
+                406: Reply("None of the forms is one that the client takes."),
+            },
             parameters=(PATTERN, MODE, PROPERTY),
         )
     ]
 
 
 async def _list_topics(request: ApiRequest) -> web.StreamResponse:
+    media_type = chosen_type(request.http, tuple(NAMES))
     question, uncompiled = listing_request(request)
-    return await whole_listing(request, question, uncompiled)
+    return await whole_listing(request, question, uncompiled, media_type)
 
 
 def listing_request(request: ApiRequest) -> tuple[ListingRequest, str | None]:

@@ -1,0 +1,298 @@
+"""Writing the body of an answer: pieces made in threads, under permits, as fast as the client reads.
+
+A small body (up to 64 KiB) is made and written at once, under permits of the reserve. A large one goes out in pieces,
+each in slices of which one at a time waits in the transport. While a piece is written, the next one is made in a
+thread. The memory of both is covered by direct permits: a slow reader has small pieces and none ahead, as it has where
+half of the permits are taken, so that hundreds of slow readers leave room for the answers of others. As over the
+binary protocol, a peer that takes nothing of a slice for ``pulsar.write_timeout``, or reads the whole slower than
+``pulsar.min_write_rate``, is cut off.
+
+A body that cannot be ended is cut: the connection is closed without the end of its last chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import structlog
+from aiohttp import HttpVersion11, hdrs, web
+
+from broker_core.errors import TooManyRequests
+from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permit_errors import PermitError, PermitTimeout
+from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.servers.connection import LEAST_PIECE, ReaderPace
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.negotiation import takes_gzip
+
+__all__ = ["RenderedBody", "write_body"]
+
+_log = structlog.get_logger(__name__)
+
+#: Bytes of a piece for a reader that is slow, or of whose speed nothing is known yet.
+_LEAST_BLOCK: Final = 4 * LEAST_PIECE
+#: What a piece should take to be read, in seconds.
+_BLOCK_SECONDS: Final = 0.02
+#: Bytes that are written in one turn of the event loop where the socket takes all of them.
+_TURN: Final = 512 * 1024
+#: Bodies with fewer bytes are not compressed.
+_LEAST_GZIP: Final = 1024
+#: The quickest level: names shrink by a tenth only with the slow ones, which take five times as long.
+_GZIP_LEVEL: Final = 1
+
+Piece = bytes | memoryview
+
+
+@dataclass(slots=True)
+class RenderedBody:
+    """A body that is made as it is written: ``begin``, the ``pieces`` of about ``size`` bytes in all, ``end``.
+
+    The ``block`` is what the pieces are made with: it says how large the next one is.
+    """
+
+    content_type: str
+    pieces: Iterator[Piece]
+    block: BlockSize
+    size: int
+    begin: bytes = b""
+    end: bytes = b""
+
+
+async def write_body(
+    request: ApiRequest, body: RenderedBody, headers: dict[str, str], *, status: int = 200
+) -> web.StreamResponse:
+    """Answer with this body. Returns when its last bytes are with the kernel.
+
+    Raises what making the first piece raises, and :exc:`~broker_core.errors.TooManyRequests` where no permits are to be
+    had: nothing is sent then. Later failures, and clients that do not read, end the connection.
+    """
+    headers = {hdrs.CONTENT_TYPE: body.content_type} | headers
+    if request.http.method == hdrs.METH_HEAD:
+        return web.Response(status=status, headers=headers)
+    compress = None
+    if body.size >= _LEAST_GZIP and takes_gzip(request.http):
+        compress = zlib.compressobj(_GZIP_LEVEL, wbits=31)
+        headers[hdrs.CONTENT_ENCODING] = "gzip"
+    source = _Source(body, compress)
+    if body.size + len(body.begin) + len(body.end) <= SMALL_ANSWER:
+        return await _write_small(request, source, headers, status)
+    return await _LargeBody(request, source).write(headers, status)
+
+
+class _Source:
+    """The pieces of a body from its begin to its end, compressed if need be; each is made by a call of :meth:`next`."""
+
+    __slots__ = ("_begin", "_body", "_compress", "_ended", "made", "size")
+
+    def __init__(self, body: RenderedBody, compress: zlib._Compress | None) -> None:
+        self.size = body.size
+        self.made = 0  # bytes so far, before they are compressed
+        self._body = body
+        self._begin = body.begin
+        self._compress = compress
+        self._ended = False
+
+    @property
+    def block(self) -> BlockSize:
+        return self._body.block
+
+    def next(self) -> list[Piece] | None:
+        """The next piece, in parts; ``None`` after the last one."""
+        compress = self._compress
+        while not self._ended:
+            parts = self._next()
+            self.made += sum(map(len, parts))
+            if compress is not None:
+                parts = [compress.compress(part) for part in parts]
+                if self._ended:
+                    parts.append(compress.flush())
+            if parts := [part for part in parts if len(part)]:
+                return parts
+        return None
+
+    def _next(self) -> list[Piece]:
+        piece = next(self._body.pieces, None)  # before anything of it is known to be sent
+        parts: list[Piece] = [self._begin] if self._begin else []
+        self._begin = b""
+        if piece is not None:
+            parts.append(piece)
+        else:
+            self._ended = True
+            if self._body.end:
+                parts.append(self._body.end)
+        return parts
+
+    def all(self) -> bytes:
+        """Everything that is left."""
+        pieces: list[Piece] = []
+        while (parts := self.next()) is not None:
+            pieces += parts
+        return b"".join(pieces)
+
+
+async def _write_small(
+    request: ApiRequest, source: _Source, headers: dict[str, str], status: int
+) -> web.StreamResponse:
+    services = request.services
+    content = await services.pipeline.workers.call(request.asker, source.all, quick=True)
+    response = web.Response(status=status, body=content, headers=headers)
+    permit = await _permit(request, services.permits.reserve, min(len(content), SMALL_ANSWER))
+    try:
+        await response.prepare(request.http)
+        await response.write_eof()
+        await _drain(request, services.settings.pulsar.write_timeout)
+    finally:
+        permit.release()
+    return response
+
+
+class _LargeBody:
+    """A body that is written in pieces; ``_least`` are the permits that are held to its end."""
+
+    def __init__(self, request: ApiRequest, source: _Source) -> None:
+        self._request = request
+        self._source = source
+        self._loop = asyncio.get_running_loop()
+        self._direct = request.services.permits.direct
+        pulsar = request.services.settings.pulsar
+        self._write_timeout = pulsar.write_timeout
+        self._started = self._loop.time()
+        self._pace = ReaderPace(
+            source.size, self._started, write_timeout=pulsar.write_timeout, min_rate=pulsar.min_write_rate
+        )
+        self._in_turn = 0  # bytes since others had a turn
+
+    async def write(self, headers: dict[str, str], status: int) -> web.StreamResponse:
+        http = self._request.http
+        least = await _permit(self._request, self._direct, _LEAST_BLOCK)
+        ahead: asyncio.Task[tuple[list[Piece] | None, Permit | None]] | None = None
+        permit: Permit | None = None
+        try:
+            parts, permit = await self._make()
+            response = web.StreamResponse(status=status, headers=headers)
+            chunked = http.version >= HttpVersion11
+            if chunked:
+                response.enable_chunked_encoding()
+            else:
+                response.force_close()
+            await response.prepare(http)
+            between = b""  # the end of the chunk before
+            while parts is not None:
+                ahead = self._loop.create_task(self._make()) if self._may_make_ahead() else None
+                if chunked:
+                    await self._write_slice(b"%s%x\r\n" % (between, sum(map(len, parts))))
+                    between = b"\r\n"
+                await self._write_piece(parts)
+                del parts
+                _released(permit)
+                permit = None
+                parts, permit = await (self._make() if ahead is None else ahead)
+                ahead = None
+            if between:
+                await self._write_slice(between)
+            await response.write_eof()
+            await _drain(self._request, self._write_timeout)
+            return response
+        finally:
+            _released(permit)
+            least.release()
+            if ahead is not None:
+                ahead.cancel()
+                ahead.add_done_callback(_release_result)
+
+    async def _make(self) -> tuple[list[Piece] | None, Permit | None]:
+        """The next piece, and the permits that it takes besides the least."""
+        now = self._loop.time()
+        rate = self._source.made / max(now - self._started, 0.001)
+        size = max(_LEAST_BLOCK, min(BLOCK, int(rate * _BLOCK_SECONDS)))
+        permit = self._permit_for_larger(size)
+        self._source.block.bytes = size if permit is not None else _LEAST_BLOCK
+        try:
+            workers = self._request.services.pipeline.workers
+            return await workers.call(self._request.asker, self._source.next), permit
+        except BaseException:
+            _released(permit)
+            raise
+
+    def _permit_for_larger(self, size: int) -> Permit | None:
+        """Permits for what a piece has more than the least, while half of the budget is free; ``None``: not now."""
+        more, direct = size - _LEAST_BLOCK, self._direct
+        if more <= 0 or (direct.maximum and direct.acquired + more > direct.maximum // 2):
+            return None
+        return direct.try_acquire(more)
+
+    def _may_make_ahead(self) -> bool:
+        """Whether the peer reads so quickly that the next piece should be there when this one has left."""
+        return self._source.block.bytes > _LEAST_BLOCK
+
+    async def _write_piece(self, parts: list[Piece]) -> None:
+        for part in parts:
+            view = memoryview(part)
+            while view:
+                size = self._pace.piece(self._loop.time())
+                await self._write_slice(view[:size])
+                view = view[size:]
+
+    async def _write_slice(self, data: Piece) -> None:
+        http = self._request.http
+        transport = http.transport
+        if transport is None or transport.is_closing():
+            raise ConnectionResetError("the client is gone")
+        transport.write(data)
+        size = len(data)
+        self._pace.wrote(size)
+        self._in_turn += size
+        if http.protocol.writing_paused:
+            self._in_turn = 0
+            self._pace.waits(self._loop.time())
+            await _drain(self._request, min(self._write_timeout, self._pace.patience))
+            self._pace.goes_on(self._loop.time())
+        elif self._in_turn >= _TURN:
+            self._in_turn = 0
+            await asyncio.sleep(0)
+
+
+def _released(permit: Permit | None) -> None:
+    if permit is not None:
+        permit.release()
+
+
+def _release_result(made: asyncio.Task[tuple[list[Piece] | None, Permit | None]]) -> None:
+    """Give back the permits of a piece that nobody waits for any more."""
+    if not made.cancelled() and made.exception() is None:
+        _released(made.result()[1])
+
+
+async def _permit(request: ApiRequest, budget: PermitBudget, size: int) -> Permit:
+    left = request.deadline - asyncio.get_running_loop().time()
+    left = max(0.0, min(request.services.permits.limits.permit_timeout, left))
+    try:
+        return budget.try_acquire(size) or await budget.acquire(size, timeout=left)
+    except PermitError as error:
+        reason = "direct_timeout" if isinstance(error, PermitTimeout) else "direct"
+        raise TooManyRequests("Cannot acquire permits for direct memory", reason=reason) from None
+
+
+async def _drain(request: ApiRequest, seconds: float) -> None:
+    """Wait until all that was written is with the kernel; cut a peer off that takes none of it in this time."""
+    if not request.http.protocol.writing_paused:
+        return
+    try:
+        async with asyncio.timeout(seconds):
+            await request.http.writer.drain()
+    except TimeoutError:
+        request.services.metrics.connection_closed("stalled")
+        _log.info(
+            "an HTTP client has stopped reading",
+            peer=request.asker.remote_address,
+            client=request.asker.client_version,
+            seconds=round(seconds, 1),
+        )
+        if request.http.transport is not None:
+            request.http.transport.abort()
+        raise ConnectionResetError("the client does not read") from None

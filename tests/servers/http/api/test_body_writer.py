@@ -1,0 +1,173 @@
+"""Bodies as a client on a socket reads them, or does not."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+from aiohttp import web
+from structlog.testing import capture_logs
+
+from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.servers.http.api import topics
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.services import ApiServices
+from tests.support.api_serving import ApiServed, api_served
+from tests.support.eventually import eventually
+
+MANY = 64 * 1024 * 1024
+
+
+class Bodies:
+    """The operation ``GET /v1/body``: ``size`` bytes, in pieces as large as they may be; or what ``made`` makes."""
+
+    def __init__(self) -> None:
+        self.size = MANY
+        self.fails_at: int | None = None
+        self.blocks: list[int] = []
+        self.failure: Exception = RuntimeError("a piece that cannot be made")
+
+    def operations(self, _services: ApiServices) -> list[Operation]:
+        return [Operation("GET", "/v1/body", "body", "x", Right.CREDENTIALS, self.answer, {200: Reply("x")})]
+
+    async def answer(self, request: ApiRequest) -> web.StreamResponse:
+        block = BlockSize()
+        body = RenderedBody("text/plain", self.pieces(block), block, self.size, b"<", b">")
+        return await write_body(request, body, {"X-Is": "here"})
+
+    def pieces(self, block: BlockSize) -> Iterator[bytes]:
+        left = self.size
+        while left:
+            if self.fails_at is not None and self.size - left >= self.fails_at:
+                raise self.failure
+            self.blocks.append(block.bytes)
+            piece = bytes([48 + len(self.blocks) % 10]) * min(left, block.bytes)
+            left -= len(piece)
+            yield piece
+
+
+@asynccontextmanager
+async def bodies(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, **tables: Any
+) -> AsyncIterator[tuple[ApiServed, Bodies]]:
+    made = Bodies()
+    monkeypatch.setattr(topics, "operations", made.operations)
+    async with api_served(folder, **tables) as served:
+        yield served, made
+
+
+def direct(served: ApiServed) -> int:
+    return served.broker.pipeline.permits.direct.acquired
+
+
+async def silent_reader(served: ApiServed, *, head: bytes = b"") -> socket.socket:
+    """A client that asks and reads nothing, whose kernel takes little."""
+    assert served.broker.http_address is not None
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setblocking(False)
+    loop = asyncio.get_running_loop()
+    await loop.sock_connect(sock, served.broker.http_address)
+    await loop.sock_sendall(sock, b"GET /v1/body HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n")
+    return sock
+
+
+@pytest.mark.parametrize("size", [0, 1, 60_000, 66_000, 5_000_000])
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_every_byte_arrives(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, encoding: str
+) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, made):
+        made.size = size
+        said = await served.ask("/v1/body", headers={"Accept-Encoding": encoding})
+        assert (len(said.body), said.body[:1], said.body[-1:]) == (size + 2, b"<", b">")
+        assert said.headers["X-Is"] == "here"
+        # The connection goes on.
+        assert (await served.ask("/v1/body", "HEAD")).body == b""
+        assert len((await served.ask("/v1/body")).body) == size + 2
+
+
+async def test_a_client_of_http_1_0_reads_to_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, made):
+        made.size = 300_000
+        said = await served.raw(b"GET /v1/body HTTP/1.0\r\n\r\n")
+        head, _, body = said.partition(b"\r\n\r\n")
+        assert b"chunked" not in head
+        assert len(body) == made.size + 2
+
+
+async def test_pieces_are_small_until_the_reader_is_known_to_be_quick(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, made):
+        assert len((await served.ask("/v1/body")).body) == MANY + 2
+        assert made.blocks[0] == 64 * 1024
+        assert max(made.blocks) == BLOCK
+
+
+async def test_a_client_that_does_not_read_holds_little_and_is_cut(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bodies(tmp_path, monkeypatch, pulsar={"listen": "127.0.0.1:0", "write_timeout": "100ms"}) as (
+        served,
+        _,
+    ):
+        with capture_logs() as logs:
+            sock = await silent_reader(served)
+            await eventually(lambda: direct(served) > 0)
+            assert direct(served) <= 2 * BLOCK
+            await eventually(lambda: served.sample("connections_closed_total", reason="stalled") == 1)
+            await eventually(lambda: direct(served) == 0)
+        assert [event["event"] for event in logs] == ["an HTTP client has stopped reading"]
+        sock.close()
+
+
+async def test_what_a_client_holds_is_free_as_soon_as_it_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, _):
+        sock = await silent_reader(served)
+        await eventually(lambda: direct(served) > 0)
+        sock.close()
+        await eventually(lambda: direct(served) == 0)
+
+
+async def test_a_failure_before_the_first_piece_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, made):
+        for size in (100, MANY):
+            made.size, made.fails_at = size, 0
+            said = await served.ask("/v1/body")
+            assert (said.status, said.json["cause"]) == (500, "INTERNAL")
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_a_failure_in_the_middle_is_no_clean_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, made):
+        made.fails_at = MANY // 2
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await served.ask("/v1/body", headers={"Accept-Encoding": encoding})
+
+
+async def test_many_that_do_not_read_leave_room_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with bodies(tmp_path, monkeypatch, limits={"direct_permits": "20MB"}) as (served, _):
+        silent = [await silent_reader(served) for _ in range(20)]
+        permits = served.broker.pipeline.permits.direct
+        await eventually(lambda: permits.acquired >= 20 * 64 * 1024)
+        assert len((await served.ask("/v1/body")).body) == MANY + 2
+        assert permits.acquired <= permits.maximum
+        for sock in silent:
+            sock.close()
