@@ -49,7 +49,6 @@ from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange
-    from broker_core.client.topic_names import TopicNames
     from broker_core.listing.topics_hash import topics_hash
 
 __all__ = [
@@ -75,7 +74,6 @@ __all__ = [
     "TlsFailed",
     "Token",
     "TopicListing",
-    "TopicNames",
     "TopicSchema",
     "TopicsAnswer",
     "TopicsChange",
@@ -89,7 +87,6 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "PatternDiscovery": "broker_core.client.pattern_discovery",
-        "TopicNames": "broker_core.client.topic_names",
         "TopicsChange": "broker_core.client.pattern_discovery",
         "topics_hash": "broker_core.listing.topics_hash",
     },

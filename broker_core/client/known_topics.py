@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from broker_core.client.topic_names import NO_NAMES
 
 __all__ = ["KnownTopics"]
 
 #: ``pyarrow.LargeStringArray`` of full names, each once.
 _Names: TypeAlias = Any
+
+_NO_NAMES: Final = pa.array([], pa.large_string())
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +22,7 @@ class KnownTopics:
     number of these answers, largest first.
     """
 
-    names: _Names = field(default_factory=lambda: NO_NAMES)
+    names: _Names = field(default_factory=lambda: _NO_NAMES)
     missing: tuple[tuple[_Names, int], ...] = ()
 
     def after(self, listed: _Names | None, confirmations: int) -> tuple[KnownTopics, _Names, _Names]:
@@ -33,7 +33,7 @@ class KnownTopics:
         """
         if listed is None:
             counted = [(names, count + 1) for names, count in self.missing]
-            added = NO_NAMES
+            added = _NO_NAMES
         else:
             added, absent = _without(listed, self.names), _without(self.names, listed)
             counted = []
@@ -58,12 +58,12 @@ def _all(columns: list[_Names]) -> _Names:
     columns = [each for each in columns if len(each)]
     if len(columns) == 1:
         return columns[0]
-    return pa.concat_arrays(columns) if columns else NO_NAMES
+    return pa.concat_arrays(columns) if columns else _NO_NAMES
 
 
 def _within(names: _Names, others: _Names) -> _Names:
     """The names that are in ``others`` too."""
-    return names.filter(pc.is_in(names, value_set=others)) if len(names) and len(others) else NO_NAMES
+    return names.filter(pc.is_in(names, value_set=others)) if len(names) and len(others) else _NO_NAMES
 
 
 def _without(names: _Names, others: _Names) -> _Names:

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 from broker_core.client.known_topics import KnownTopics
-from broker_core.client.topic_names import TopicNames
+from broker_core.client.topic_listing import TopicListing
 from broker_core.errors import BrokerCoreError, InvalidName, InvalidPattern
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
@@ -49,8 +49,8 @@ class ListsTopics(Protocol):
 class TopicsChange:
     """Full names that came (``added``) and that are gone (``removed``) since the change before."""
 
-    added: TopicNames
-    removed: TopicNames
+    added: TopicListing
+    removed: TopicListing
 
 
 class PatternDiscovery:
@@ -100,9 +100,9 @@ class PatternDiscovery:
         self._closed = False
 
     @property
-    def topics(self) -> TopicNames:
+    def topics(self) -> TopicListing:
         """The full names of the topics that count as being there."""
-        return TopicNames(self._known.names)
+        return TopicListing(self._known.names)
 
     @property
     def answers(self) -> int:
@@ -180,7 +180,7 @@ class PatternDiscovery:
         self._failures, self.last_error = 0, None
         self._wait(self.period * random.uniform(1 - _JITTER, 1 + _JITTER))  # noqa: S311  # only spreads questions
         if first or len(added) or len(removed):
-            return TopicsChange(TopicNames(added), TopicNames(removed))
+            return TopicsChange(TopicListing(added), TopicListing(removed))
         return None
 
     def _fail(self, error: Exception) -> None:
