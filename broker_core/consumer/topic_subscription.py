@@ -1,0 +1,311 @@
+"""The subscription of one topic: its consumer is opened, closed and opened again until it is as it is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Final, TypeAlias
+
+import pulsar
+from pulsar.asyncio import PulsarException
+
+from broker_core.consumer.official_calls import call, on_loop
+from broker_core.consumer.prefetch_budget import PrefetchBudget
+from broker_core.consumer.ready_messages import ReadyMessages
+
+__all__ = ["OpenConsumer", "SharedParts", "TopicSubscription"]
+
+_log = logging.getLogger("broker_core.consumer")
+_OK: Final = pulsar.Result.Ok
+#: What opening a consumer fails with: the client's errors by callback and by exception, and those of its options.
+_FAILURES: Final = (PulsarException, pulsar.PulsarException, OSError, RuntimeError, ValueError)
+#: Seconds between attempts to open a consumer: the first pause, which doubles, and the longest.
+_FIRST_PAUSE: Final = 1.0
+_LONGEST_PAUSE: Final = 60.0
+
+#: A topic's full name and the size of its queue in messages, to a consumer of the C++ client.
+OpenConsumer: TypeAlias = Callable[[str, int], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class SharedParts:
+    """What all topics of a consumer share. ``topics`` counts them, ``forget`` is told of one that is
+    closed for good; ``places`` bounds those that are opened at once.
+    """
+
+    open: OpenConsumer
+    ready: ReadyMessages[TopicSubscription, Any]
+    budget: PrefetchBudget
+    places: asyncio.Semaphore
+    topics: Callable[[], int]
+    forget: Callable[[TopicSubscription], None]
+    loop: asyncio.AbstractEventLoop = field(default_factory=asyncio.get_running_loop)
+
+
+class TopicSubscription:
+    """One topic. Its consumer has one message here at most, in the queue of all topics; the others stay in the client,
+    which asks the broker for no more than the queue of this topic holds.
+    """
+
+    __slots__ = (
+        "_armed",
+        "_callback",
+        "_consumer",
+        "_held",
+        "_reopen",
+        "_seeking",
+        "_shared",
+        "_size",
+        "_task",
+        "_tried",
+        "_unsettled",
+        "_wake",
+        "_wanted",
+        "error",
+        "topic",
+    )
+
+    def __init__(self, topic: str, shared: SharedParts) -> None:
+        self.topic: Final = topic
+        #: Why it is not open; ``None`` where it is, or was not tried yet.
+        self.error: Exception | None = None
+        self._shared = shared
+        self._wanted = False
+        self._reopen = False
+        self._consumer: Any = None
+        self._callback: Callable[..., None] | None = None
+        self._size = 0
+        self._armed = False
+        self._seeking = False
+        self._held: Any = None
+        self._unsettled = 0
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+        self._tried: asyncio.Future[Exception | None] | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._consumer is not None
+
+    @property
+    def wanted(self) -> bool:
+        return self._wanted
+
+    @property
+    def task(self) -> asyncio.Task[None] | None:
+        """What opens or closes it at the moment."""
+        return self._task
+
+    def want(self, wanted: bool) -> asyncio.Future[Exception | None]:
+        """Have it open, or closed. The result comes after the first attempt: its failure or ``None``."""
+        if wanted and not self._wanted:
+            self.error = None
+        self._wanted = wanted
+        if self._tried is None or self._tried.done():
+            self._tried = self._shared.loop.create_future()
+        tried = self._tried
+        self._start()
+        return tried
+
+    def give_up(self) -> None:
+        """Open it no more, and leave it to the client to close its consumer."""
+        self._wanted = False
+        self._wake.set()
+
+    def resize(self) -> None:
+        """Open it anew with the queue that is right for the number of topics, if nobody can notice: no message of it
+        is here, or was received and not settled yet.
+        """
+        fits = self._shared.budget.fits(self._size, self._shared.topics())
+        if self._armed and not self._unsettled and not self._seeking and not fits:
+            self._reopen = True
+            self._start()
+
+    def taken(self) -> None:
+        """Its message was taken from the queue: have the next one come."""
+        self._unsettled += 1
+        self._arm()
+
+    async def acknowledge(self, message: Any) -> bool:
+        """Acknowledge a message, or the id of one, of the C++ client; false where the topic is not open."""
+        return await self._settle("acknowledge_async", message, max(0, self._unsettled - 1))
+
+    async def acknowledge_cumulative(self, message: Any) -> bool:
+        """The same for all messages up to this one."""
+        return await self._settle("acknowledge_cumulative_async", message, 0)
+
+    def negative_acknowledge(self, message: Any) -> bool:
+        """Have a message delivered again; false where the topic is not open, and it will be."""
+        if self._consumer is None:
+            return False
+        self._consumer.negative_acknowledge(message)
+        self._unsettled = max(0, self._unsettled - 1)
+        return True
+
+    def redeliver(self) -> None:
+        """Have all messages delivered again that are not acknowledged."""
+        if self._consumer is None:
+            return
+        waiting = self._shared.ready.discard(self)
+        self._consumer.redeliver_unacknowledged_messages()
+        self._unsettled = 0
+        if waiting is not None:
+            self._arm()
+
+    async def seek(self, position: Any) -> None:
+        """Go on at another position: a message id of the C++ client, or a time in ms.
+
+        Messages from before do not come any more, unless it fails. Raises ``PulsarException``.
+        """
+        consumer = self._consumer
+        if consumer is None:
+            raise PulsarException(pulsar.Result.NotConnected, f"{self.topic} is not open")
+        if self._seeking:
+            raise PulsarException(pulsar.Result.NotAllowedError, f"{self.topic} is about to seek already")
+        future: asyncio.Future[None] = self._shared.loop.create_future()
+
+        # The client calls in order: what comes before this is from the old position, what comes after it from the new.
+        def sought(result: Any, _: Any = None) -> None:
+            if consumer is self._consumer:
+                self._seeking = False
+                held, self._held = self._held, None
+                if result != _OK and held is not None:
+                    self._shared.ready.put(self, held, first=True)
+                elif not self._armed:
+                    self._arm()
+                if result == _OK:
+                    self._unsettled = 0
+            if not future.done():
+                future.set_result(None) if result == _OK else future.set_exception(PulsarException(result))
+
+        self._seeking = True
+        self._held = self._shared.ready.discard(self)
+        consumer.seek_async(position, on_loop(self._shared.loop, sought))
+        await future
+
+    async def unsubscribe(self) -> None:
+        """Delete the subscription at the broker; its consumer is closed then. Raises ``PulsarException``."""
+        if self._consumer is not None:
+            await call(self._consumer.unsubscribe_async)
+
+    async def last_message_id(self) -> Any:
+        """The id of the last message of the topic, of the C++ client. Raises ``PulsarException``."""
+        if self._consumer is None:
+            raise PulsarException(pulsar.Result.NotConnected, f"{self.topic} is not open")
+        return await call(self._consumer.get_last_message_id_async)
+
+    async def _settle(self, function: str, message: Any, unsettled: int) -> bool:
+        consumer = self._consumer
+        if consumer is None:
+            return False
+        self._unsettled = unsettled
+        await call(getattr(consumer, function), message)
+        return True
+
+    def _arm(self) -> None:
+        """Ask the client for the next message, which may be there already."""
+        if self._consumer is not None and not self._armed and not self._seeking:
+            self._armed = True
+            self._consumer.receive_async(self._callback)
+
+    def _received(self, consumer: Any, result: Any, message: Any) -> None:
+        if consumer is not self._consumer:
+            return  # it was closed since
+        self._armed = False
+        if result != _OK:
+            if self._wanted:
+                self._lose(PulsarException(result))
+        elif self._seeking:
+            self._held = message
+        else:
+            self._shared.ready.put(self, message)
+
+    def _lose(self, error: Exception) -> None:
+        """The client has given the consumer up."""
+        self._let_go()
+        self._fail(error)
+        self._start()
+
+    def _let_go(self) -> Any:
+        consumer, self._consumer, self._callback = self._consumer, None, None
+        self._shared.ready.discard(self)
+        self._shared.budget.give_back(self._size)
+        self._size, self._unsettled, self._armed, self._seeking, self._held = 0, 0, False, False, None
+        return consumer
+
+    def _fail(self, error: Exception) -> None:
+        self.error = error
+        if self._wanted:  # not where the client is closed, which fails whatever is under way
+            _log.warning("cannot consume from %s, which is tried again: %s", self.topic, error)
+
+    def _start(self) -> None:
+        self._wake.set()
+        if self._task is None:
+            self._task = self._shared.loop.create_task(self._converge())
+
+    async def _converge(self) -> None:
+        failures = 0 if self.error is None else 1
+        try:
+            while True:
+                self._wake.clear()
+                if failures and self._wanted:
+                    await self._pause(failures)
+                if self._wanted and self._consumer is None:
+                    failures = 0 if await self._open() else failures + 1
+                elif self._consumer is not None and (self._reopen or not self._wanted):
+                    await self._close()
+                else:
+                    break
+        finally:
+            self._task = None
+            self._settle_try()
+        if not self._wanted:
+            self._shared.forget(self)
+
+    def _settle_try(self) -> None:
+        if self._tried is not None and not self._tried.done():
+            self._tried.set_result(self.error)
+
+    async def _pause(self, failures: int) -> None:
+        seconds = min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(failures - 1, 30))
+        seconds *= random.uniform(0.5, 1.0)  # noqa: S311  # only spreads attempts
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    async def _open(self) -> bool:
+        shared = self._shared
+        async with shared.places:
+            if not self._wanted:
+                return True
+            size = shared.budget.grant(shared.topics())
+            try:
+                consumer = await shared.open(self.topic, size)
+            except _FAILURES as error:
+                shared.budget.give_back(size)
+                self._fail(error)
+                self._settle_try()
+                return False
+            except BaseException:
+                shared.budget.give_back(size)
+                raise
+        self._consumer, self._size, self.error = consumer, size, None
+        self._callback = on_loop(shared.loop, partial(self._received, consumer))
+        self._settle_try()
+        self._arm()
+        return True
+
+    async def _close(self) -> None:
+        self._reopen = False
+        consumer = self._let_go()
+        async with self._shared.places:
+            try:
+                await call(consumer.close_async)
+            except PulsarException as error:
+                _log.info("closing the consumer of %s: %s", self.topic, error)
