@@ -1,37 +1,45 @@
 """The addresses in a service URL: ``pulsar://host:port``, or several hosts of one cluster with commas between;
-``pulsar+ssl://`` with TLS.
+``pulsar+ssl://`` with TLS. Clients have ``http://`` and ``https://`` too.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
-__all__ = ["DEFAULT_PORT", "DEFAULT_TLS_PORT", "is_tls", "service_addresses"]
+__all__ = ["DEFAULT_PORT", "DEFAULT_TLS_PORT", "HTTP_SCHEMES", "is_tls", "service_addresses"]
 
 DEFAULT_PORT: Final = 6650
 DEFAULT_TLS_PORT: Final = 6651
 
-_PORTS: Final = {"pulsar": DEFAULT_PORT, "pulsar+ssl": DEFAULT_TLS_PORT}
+#: Schemes with their default ports.
+_PULSAR_SCHEMES: Final = MappingProxyType({"pulsar": DEFAULT_PORT, "pulsar+ssl": DEFAULT_TLS_PORT})
+HTTP_SCHEMES: Final = MappingProxyType({"http": 80, "https": 443})
 
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\[\]:/?#@\s]+))(?::(?P<port>[0-9]{1,5}))?"
 )
 
 
-def service_addresses(url: str) -> tuple[tuple[str, int], ...]:
-    """Hosts and ports in the order in which they are tried; :exc:`ValueError` says what is wrong with the URL."""
+def service_addresses(url: str, schemes: Mapping[str, int] = _PULSAR_SCHEMES) -> tuple[tuple[str, int], ...]:
+    """Hosts and ports in the order in which they are tried; :exc:`ValueError` says what is wrong with the URL.
+
+    ``schemes`` are those that it may have, with their default ports.
+    """
     scheme, separator, rest = url.partition("://")
-    if not separator or scheme not in _PORTS:
-        raise ValueError(
-            f"Invalid service URL {url!r}: expected pulsar://host:port or pulsar+ssl://host:port"
-        )
-    return tuple(_address(url, part, _PORTS[scheme]) for part in rest.removesuffix("/").split(","))
+    if not separator or scheme not in schemes:
+        expected = " or ".join(f"{each}://host:port" for each in schemes)
+        raise ValueError(f"Invalid service URL{_shown(url)}: expected {expected}")
+    if "@" in rest:
+        raise ValueError(f"Invalid service URL of {scheme}: a user and a password are not given in a URL")
+    return tuple(_address(url, part, schemes[scheme]) for part in rest.removesuffix("/").split(","))
 
 
 def is_tls(url: str) -> bool:
     """Whether a service URL is one of TLS."""
-    return url.startswith("pulsar+ssl://")
+    return url.startswith(("pulsar+ssl://", "https://"))
 
 
 def _address(url: str, part: str, default_port: int) -> tuple[str, int]:
@@ -42,3 +50,8 @@ def _address(url: str, part: str, default_port: int) -> tuple[str, int]:
     if not 0 < port < 65_536:
         raise ValueError(f"Invalid service URL {url!r}: no port {port}")
     return match["ipv6"] or match["host"], port
+
+
+def _shown(url: str) -> str:
+    """The URL, but nothing of one that may have a password."""
+    return "" if "@" in url else f" {url!r}"

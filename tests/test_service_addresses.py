@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.service_addresses import DEFAULT_PORT, DEFAULT_TLS_PORT, is_tls, service_addresses
+from broker_core.service_addresses import (
+    DEFAULT_PORT,
+    DEFAULT_TLS_PORT,
+    HTTP_SCHEMES,
+    is_tls,
+    service_addresses,
+)
 
 
 def test_several_hosts_of_one_cluster() -> None:
@@ -21,3 +27,22 @@ def test_tls_has_a_port_of_its_own() -> None:
 def test_what_is_no_service_url_is_a_value_error(url: str) -> None:
     with pytest.raises(ValueError, match="Invalid service URL"):
         service_addresses(url)
+
+
+def test_other_schemes_have_ports_of_their_own() -> None:
+    assert service_addresses("https://a,b:1", HTTP_SCHEMES) == (("a", 443), ("b", 1))
+    assert service_addresses("http://a/", HTTP_SCHEMES) == (("a", 80),)
+    assert is_tls("https://a")
+    assert not is_tls("http://a")
+    with pytest.raises(ValueError, match="expected http://host:port or https://host:port"):
+        service_addresses("pulsar://a", HTTP_SCHEMES)
+    for url in ("http://a", "http://a/b"):
+        with pytest.raises(ValueError, match="expected pulsar://host:port"):
+            service_addresses(url)
+
+
+@pytest.mark.parametrize("before", ["pulsar://", "kafka://", "", "pulsar://a,"])
+def test_a_password_in_a_url_is_refused_and_not_shown(before: str) -> None:
+    with pytest.raises(ValueError, match="Invalid service URL") as refused:
+        service_addresses(before + "me:geheim" + "@host")
+    assert "geheim" not in str(refused.value)

@@ -19,11 +19,13 @@ from broker_core.client.errors import (
     is_passing,
 )
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress
+from broker_core.client.pulsar.lookup_session import BrokerAddress, default_client_version
+from broker_core.client.pulsar.pulsar_service import PulsarService
 from broker_core.client.shared_questions import SharedQuestions
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.service_addresses import is_tls
 
 __all__ = ["LookupClient"]
 
@@ -48,10 +50,10 @@ class LookupClient:
     """A client of a Pulsar cluster's lookup service, or of this server: ``async with LookupClient(service_url) as
     client``. It connects when it is asked something, and again when a connection is lost.
 
-    ``service_url`` is ``pulsar://HOST:PORT`` or ``pulsar+ssl://HOST:PORT``; of several addresses
-    (``pulsar://A:6650,B:6650``) one that fails is left alone for a while. ``auth`` says who asks; ``tls`` which
-    certificates are trusted. Times are in seconds: an operation ends within ``operation_timeout``, or its own
-    ``timeout``. At most ``concurrent_requests`` are under way, others wait.
+    ``service_url`` is ``pulsar://HOST:PORT`` or ``http://HOST:PORT``, with TLS ``pulsar+ssl://`` or ``https://``; of
+    several addresses (``pulsar://A:6650,B:6650``) one that fails is left alone for a while. ``auth`` says who asks;
+    ``tls`` which certificates are trusted. Times are in seconds: an operation ends within ``operation_timeout``, or
+    its own ``timeout``. At most ``concurrent_requests`` are under way, others wait.
 
     Within its time a question is asked again where a connection is refused or lost, and where the server has no room
     (``TooManyRequests``) or is not ready (``ServiceNotReady``). When the time is up that is an
@@ -205,17 +207,25 @@ def _service(
     client_version: str | None,
 ) -> _Service:
     """The service by the scheme of its URL."""
-    from broker_core.client.pulsar.pulsar_service import PulsarService
-
-    is_tls = url.startswith("pulsar+ssl://")
     if isinstance(auth, Tls):
-        if not is_tls:
-            raise InvalidServiceUrl(f"a client certificate needs TLS: the URL is pulsar+ssl://, not {url!r}")
+        if not is_tls(url):
+            raise InvalidServiceUrl("a client certificate needs TLS: a URL with pulsar+ssl:// or https://")
         tls = auth.added_to(tls or ClientTls())
+    credentials = auth if auth is None or isinstance(auth, Credentials) else auth.credentials
+    if url.startswith(("http://", "https://")):
+        from broker_core.client.http.http_service import HttpService
+
+        return HttpService(
+            url,
+            client_version=client_version or default_client_version(),
+            credentials=credentials,
+            tls=tls,
+            connect_timeout=connect_timeout,
+        )
     return PulsarService(
         url,
         client_version=client_version,
-        credentials=auth if auth is None or isinstance(auth, Credentials) else auth.credentials,
+        credentials=credentials,
         tls=tls,
         connect_timeout=connect_timeout,
         keep_alive=keep_alive,

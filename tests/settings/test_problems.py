@@ -14,7 +14,7 @@ def test_a_finding_shows_no_password() -> None:
     (finding,) = findings(caught.value)
     said = what_is_wrong(finding.detail)
     assert "hunter2" not in said
-    assert "@broker:6650" in said
+    assert "not given in a URL" in said
 
 
 def test_findings_are_in_plain_words() -> None:

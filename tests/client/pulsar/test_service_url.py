@@ -36,7 +36,7 @@ def test_addresses(text: str, addresses: list[tuple[str, int]]) -> None:
         ("pulsar://a:0", "no port 0"),
         ("pulsar://a:65536", "no port 65536"),
         ("pulsar://a:b", "'a:b' is no host:port"),
-        ("pulsar://user@a:1", "no host:port"),
+        ("pulsar://user@a:1", "not given in a URL"),
         ("pulsar://a:1/path", "no host:port"),
         ("pulsar://::1:6650", "no host:port"),
     ],

@@ -1,0 +1,95 @@
+"""Errors of HTTP as those of the client, with the codes that the binary protocol has for them."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from http import HTTPStatus
+from types import MappingProxyType
+from typing import Any, Final
+
+import aiohttp
+
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    ConnectTimeout,
+    HandshakeRefused,
+    ServerRefused,
+    TlsCutShort,
+    TlsFailed,
+    UnexpectedAnswer,
+)
+from broker_core.errors import Cause, ServerError
+from broker_core.errors.pulsar_codes import CODES
+
+__all__ = ["connection_error", "refusal"]
+
+#: Codes of answers that name no cause, as those of a broker.
+_CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
+    {
+        400: ServerError.NotAllowedError,
+        401: ServerError.AuthenticationError,
+        403: ServerError.AuthorizationError,
+        404: ServerError.TopicNotFound,
+        405: ServerError.NotAllowedError,
+        412: ServerError.InvalidTopicName,
+        413: ServerError.NotAllowedError,
+        429: ServerError.TooManyRequests,
+        503: ServerError.ServiceNotReady,
+    }
+)
+_LONGEST: Final = 300  # characters of a text that is no JSON
+
+
+def refusal(status: int, body: bytes) -> ServerRefused:
+    """The error of a response: problem details of this server, a broker's ``reason``, or whatever stands there."""
+    said = _object(body)
+    cause = said.get("cause")
+    code = (
+        CODES[Cause[cause]]
+        if isinstance(cause, str) and cause in Cause.__members__
+        else _CODES.get(status, ServerError.MetadataError)
+    )
+    text = said.get("detail") or said.get("reason")
+    if not isinstance(text, str):
+        text = f"{status} {_phrase(status)}"
+    kind = HandshakeRefused if status == 401 else ServerRefused
+    return kind(code, text[:_LONGEST])
+
+
+def connection_error(failed: Exception, shown: str) -> ClientError:
+    """The error of a request to ``shown`` (host and port) that got no response."""
+    if isinstance(failed, aiohttp.ClientConnectorCertificateError):
+        reason = failed.certificate_error
+        message = reason.verify_message if isinstance(reason, ssl.SSLCertVerificationError) else reason
+        return TlsFailed(f"the certificate of {shown} is not accepted: {message}")
+    if isinstance(failed, aiohttp.ClientConnectorSSLError):
+        cause = failed.os_error
+        if isinstance(cause, ssl.SSLError) and cause.reason == "WRONG_VERSION_NUMBER":
+            return TlsFailed(f"{shown} speaks no TLS")
+        return TlsFailed(f"TLS with {shown} failed: {getattr(cause, 'reason', None) or cause}")
+    if isinstance(failed, aiohttp.ClientConnectorError):
+        kind = TlsCutShort if isinstance(failed.os_error, ConnectionResetError) else ConnectionLost
+        return kind(f"cannot connect to {shown}: {failed.os_error.strerror or failed.os_error}")
+    if isinstance(failed, TimeoutError):
+        return ConnectTimeout(f"{shown} did not answer in time")
+    if isinstance(failed, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
+        return ConnectionLost(f"lost the connection to {shown}: {failed}")
+    return UnexpectedAnswer(f"{shown} answered what is no HTTP: {failed}")
+
+
+def _object(body: bytes) -> dict[str, Any]:
+    try:
+        said = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _phrase(status: int) -> str:
+    try:
+        return HTTPStatus(status).phrase
+    except ValueError:
+        return ""

@@ -1,0 +1,297 @@
+"""A lookup service that is asked over HTTP: the API of this server, or a broker's web service where there is none."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+import aiohttp
+import pyarrow as pa
+import yarl
+from aiohttp import hdrs
+
+from broker_core.client.client_tls import ClientTls
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    CredentialsFailed,
+    InvalidServiceUrl,
+    UnexpectedAnswer,
+)
+from broker_core.client.http.http_errors import connection_error, refusal
+from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
+from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
+from broker_core.client.pulsar.credentials import Credentials
+from broker_core.client.pulsar.lookup_session import BrokerAddress
+from broker_core.client.pulsar.redirects import MAX_REDIRECTS
+from broker_core.client.topic_listing import TopicListing
+from broker_core.client.topics_question import TopicsQuestion
+from broker_core.names import TopicName
+from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
+
+__all__ = ["HttpService"]
+
+T = TypeVar("T")
+
+_FIRST_BACKOFF: Final = 0.1  # seconds
+_LONGEST_BACKOFF: Final = 2.0
+_ARROW: Final = "application/vnd.apache.arrow.stream"
+_PROBLEM: Final = "application/problem+json"
+_FILTERED: Final = "Topics-Filtered"
+#: The tag of a listing of names: their hash. Pages have another one.
+_HASH_TAG: Final = re.compile(r'(?:W/)?"([0-9a-f]{8})"')
+
+
+@dataclass(frozen=True, slots=True)
+class _Response:
+    """A response that was read to its end, from ``address``."""
+
+    address: Address
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+    next: str | None
+
+    @property
+    def media_type(self) -> str:
+        return self.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
+
+
+class HttpService:
+    """Its methods wait for an answer or an error, without a time-out of their own; they raise
+    :exc:`~broker_core.client.errors.ClientError`. A request that is cancelled closes its connection.
+    """
+
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        client_version: str,
+        credentials: Credentials | None,
+        tls: ClientTls | None,
+        connect_timeout: float,
+    ) -> None:
+        try:
+            addresses = service_addresses(service_url, HTTP_SCHEMES)
+        except ValueError as invalid:
+            raise InvalidServiceUrl(str(invalid)) from None
+        self._url = service_url
+        self._scheme = "https" if is_tls(service_url) else "http"
+        self._tls = (tls or ClientTls()) if is_tls(service_url) else None
+        self._credentials = credentials
+        self._client_version = client_version
+        self._connect_timeout = connect_timeout
+        self._health = AddressHealth(
+            addresses, first_backoff=_FIRST_BACKOFF, longest_backoff=_LONGEST_BACKOFF
+        )
+        #: Addresses without the API of this server.
+        self._brokers: set[Address] = set()
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def problem(self) -> str | None:
+        """Why no address answers; ``None`` where one does."""
+        return self._health.problem
+
+    async def topics(self, question: TopicsQuestion) -> TopicListing:
+        """The names of the topics."""
+        return await self._at_an_address(lambda address: self._topics(address, question))
+
+    async def partitions(self, topic: str, *, auto_create: bool) -> int:
+        """How many partitions a topic has."""
+        path = f"/admin/v2/{_path_of(topic)}/partitions?checkAllowAutoCreation={str(auto_create).lower()}"
+        response = await self._at_an_address(lambda address: self._answered(address, path))
+        partitions = _object(response).get("partitions")
+        if type(partitions) is not int or partitions < 0:
+            raise UnexpectedAnswer(f"{shown(response.address)} says no number of partitions")
+        return partitions
+
+    async def broker(self, topic: str, *, listener_name: str | None) -> BrokerAddress:
+        """The broker that serves a topic; redirects are followed."""
+        query = "" if listener_name is None else f"?{urlencode({'listenerName': listener_name})}"
+        path = f"/lookup/v2/topic/{_path_of(topic)}{query}"
+        response = await self._at_an_address(lambda address: self._answered(address, path))
+        said = _object(response)
+        url, url_tls = (
+            value if isinstance(value := said.get(name), str) and value else None
+            for name in ("brokerUrl", "brokerUrlTls")
+        )
+        if url is None and url_tls is None:
+            raise UnexpectedAnswer(f"{shown(response.address)} names no broker")
+        return BrokerAddress(
+            url, url_tls, redirect=False, authoritative=True, proxy_through_service_url=False
+        )
+
+    async def close(self) -> None:
+        """Close all connections; what is asked over them fails."""
+        if self._session is not None:
+            await self._session.close()
+
+    # ---- listings ------------------------------------------------------------------------------------------
+
+    async def _topics(self, address: Address, question: TopicsQuestion) -> TopicListing:
+        if address not in self._brokers:
+            found = await self._by_our_api(address, question)
+            if found is not None:
+                return found
+            self._brokers.add(address)
+        # docs/reference/pulsar-behaviour.md#listings-over-http
+        response = await self._answered(
+            address, f"/admin/v2/namespaces/{question.namespace}/topics?mode={question.mode.name}"
+        )
+        names = await asyncio.to_thread(names_of_json, response.body)
+        return await question.listing(names, filtered=False, changed=True, topics_hash=None)
+
+    async def _by_our_api(self, address: Address, question: TopicsQuestion) -> TopicListing | None:
+        """The listing by the API of this server; ``None`` where the address does not have it."""
+        query = [("mode", question.mode.name.lower().replace("_", "-"))]
+        if question.pattern is not None:
+            query.append(("pattern", question.pattern))
+        for key, value in question.properties:
+            if "=" in key:
+                raise ValueError(
+                    f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
+                )
+            query.append(("property", f"{key}={value}"))
+        path: str | None = f"/v1/namespaces/{question.namespace}/topics?{urlencode(query)}"
+        headers: dict[str, str] = {hdrs.ACCEPT: _ARROW}
+        if question.topics_hash is not None:
+            headers[hdrs.IF_NONE_MATCH] = f'W/"{question.topics_hash}"'
+        names: list[Any] = []
+        filtered, topics_hash = True, None
+        while path is not None:
+            response = await self._answered(address, path, headers, (200, 304, 404))
+            if response.status == 304:
+                return TopicListing([], changed=False, topics_hash=question.topics_hash)
+            if response.status == 404:
+                if response.media_type == _PROBLEM:
+                    raise refusal(response.status, response.body)
+                return None
+            if response.media_type != _ARROW:
+                raise UnexpectedAnswer(f"{shown(address)} answered with {response.media_type!r:.100}")
+            names.append(await asyncio.to_thread(names_of_arrow, response.body))
+            filtered = filtered and response.headers.get(_FILTERED, "").lower() == "true"
+            # The hash of pages is not told: it is computed of all of them.
+            tag = _HASH_TAG.fullmatch(response.headers.get(hdrs.ETAG, ""))
+            topics_hash = tag[1] if tag is not None and response.next is None and len(names) == 1 else None
+            headers.pop(hdrs.IF_NONE_MATCH, None)
+            path = response.next
+        column = names[0] if len(names) == 1 else await asyncio.to_thread(pa.concat_arrays, names)
+        return await question.listing(column, filtered=filtered, changed=True, topics_hash=topics_hash)
+
+    # ---- requests ------------------------------------------------------------------------------------------
+
+    async def _at_an_address(self, ask: Callable[[Address], Awaitable[T]]) -> T:
+        """What ``ask`` gives at the first address that answers at all."""
+        await self._health.until_due()
+        failure: ClientError | None = None
+        for address in self._health.order():
+            try:
+                found = await ask(address)
+            except ConnectionLost as failed:
+                if isinstance(failed, CredentialsFailed):
+                    raise
+                self._health.failed(address, str(failed))
+                self._brokers.discard(address)  # another server may come in its place
+                failure = failed
+            else:
+                self._health.succeeded(address)
+                return found
+        raise failure or ConnectionLost(f"no address of {self._url} may be tried now")
+
+    async def _answered(
+        self,
+        address: Address,
+        path: str,
+        headers: Mapping[str, str] | None = None,
+        expected: tuple[int, ...] = (200,),
+    ) -> _Response:
+        """The response, past the redirects of brokers to each other. Raises the error of any other status."""
+        scheme, host = self._scheme, address
+        for _ in range(MAX_REDIRECTS + 1):
+            response = await self._get(host, path, headers or {})
+            if response.status in expected:
+                return response
+            if response.status not in (301, 302, 303, 307, 308):
+                raise refusal(response.status, response.body)
+            target = urlsplit(
+                urljoin(f"{scheme}://{shown(host)}{path}", response.headers.get(hdrs.LOCATION, ""))
+            )
+            if target.scheme != scheme or target.hostname is None or target.username is not None:
+                # Credentials are never sent without TLS to a broker that a service of TLS names.
+                raise UnexpectedAnswer(f"{shown(host)} redirects to what is no broker of {scheme}")
+            host = (target.hostname, target.port or HTTP_SCHEMES[scheme])
+            path = target.path + (f"?{target.query}" if target.query else "")
+        raise UnexpectedAnswer(f"{self._url} redirects more than {MAX_REDIRECTS} times")
+
+    async def _get(self, address: Address, path: str, headers: Mapping[str, str]) -> _Response:
+        url = yarl.URL(f"{self._scheme}://{shown(address)}{path}", encoded=True)
+        context = True if self._tls is None else await asyncio.to_thread(self._tls.context)
+        sent = {**headers, **await self._authorization()}
+        try:
+            async with self._open().get(url, headers=sent, allow_redirects=False, ssl=context) as response:
+                link = response.links.get("next")
+                return _Response(
+                    address,
+                    response.status,
+                    response.headers,
+                    await response.read(),
+                    None if link is None else yarl.URL(str(link.get("url"))).raw_path_qs,
+                )
+        except (aiohttp.ClientError, TimeoutError, OSError) as failed:
+            raise connection_error(failed, shown(address)) from None
+        except RuntimeError:
+            if self._open().closed:
+                raise ConnectionLost(f"the client of {self._url} is closed") from None
+            raise
+
+    def _open(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0),  # the client bounds its requests
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
+                headers={hdrs.USER_AGENT: self._client_version, hdrs.ACCEPT_ENCODING: "identity"},
+                cookie_jar=aiohttp.DummyCookieJar(),
+            )
+        return self._session
+
+    async def _authorization(self) -> dict[str, str]:
+        credentials = self._credentials
+        if credentials is None or credentials.data is None:
+            return {}
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                data = await credentials.current() or b""
+        except TimeoutError:
+            raise CredentialsFailed(
+                f"the credentials were not there within {self._connect_timeout:g} s"
+            ) from None
+        except CredentialsFailed:
+            raise
+        except Exception as failed:  # noqa: BLE001  # whatever their source raises; its text may hold what was read
+            raise CredentialsFailed(f"no credentials: {type(failed).__name__}") from None
+        if credentials.method == "basic":
+            return {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(data).decode()}"}
+        scheme = "Bearer" if credentials.method == "token" else credentials.method
+        return {hdrs.AUTHORIZATION: f"{scheme} {data.decode('utf-8', 'surrogateescape')}"}
+
+
+def _path_of(topic: str) -> str:
+    name = TopicName.parse(topic)
+    return f"{name.domain}/{name.namespace}/{quote(name.local, safe='')}"
+
+
+def _object(response: _Response) -> dict[str, Any]:
+    try:
+        said = json.loads(response.body)
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise UnexpectedAnswer(f"{shown(response.address)} answered with no JSON object")
+    return said

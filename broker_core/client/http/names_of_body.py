@@ -1,0 +1,61 @@
+"""The names in the body of a listing, as one column: no Python string for each."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.client.errors import UnexpectedAnswer
+
+__all__ = ["names_of_arrow", "names_of_json"]
+
+
+def names_of_arrow(body: bytes) -> pa.LargeStringArray:
+    """The column ``name`` of an Arrow stream. Raises :exc:`UnexpectedAnswer`."""
+    try:
+        with pa.ipc.open_stream(pa.BufferReader(body)) as stream:
+            column = stream.read_all().column("name").cast(pa.large_string()).combine_chunks()
+        # Before anything follows what it says of its own memory.
+        column.validate(full=True)
+    except (pa.ArrowException, KeyError, OSError) as error:  # an OSError where it is cut short
+        raise UnexpectedAnswer(f"the answer is no listing as an Arrow stream: {error}") from None
+    if isinstance(column, pa.ChunkedArray):
+        column = pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], pa.large_string())
+    if column.null_count:
+        raise UnexpectedAnswer("the answer is no listing: a name in it is null")
+    return column
+
+
+def names_of_json(body: bytes) -> pa.LargeStringArray:
+    """The texts of a JSON array. Raises :exc:`UnexpectedAnswer`."""
+    text = body.strip()
+    # As brokers write it, without white space and escapes: then what is between two quotes is a name.
+    if text.startswith(b'["') and text.endswith(b'"]') and b"\\" not in text:
+        inner = memoryview(text)[2:-2]
+        whole = pa.Array.from_buffers(
+            pa.large_binary(), 1, [None, pa.py_buffer(_offsets(len(inner))), pa.py_buffer(inner)]
+        )
+        try:
+            names = pc.split_pattern(whole, '","').values.cast(pa.large_string())
+        except pa.ArrowException as error:
+            raise UnexpectedAnswer(f"the answer is no listing: {error}") from None
+        if not pc.any(pc.match_substring(names, '"')).as_py():
+            return names
+    return pa.array(_texts(text), pa.large_string())
+
+
+def _offsets(end: int) -> bytes:
+    return bytes(8) + end.to_bytes(8, "little")
+
+
+def _texts(text: bytes) -> list[str]:
+    try:
+        names: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        raise UnexpectedAnswer("the answer is no listing: it is no JSON") from None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise UnexpectedAnswer("the answer is no listing: it is no JSON array of texts")
+    return names

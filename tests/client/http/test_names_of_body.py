@@ -1,0 +1,76 @@
+"""Names in Arrow streams and in JSON, and bodies that are none."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from broker_core.client import UnexpectedAnswer
+from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
+
+NAMES = [f"persistent://t/n/{name}" for name in ("a", "é", "b c", "x" * 300)]
+
+
+def stream(*columns: Any, name: str = "name") -> bytes:
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([pa.field(name, columns[0].type)])
+    with pa.ipc.new_stream(sink, schema) as out:
+        for column in columns:
+            out.write_batch(pa.record_batch([column], schema=schema))
+    body: bytes = sink.getvalue().to_pybytes()
+    return body
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+def test_an_arrow_stream(kind: Any) -> None:
+    column = pa.array(NAMES, kind)
+    for body in (stream(column), stream(column[:1], column[1:]), stream(column[:0], column)):
+        found = names_of_arrow(body)
+        assert (found.type, found.to_pylist()) == (pa.large_string(), NAMES)
+    assert names_of_arrow(stream(column[:0])).to_pylist() == []
+
+
+def test_what_is_no_listing_as_an_arrow_stream() -> None:
+    good = stream(pa.array(NAMES))
+    bad_text = stream(pa.array([b"\xff"], pa.binary()))
+    for body in (b"", b"{}", good[: len(good) // 2], stream(pa.array(NAMES), name="other"), bad_text):
+        with pytest.raises(UnexpectedAnswer, match="no listing as an Arrow stream"):
+            names_of_arrow(body)
+    with pytest.raises(UnexpectedAnswer, match="null"):
+        names_of_arrow(stream(pa.array([None, "a"])))
+
+
+@pytest.mark.parametrize(
+    "names", [[], ["a"], NAMES, ['a"b', "c"], ["a\\b"], ['","'], ["a,b", "c"], [""], ["", ""]]
+)
+def test_json(names: list[str]) -> None:
+    for body in (
+        json.dumps(names, separators=(",", ":")).encode(),
+        json.dumps(names, separators=(",", ":"), ensure_ascii=False).encode(),
+        json.dumps(names, indent=1).encode(),
+    ):
+        found = names_of_json(body)
+        assert (found.type, found.to_pylist()) == (pa.large_string(), names)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b'{"a":"b"}',
+        b"[1]",
+        b'["a",1,"b"]',
+        b'["a"',
+        b'["a""b"]',
+        b'["a"],["b"]',
+        b'["\xff"]',
+        b"[" * 9999,
+    ],
+)
+def test_what_is_no_json_array_of_names(body: bytes) -> None:
+    with pytest.raises(UnexpectedAnswer, match="no listing"):
+        names_of_json(body)
