@@ -16,7 +16,11 @@ _SMALL: Final = 10  # a namespace of so few names may lose all of them
 
 
 class MassDeletion(BrokerCoreError):
-    """More would be deleted than was allowed; nothing was written."""
+    """More would be deleted than was allowed, as ``refusal`` says; nothing was written."""
+
+    def __init__(self, message: str, refusal: Refusal) -> None:
+        super().__init__(message)
+        self.refusal = refusal
 
 
 class Loss(NamedTuple):
@@ -28,15 +32,19 @@ class Loss(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why so much may not be deleted, and ``allows``: the options that allow it."""
+    """Why so much may not be deleted, and ``allows``: the options of a command that allow it.
+
+    ``loss`` is that of all namespaces together.
+    """
 
     why: str
     allows: str
+    loss: Loss
 
     def error(self, hint: str = "") -> MassDeletion:
         """That nothing was written. ``hint`` says how to see what would go, such as ``"--dry-run shows them"``."""
         return MassDeletion(
-            f"{self.why}: nothing was written; {f'{hint}, ' if hint else ''}{self.allows} allows it"
+            f"{self.why}: nothing was written; {f'{hint}, ' if hint else ''}{self.allows} allows it", self
         )
 
     @property
@@ -81,12 +89,15 @@ class Deletions:
                 f"{removed} of {there} listed names would be deleted, more than {most} "
                 f"(of {largest} alone {of[largest].removed} of {of[largest].there})",
                 allows,
+                Loss(there, removed),
             )
         if self.most is None:
             emptied = [namespace for namespace, loss in of.items() if loss.removed == loss.there > _SMALL]
             if emptied:
                 more = f" and {len(emptied) - 1} other namespaces" if len(emptied) > 1 else ""
                 return Refusal(
-                    f"{emptied[0]}{more} would lose all of {of[emptied[0]].there} listed names", allows
+                    f"{emptied[0]}{more} would lose all of {of[emptied[0]].there} listed names",
+                    allows,
+                    Loss(there, removed),
                 )
         return None

@@ -45,3 +45,11 @@ def test_a_bound_of_ones_own_is_kept() -> None:
     Deletions(most=0).check(losing(0, 100), HINT)
     with pytest.raises(MassDeletion, match=r"1 of 100 .* more than 0"):
         Deletions(most=0).check(losing(1, 100), HINT)
+
+
+def test_the_numbers_are_told_to_programs() -> None:
+    losses = {"a/b": Loss(200, 150), "a/c": Loss(100, 1)}
+    with pytest.raises(MassDeletion) as refused:
+        Deletions().check(losses, HINT)
+    assert refused.value.refusal.loss == Loss(300, 151)
+    assert refused.value.refusal.why.startswith("151 of 300 listed names would be deleted")

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import PairRefused, sqlite_errors
-from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.namespace_change import NamespaceChange, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_staging import stage_file
 from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
@@ -30,7 +30,8 @@ __all__ = ["ImportReport", "Progress", "import_topics"]
 #: changed nothing.
 Progress = Callable[[Literal["read", "write"], int], None]
 
-_CACHE_KIB: Final = 65_536
+#: Bytes that SQLite may keep in memory of what is imported and of the catalogue.
+_CACHES: Final = 320 * 1024 * 1024
 _TICK: Final = 500_000  # steps of SQLite's machine between two calls of progress: some 20 ms
 
 # Properties alone are for the topic as it is; of one that is not there nobody has told of partitions.
@@ -115,12 +116,14 @@ def import_topics(
     exact: Deletions | None = None,
     dry_run: bool = False,
     progress: Progress | None = None,
+    caches: int = _CACHES,
 ) -> ImportReport:
     """Add the topics of a file (see :mod:`.topic_file_reader`) to a namespace, in one transaction.
 
     A topic that is there keeps its id, gets further partitions and the new properties; nothing is removed. With
     ``exact``, which says how much may go, the namespace becomes what the file says, and a topic keeps its properties
-    unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``.
+    unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``. ``caches`` is
+    how many bytes SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower.
 
     Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
     :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
@@ -130,13 +133,14 @@ def import_topics(
     if not dry_run:
         catalog.migrate()
     with sqlite_errors(catalog.path), closing(catalog.connect()) as connection:
-        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size = -{caches // 5 // 1024}")
         staged = stage_file(
             connection,
             namespace,
             source,
             has_partitions=lambda *topic: exact is None and _has_partitions(connection, namespace, *topic),
             read=None if progress is None else lambda size: progress("read", size),
+            cache=caches * 4 // 5,
         )
         connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
         connection.create_function("count_lost", 2, _count_lost, deterministic=True)
@@ -160,7 +164,7 @@ def import_topics(
             staged.topics,
             merged.created,
             merged.updated,
-            CatalogVersion(catalog.catalog_id, merged.version),
+            merged.version,
             staged.repeats,
             merged.deleted,
             merged.names_lost,
@@ -195,7 +199,7 @@ def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
 class _Merged:
     created: int
     updated: int
-    version: int
+    version: CatalogVersion
     deleted: int = 0
     names_lost: int = 0
     refusal: Refusal | None = None
@@ -214,6 +218,7 @@ def _merge(
     """Bring the staged topics into the catalogue."""
     connection.execute("BEGIN IMMEDIATE")
     change = NamespaceChange(connection, namespace, catalog.log_bounds)
+    now = read_version(connection, namespace)
     values = {
         "namespace": change.id,
         "version": change.version,
@@ -238,7 +243,7 @@ def _merge(
     logged += connection.execute(_LOG.format(file=_FILE, listed=listed), values).rowcount
     if not logged:
         connection.execute("ROLLBACK")
-        return _Merged(0, 0, change.version - 1)
+        return _Merged(0, 0, now)
     count = "SELECT count(*) FROM main.topics WHERE namespace = ?"
     (before,) = connection.execute(count, (change.id,)).fetchone()
     listed = "merge_listed(listed, excluded.listed)" if exact is None else "excluded.listed"
@@ -247,14 +252,14 @@ def _merge(
     created = after - before
     if dry_run:
         connection.execute("ROLLBACK")
-        return _Merged(created, changed - created, change.version - 1, deleted, lost, refusal)
+        return _Merged(created, changed - created, now, deleted, lost, refusal)
     if logged > change.most_logged:
         change.leave_gap()
     else:
         change.logged(logged)
     change.finish()
     connection.execute("COMMIT")
-    return _Merged(created, changed - created, change.version, deleted, lost, written=True)
+    return _Merged(created, changed - created, change.version_in(now.catalog_id), deleted, lost, written=True)
 
 
 def _loss(
@@ -270,6 +275,7 @@ def _loss(
             refusal = Refusal(
                 f"the file has no topics, and {namespace} would lose all of its {loss.there} listed names",
                 "--allow-mass-deletions",
+                loss,
             )
     return loss.removed, refusal
 

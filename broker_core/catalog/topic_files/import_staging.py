@@ -22,7 +22,6 @@ from broker_core.names.listed_names import ListedNames, merge_listed
 
 __all__ = ["Staged", "stage_file"]
 
-_CACHE_KIB: Final = 262_144  # of some 3 million topics; beyond that pages go to the temporary file
 _ALIKE: Final = 16  # topics with the same properties; fewer go one by one
 _TOPIC: Final = 0  # the side of lines about a topic
 _PARTITIONS: Final = 1  # the side of lines about its partitions
@@ -85,9 +84,12 @@ def stage_file(
     source: BinaryIO,
     *,
     has_partitions: Callable[[int, str], bool],
+    cache: int,
     read: Callable[[int], None] | None = None,
 ) -> Staged:
     """Read a file (see :mod:`broker_core.catalog.topic_files.topic_file_reader`); ``read`` is told the bytes so far.
+
+    ``cache``: bytes of the table that are kept in memory, some 85 for each topic; the rest goes to the temporary file.
 
     ``has_partitions`` says of a topic, by domain and local name, whether the catalogue has partitions of it.
     Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong, and
@@ -98,7 +100,7 @@ def stage_file(
     connection.execute("PRAGMA temp_store = FILE")
     connection.execute(_STAGED)
     connection.execute(_KINDS)
-    connection.execute(f"PRAGMA temp.cache_size = -{_CACHE_KIB}")
+    connection.execute(f"PRAGMA temp.cache_size = -{cache // 1024}")
     lines = TopicLines(namespace, source, apart=True)
     topics = partitions = untold = False
     connection.execute("BEGIN")

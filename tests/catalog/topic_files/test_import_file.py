@@ -410,3 +410,20 @@ def test_killed_in_the_midst_it_leaves_nothing(tmp_path: Path, ticks: int) -> No
         assert set(all_names(catalog)) == {"persistent://a/b/there"}
         assert catalog.version(NAMESPACE).number == 1
         assert import_topics(catalog, NAMESPACE, io.BytesIO(data)).created == 300_000
+
+
+def test_the_version_is_the_one_that_readers_see(catalog: SqliteCatalog) -> None:
+    for lines in (["a"], ["a"], ["b"]):
+        report = bring(catalog, *lines)
+        assert report.version == catalog.version(NAMESPACE)
+        assert report.version.stamp == catalog.version(NAMESPACE).stamp
+    assert report.version.number == 2
+    dry = bring(catalog, "c", dry_run=True)
+    assert (dry.version, dry.version.stamp) == (report.version, report.version.stamp)
+
+
+def test_a_file_larger_than_the_caches(catalog: SqliteCatalog) -> None:
+    lines = "".join(f'{{"name": "topic-{number * 7919 % 20_000}"}}\n' for number in range(20_000))
+    report = import_topics(catalog, NAMESPACE, io.BytesIO(lines.encode()), caches=512 * 1024)
+    assert (report.created, report.repeats) == (20_000, 0)
+    assert len(all_names(catalog)) == 20_000

@@ -21,7 +21,11 @@ def staged(
     connection = sqlite3.connect(":memory:", isolation_level=None)
     try:
         report = stage_file(
-            connection, NAMESPACE, io.BytesIO(data), has_partitions=lambda _, base: base in partitioned
+            connection,
+            NAMESPACE,
+            io.BytesIO(data),
+            has_partitions=lambda _, base: base in partitioned,
+            cache=2**20,
         )
         rows = connection.execute("SELECT base, listed, properties FROM temp.staged").fetchall()
         return report, {base: (listed, properties) for base, listed, properties in rows}
