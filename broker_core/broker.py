@@ -30,7 +30,6 @@ from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.metrics.permit_metrics import show_permits
-from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions, Sight, open_sight
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
@@ -48,10 +47,12 @@ from broker_core.servers.http import (
     HttpServer,
     Needs,
     Readiness,
+    TopicWrites,
     operator_of,
     v1_api,
 )
 from broker_core.servers.pulsar import (
+    CatalogPartitions,
     LookupService,
     PluginTopicLookups,
     PulsarOptions,
@@ -238,6 +239,7 @@ class Broker:
             self.settings,
             catalog=core.catalog,
             change_log=core.change_log,
+            writes=core.writes,
             authenticates=authenticates,
         )
         return [v1_api(services, admit, __version__)]
@@ -344,6 +346,7 @@ class _Core:
     metrics: Metrics
     catalog: SqliteCatalog | None
     change_log: CatalogLogReader | None
+    writes: TopicWrites | None
     warm_up: Callable[[], Awaitable[None]]
     upstream: UpstreamCluster | None
     sessions: Sessions | None
@@ -436,7 +439,7 @@ async def _opened(
             warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)
-            lookups = StandaloneLookups(_CatalogPartitions(catalog))
+            lookups = StandaloneLookups(CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         options = PipelineOptions(settings.patterns, selecting_keys=selecting)
         authorization = Authorization(
@@ -456,7 +459,13 @@ async def _opened(
                 pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
             )
         )
-        yield _Core(pipeline, lookups, permits, metrics, catalog, change_log, warm_up, upstream, sessions)
+        writes: TopicWrites | None = None
+        if catalog is not None:
+            writes = TopicWrites(catalog, pipeline, allowed=settings.http is None or settings.http.writes)
+            stack.push_async_callback(asyncio.to_thread, writes.close)
+        yield _Core(
+            pipeline, lookups, permits, metrics, catalog, change_log, writes, warm_up, upstream, sessions
+        )
 
 
 def _mark(service_url: str) -> str:
@@ -466,16 +475,6 @@ def _mark(service_url: str) -> str:
 
 async def _nothing() -> None:
     """There is nothing to read before the first request."""
-
-
-class _CatalogPartitions:
-    """The partitions of topics, read in a thread."""
-
-    def __init__(self, catalog: SqliteCatalog) -> None:
-        self._catalog = catalog
-
-    async def partitions(self, topic: TopicName) -> int | None:
-        return await asyncio.to_thread(self._catalog.partitions, topic)
 
 
 def _pulsar_options(settings: Settings, files: FileBudget, upstream: UpstreamCluster | None) -> PulsarOptions:

@@ -101,7 +101,7 @@ def replacement(
     :exc:`PartitionCountRefused` and :exc:`PartitionRefused`.
     """
     _check_count(partitions)
-    given = check_properties(properties or {})
+    given = check_properties({} if properties is None else properties)
     if name.partition >= 0:
         return lambda topic: _one_partition(topic, name, partitions, given)
 
@@ -117,19 +117,26 @@ def replacement(
     return decide
 
 
-def merge(name: TopicName, properties: Mapping[str, str | None], partitions: int | None = None) -> Decide:
-    """Set these properties of a topic, and take those away whose value is ``None``; or let it grow.
+def merge(
+    name: TopicName, properties: Mapping[str, str | None] | None, partitions: int | None = None
+) -> Decide:
+    """Set these properties of a topic, and take those away whose value is ``None``, or all; or let it grow.
 
     A partition's name is good for the properties, which are its topic's. Raises :exc:`TopicMissing` and
     :exc:`PartitionCountRefused`.
     """
-    given = check_properties({key: value for key, value in properties.items() if value is not None})
+    if isinstance(properties, Mapping):
+        given = check_properties({key: value for key, value in properties.items() if value is not None})
+    else:
+        given = check_properties({} if properties is None else properties)
     if partitions is not None:
         _check_count(partitions)
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         found = _there(topic, name)
-        kept = {key: value for key, value in found.properties.items() if key not in properties}
+        kept = {}
+        if properties is not None:
+            kept = {key: value for key, value in found.properties.items() if key not in properties}
         if partitions is not None and found.name != name:
             raise PartitionRefused(f"{name} is a partition: the number is that of {found.name}")
         listed = found.listed if partitions is None else _grown(found, partitions)

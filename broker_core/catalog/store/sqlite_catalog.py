@@ -86,7 +86,8 @@ class SqliteCatalog:
         self.path = Path(path)
         self.log_bounds = log
         self._create = create
-        self._busy_timeout = busy_timeout
+        #: Seconds that a write waits for other processes.
+        self.busy_timeout = busy_timeout
         self._writing = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
         self._generation = 0
@@ -128,7 +129,7 @@ class SqliteCatalog:
             if now == self._file:
                 return
             # A file that is put there in the midst of this has another identity than `now`: the next call sees it.
-            catalog_id = open_catalog_file(self.path, create=False, busy_timeout=self._busy_timeout)
+            catalog_id = open_catalog_file(self.path, create=False, busy_timeout=self.busy_timeout)
             with self._lock:
                 self._generation += 1
                 idle, self._idle = self._idle, []
@@ -168,7 +169,7 @@ class SqliteCatalog:
             raise CatalogError(f"The catalogue {self.path} is closed")
         self.notice()
         connection = connect(
-            self.path, busy_timeout=self._busy_timeout if busy_timeout is None else busy_timeout
+            self.path, busy_timeout=self.busy_timeout if busy_timeout is None else busy_timeout
         )
         try:
             show_as_current(connection)

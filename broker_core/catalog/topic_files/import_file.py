@@ -8,6 +8,7 @@ topic by topic.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ Progress = Callable[[Literal["read", "write"], int], None]
 
 #: Bytes that SQLite may keep in memory of what is imported and of the catalogue.
 _CACHES: Final = 320 * 1024 * 1024
+_BUSY: Final = 0.5  # seconds between two calls of progress while others write
 _TICK: Final = 500_000  # steps of SQLite's machine between two calls of progress: some 20 ms
 
 # Properties alone are for the topic as it is; of one that is not there nobody has told of partitions.
@@ -149,6 +151,7 @@ def import_topics(
         if progress is not None:
             connection.set_progress_handler(lambda: _tick(progress, staged.topics, failed), _TICK)
         try:
+            _begin(connection, catalog.busy_timeout, lambda: progress and progress("write", staged.topics))
             merged = _merge(connection, catalog, namespace, exact, untold=staged.untold, dry_run=dry_run)
         except sqlite3.OperationalError:
             if failed:
@@ -195,6 +198,22 @@ def _tick(progress: Progress, topics: int, failed: list[BaseException]) -> bool:
     return False
 
 
+def _begin(connection: sqlite3.Connection, patience: float, tell: Callable[[], object]) -> None:
+    """Begin to write, once others let it; ``tell`` is called now and then while they do not, and when they do."""
+    end = time.monotonic() + patience
+    while True:
+        left = end - time.monotonic()
+        connection.execute(f"PRAGMA busy_timeout = {int(min(max(left, 0), _BUSY) * 1000)}")
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            if left <= 0 or not error.sqlite_errorname.startswith("SQLITE_BUSY"):
+                raise
+        tell()
+        if connection.in_transaction:
+            return
+
+
 @dataclass(frozen=True, slots=True)
 class _Merged:
     created: int
@@ -215,8 +234,7 @@ def _merge(
     untold: bool,
     dry_run: bool,
 ) -> _Merged:
-    """Bring the staged topics into the catalogue."""
-    connection.execute("BEGIN IMMEDIATE")
+    """Bring the staged topics into the catalogue, within a transaction that has begun, and end it."""
     change = NamespaceChange(connection, namespace, catalog.log_bounds)
     now = read_version(connection, namespace)
     values = {

@@ -14,6 +14,7 @@ from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Needs, ProtectedFromAll
 from broker_core.servers.http.http_asker import operator_of
 from broker_core.servers.http.server import HttpListenError, HttpServer
+from broker_core.servers.http.topic_writes import TopicWrites
 
 __all__ = [
     "AdminSocket",
@@ -30,6 +31,7 @@ __all__ = [
     "Needs",
     "ProtectedFromAll",
     "Readiness",
+    "TopicWrites",
     "check_place",
     "operator_of",
     "v1_api",

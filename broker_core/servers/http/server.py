@@ -116,6 +116,8 @@ class HttpServer:
             max_field_size=_MAX_FIELD_BYTES,
             max_headers=_MAX_HEADERS,
             handler_cancellation=True,  # a client that is gone holds nothing
+            # Its gzip does not notice that a body is cut short. Who takes compressed bodies decompresses them.
+            auto_decompress=False,
         )
         await runner.setup()
         assert runner.server is not None

@@ -27,6 +27,7 @@ from broker_core.catalog import (
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
+from broker_core.servers.http.topic_imports import TopicImports
 
 __all__ = ["Require", "TopicWrites"]
 
@@ -58,9 +59,12 @@ class TopicWrites:
         self._allowed = allowed
         self._waiting = 0
         self._thread = ThreadPoolExecutor(1, "topic-writes")
+        #: Imports of many topics; whoever calls it asks :meth:`authorize` before.
+        self.imports = TopicImports(catalog)
 
     def close(self) -> None:
-        """End the thread, once the change that it makes is made."""
+        """End the threads, once the change that is made is made; an import under way ends without any."""
+        self.imports.close()
         self._thread.shutdown(cancel_futures=True)
 
     async def create(
@@ -111,13 +115,15 @@ class TopicWrites:
         self,
         asker: Asker,
         topic: TopicName,
-        properties: Mapping[str, str | None],
+        properties: Mapping[str, str | None] | None,
         partitions: int | None = None,
         *,
         require: Require | None = None,
         deadline: float | None = None,
     ) -> TopicWrite:
         """Set properties of a topic, take those of ``None`` away, and let it grow to so many partitions.
+
+        ``None`` in the place of the properties takes all away.
 
         Raises ``TopicMissing``, ``PartitionRefused``, ``PartitionCountRefused`` and what ``require`` does.
         """

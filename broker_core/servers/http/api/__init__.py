@@ -7,6 +7,7 @@ from broker_core.servers.http.api.api import Admit, Api
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.writes import change_topic, import_topics
 
 __all__ = ["Admit", "Api", "ApiServices", "v1_api"]
 
@@ -15,6 +16,8 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
     """The API of a server. ``admit`` says who asks; ``version`` is the server's."""
     operations: list[Operation] = [
         *topics.operations(services),
+        *change_topic.operations(services),
+        *import_topics.operations(services),
     ]
     document = openapi_operation(operations, version, authenticates=services.authenticates)
     return Api("/v1/", [*operations, document], services, admit)

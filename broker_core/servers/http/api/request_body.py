@@ -26,13 +26,15 @@ class Body:
     """The body that an operation takes: the schema by media type, and the most bytes that it may have.
 
     A request with another ``Content-Type``, or none, is refused (415): a web page of somebody else cannot send these
-    types without being asked for leave (CORS), which is never given.
+    types without being asked for leave (CORS), which is never given. A body may have one of the ``encodings``
+    (``Content-Encoding``): the operation itself decompresses it.
     """
 
     content: Mapping[str, Schema]
     most_bytes: int
     description: str = ""
     required: bool = True
+    encodings: tuple[str, ...] = ()
 
 
 def check_body(request: web.Request, body: Body | None) -> None:
@@ -47,8 +49,9 @@ def check_body(request: web.Request, body: Body | None) -> None:
         return
     if hdrs.CONTENT_TYPE not in request.headers or request.content_type not in body.content:
         raise refused(415, f"the body must have the Content-Type {' or '.join(body.content)}")
-    if request.headers.get(hdrs.CONTENT_ENCODING, "identity") != "identity":
-        raise refused(415, "the body must have no Content-Encoding")
+    if request.headers.get(hdrs.CONTENT_ENCODING, "identity").lower() not in {"identity", *body.encodings}:
+        allowed = f" but {' or '.join(body.encodings)}" if body.encodings else ""
+        raise refused(415, f"the body must have no Content-Encoding{allowed}")
     if (request.content_length or 0) > body.most_bytes:
         raise _too_large(body)
 

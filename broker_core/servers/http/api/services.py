@@ -9,16 +9,17 @@ from broker_core.errors import Cause
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.servers.pulsar import LookupService
 from broker_core.settings import HttpSettings, Settings
 
-__all__ = ["ApiServices", "needs_catalog"]
+__all__ = ["ApiServices", "needs_catalog", "needs_writes"]
 
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """What operations use. ``catalog`` and ``change_log`` are ``None`` before a cluster.
+    """What operations use. ``catalog``, ``change_log`` and ``writes`` are ``None`` before a cluster.
 
     ``authenticates`` says whether clients must have credentials.
     """
@@ -30,6 +31,7 @@ class ApiServices:
     settings: Settings
     catalog: SqliteCatalog | None = None
     change_log: CatalogLogReader | None = None
+    writes: TopicWrites | None = None
     authenticates: bool = False
 
     @property
@@ -41,9 +43,20 @@ class ApiServices:
 def needs_catalog(services: ApiServices) -> SqliteCatalog:
     """The embedded catalogue, for an operation that is for it alone. Raises the error 501 before a cluster."""
     if services.catalog is None:
-        raise refused(
-            501,
-            "this server has no catalogue of its own: the brokers behind it hold the topics",
-            Cause.NOT_ALLOWED,
-        )
+        raise _no_catalog()
     return services.catalog
+
+
+def needs_writes(services: ApiServices) -> TopicWrites:
+    """The changes of the embedded catalogue. Raises the error 501 before a cluster."""
+    if services.writes is None:
+        raise _no_catalog()
+    return services.writes
+
+
+def _no_catalog() -> RequestRefused:
+    return refused(
+        501,
+        "this server has no catalogue of its own: the brokers behind it hold the topics",
+        Cause.NOT_ALLOWED,
+    )

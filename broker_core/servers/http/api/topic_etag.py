@@ -1,0 +1,75 @@
+"""The entity tag of a topic, and what a request asks of it by ``If-Match`` and ``If-None-Match`` (RFC 9110)."""
+
+from __future__ import annotations
+
+import re
+from hashlib import blake2b
+from typing import Final
+
+from broker_core.catalog import PreconditionFailed, TopicRecord, topic_id_text
+from broker_core.servers.http.api.operation import Parameter
+
+__all__ = ["IF_MATCH", "IF_NONE_MATCH", "EntityTags", "check_conditions", "topic_etag"]
+
+_TAG: Final = re.compile(r'[ \t]*(W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")[ \t]*(?:,|$)')
+
+
+def topic_etag(topic: TopicRecord) -> str:
+    """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew."""
+    content = repr((str(topic.listed), sorted(topic.properties.items())))
+    digest = blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return f'"{topic_id_text(topic.topic_id)}-{digest}"'
+
+
+class EntityTags:
+    """A list of tags in a header, or ``*`` for any. Raises :exc:`ValueError` for anything else."""
+
+    def __init__(self, text: str) -> None:
+        self.any = text.strip() == "*"
+        self._tags: list[tuple[bool, str]] = []
+        place = len(text) if self.any else 0
+        while place < len(text):
+            tag = _TAG.match(text, place)
+            if tag is None:
+                raise ValueError('must be * or entity tags, such as "xyzzy"')
+            self._tags.append((tag[1] is not None, tag[2]))
+            place = tag.end()
+        if not (self.any or self._tags):
+            raise ValueError('must be * or entity tags, such as "xyzzy"')
+
+    def matches(self, etag: str, *, weakly: bool = False) -> bool:
+        """Whether a strong tag is one of these; a weak one of these counts only if compared ``weakly``."""
+        return self.any or any(tag == etag and (weakly or not weak) for weak, tag in self._tags)
+
+
+IF_MATCH: Final = Parameter(
+    "If-Match",
+    "The ETag that the topic must have, or `*` for any topic that is there; otherwise the answer is 412.",
+    read=EntityTags,
+    within="header",
+)
+IF_NONE_MATCH: Final = Parameter(
+    "If-None-Match",
+    "`*`: the topic must not be there; otherwise the answer is 412.",
+    read=EntityTags,
+    within="header",
+)
+
+
+def check_conditions(
+    topic: TopicRecord | None, if_match: EntityTags | None, if_none_match: EntityTags | None
+) -> None:
+    """Raise :exc:`~broker_core.catalog.PreconditionFailed` unless a topic, or ``None``, meets what is asked of it."""
+    if if_match is not None:
+        if topic is None:
+            raise PreconditionFailed("If-Match: the topic is not there")
+        if not if_match.matches(topic_etag(topic)):
+            raise PreconditionFailed(
+                f"If-Match: the topic is another one now, with the ETag {topic_etag(topic)}"
+            )
+    if (
+        if_none_match is not None
+        and topic is not None
+        and if_none_match.matches(topic_etag(topic), weakly=True)
+    ):
+        raise PreconditionFailed("If-None-Match: the topic is there")

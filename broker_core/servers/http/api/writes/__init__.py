@@ -1,0 +1,1 @@
+"""Changing topics of the embedded catalogue over HTTP: one of them, or many."""

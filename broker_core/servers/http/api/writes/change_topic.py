@@ -1,0 +1,211 @@
+"""The operations ``PUT``, ``PATCH`` and ``DELETE`` of one topic."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from broker_core.catalog import TopicRecord, TopicWrite
+from broker_core.redaction.quoted import quoted
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import Body, Operation, Reply, Right, Schema
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.services import ApiServices, needs_writes
+from broker_core.servers.http.api.topic_etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
+from broker_core.servers.http.api.topic_object import TOPIC_SCHEMA, topic_object
+from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
+from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
+
+__all__ = ["NAMESPACE_VERSION", "operations"]
+
+#: The header of each change: the version of the namespace then.
+NAMESPACE_VERSION: Final = "Namespace-Version"
+
+#: The properties of a topic are 64 KiB of JSON, each character of which may be escaped.
+_MOST_BYTES: Final = 512 * 1024
+_MERGE_PATCH: Final = "application/merge-patch+json"
+_JSON: Final = "application/json"
+_PARTITIONS: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": 1_000_000}
+_CONTENT: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "partitions": {**_PARTITIONS, "default": 0},
+        "properties": {"type": "object", "additionalProperties": {"type": "string"}, "default": {}},
+    },
+}
+_CHANGES: Final[Schema] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "partitions": _PARTITIONS,
+        "properties": {
+            "type": ["object", "null"],
+            "additionalProperties": {"type": ["string", "null"]},
+            "description": "The value null takes a property away, null in place of the object all of them.",
+        },
+    },
+}
+_HEADERS: Final = {
+    "ETag": "Of the topic as it is now, for If-Match.",
+    NAMESPACE_VERSION: "The version of the namespace.",
+}
+_REFUSALS: Final = {
+    409: Reply("What is there does not allow it, such as fewer partitions."),
+    412: Reply("The topic does not meet If-Match or If-None-Match."),
+    **PROBLEMS,
+}
+_ETAG: Final = "Another topic, or another state of it, is not touched with `If-Match`."
+
+
+def operations(_services: ApiServices) -> list[Operation]:
+    """The operations of this module."""
+    topic = {"application/json": TOPIC_SCHEMA}
+    return [
+        Operation(
+            "PUT",
+            TOPIC_PATH,
+            "putTopic",
+            "Create a topic, or replace what it has.",
+            Right.CREDENTIALS,
+            _put,
+            {
+                200: Reply("The topic is there, and is this.", topic, _HEADERS),
+                201: Reply("The topic was made.", topic, _HEADERS | {"Location": "The path of the topic."}),
+                **_REFUSALS,
+            },
+            description="The topic has this content then: a topic that is there with another one is left as it is "
+            "(409), unless `If-Match` says which one is to be replaced. It keeps its id; partitions can only be "
+            "added. `If-None-Match: *` only creates.",
+            parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
+            body=Body({_JSON: _CONTENT}, _MOST_BYTES),
+            tag="writes",
+        ),
+        Operation(
+            "PATCH",
+            TOPIC_PATH,
+            "patchTopic",
+            "Change some properties of a topic, or add partitions.",
+            Right.CREDENTIALS,
+            _patch,
+            {
+                200: Reply("The topic as it is now.", topic, _HEADERS),
+                404: Reply("There is no such topic."),
+                **_REFUSALS,
+            },
+            description=f"As in RFC 7396: what is not named stays as it is. {_ETAG}",
+            parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
+            body=Body({_MERGE_PATCH: _CHANGES, _JSON: _CHANGES}, _MOST_BYTES),
+            tag="writes",
+        ),
+        Operation(
+            "DELETE",
+            TOPIC_PATH,
+            "deleteTopic",
+            "Delete a topic with all of its partitions, or one partition.",
+            Right.CREDENTIALS,
+            _delete,
+            {
+                204: Reply("It is gone.", headers={NAMESPACE_VERSION: _HEADERS[NAMESPACE_VERSION]}),
+                404: Reply("There is no such topic."),
+                **_REFUSALS,
+            },
+            description=_ETAG,
+            parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
+            tag="writes",
+        ),
+    ]
+
+
+async def _put(request: ApiRequest) -> web.StreamResponse:
+    writes, topic = needs_writes(request.services), topic_of(request)
+    await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
+    content = _members(await request.json())
+    partitions, properties = content.get("partitions", 0), content.get("properties", {})
+    _check_partitions(partitions)
+    if properties is None:
+        raise refused(400, "properties must be an object of strings")
+    if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
+    with write_problems():
+        write = await writes.put(
+            request.asker,
+            topic,
+            partitions,
+            properties,
+            may_replace=if_match is not None,
+            require=lambda there: check_conditions(there, if_match, if_none_match),
+            deadline=request.deadline,
+        )
+    if write.before is not None:
+        return _said(write)
+    return _said(write, 201, {str(hdrs.LOCATION): path_of(topic)})
+
+
+async def _patch(request: ApiRequest) -> web.StreamResponse:
+    writes, topic = needs_writes(request.services), topic_of(request)
+    await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
+    changes = _members(await request.json())
+    if "partitions" in changes:
+        _check_partitions(changes["partitions"])
+    properties = changes.get("properties", {})
+    with write_problems():
+        write = await writes.merge(
+            request.asker,
+            topic,
+            properties,
+            changes.get("partitions"),
+            require=lambda there: _check_if_there(request, there),
+            deadline=request.deadline,
+        )
+    return _said(write)
+
+
+async def _delete(request: ApiRequest) -> web.StreamResponse:
+    writes, topic = needs_writes(request.services), topic_of(request)
+    with write_problems():
+        write = await writes.delete(
+            request.asker,
+            topic,
+            partitioned=None,
+            require=lambda there: _check_if_there(request, there),
+            deadline=request.deadline,
+        )
+    return web.Response(status=204, headers={NAMESPACE_VERSION: str(write.version)})
+
+
+def _check_if_there(request: ApiRequest, topic: TopicRecord | None) -> None:
+    """A topic that is not there is a 404, whatever the conditions."""
+    if topic is not None:
+        check_conditions(topic, request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name])
+
+
+def _said(write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    assert write.after is not None
+    return web.Response(
+        status=status,
+        text=json.dumps(topic_object(write.after, write.version)) + "\n",
+        content_type="application/json",
+        headers={
+            str(hdrs.ETAG): topic_etag(write.after),
+            NAMESPACE_VERSION: str(write.version),
+            **(headers or {}),
+        },
+    )
+
+
+def _members(content: Any) -> dict[str, Any]:
+    if not isinstance(content, dict):
+        raise refused(
+            400, 'the body must be an object such as {"partitions": 3, "properties": {"region": "eu"}}'
+        )
+    for name in content:
+        if name not in _CONTENT["properties"]:
+            raise refused(400, f"unknown member {quoted(name)} of the body; known: partitions, properties")
+    return content
+
+
+def _check_partitions(partitions: Any) -> None:
+    if type(partitions) is not int:
+        raise refused(400, "partitions must be a whole number")

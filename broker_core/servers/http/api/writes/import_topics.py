@@ -1,0 +1,120 @@
+"""The operation ``POST /v1/namespaces/{tenant}/{namespace}/topics:import``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from broker_core.catalog import ImportReport
+from broker_core.mass_deletion_guard import Deletions
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.parameters import flag, number
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.services import ApiServices, needs_writes
+from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
+from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
+from broker_core.servers.http.topic_imports import MOST_BYTES, BodyTooLarge
+
+__all__ = ["operations"]
+
+_NDJSON: Final = "application/x-ndjson"
+_MOST_DELETIONS: Final = 2**53 - 1
+_LINES: Final[Schema] = {
+    "type": "string",
+    "description": 'Objects such as {"name": "orders", "partitions": 3, "properties": {"region": "eu"}}, one a line. '
+    "The name is a local or a full one; the rest may be left out.",
+}
+_COUNTS: Final = {
+    "lines": "Lines of the body.",
+    "topics": "Topics in them.",
+    "created": "Topics that were not there.",
+    "updated": "Topics that have other partitions or properties now.",
+    "unchanged": "Topics that were there, just so.",
+    "deleted": "Topics that were not in the body, with exact.",
+    "names_lost": "Listed names that are gone, with exact: each partition is one.",
+    "repeats": "Names that came more than once: each time but the first.",
+}
+_REPORT: Final[Schema] = {
+    "type": "object",
+    "required": [*_COUNTS, "version"],
+    "properties": {
+        **{name: {"type": "integer", "description": text} for name, text in _COUNTS.items()},
+        "version": {"type": "string", "description": "Of the namespace: catalogue and number."},
+    },
+}
+_EXACT: Final = Parameter(
+    "exact",
+    "Whether topics that are not in the body are deleted. More than a tenth of the names (and more than 100), or all, "
+    "are only deleted with max_deletions.",
+    read=flag,
+    schema={"type": "boolean", "default": False},
+    default=False,
+)
+_MOST: Final = Parameter(
+    "max_deletions",
+    "With exact: the most listed names that may be deleted; each partition is one.",
+    read=number(0, _MOST_DELETIONS),
+    schema={"type": "integer", "minimum": 0, "maximum": _MOST_DELETIONS},
+)
+
+
+def operations(_services: ApiServices) -> list[Operation]:
+    """The operations of this module."""
+    return [
+        Operation(
+            "POST",
+            "/v1/namespaces/{tenant}/{namespace}/topics:import",
+            "importTopics",
+            "Bring many topics to a namespace: all of the body, or nothing.",
+            Right.CREDENTIALS,
+            _import,
+            {
+                200: Reply(
+                    "What became of the topics.",
+                    {"application/json": _REPORT},
+                    {NAMESPACE_VERSION: "The version of the namespace."},
+                ),
+                409: Reply(
+                    "Nothing was changed: `deletions` of `there` listed names would be deleted, or a topic would be "
+                    "beside a partition of its name with other properties."
+                ),
+                **PROBLEMS,
+            },
+            description="A topic that is there keeps its id, gets further partitions, and its properties are replaced "
+            "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
+            "number in `line`. The body may be compressed with gzip.",
+            parameters=(_EXACT, _MOST),
+            body=Body({_NDJSON: _LINES}, MOST_BYTES, encodings=("gzip",)),
+            tag="writes",
+        )
+    ]
+
+
+async def _import(request: ApiRequest) -> web.StreamResponse:
+    writes, namespace = needs_writes(request.services), request.namespace()
+    exact, most = request.values[_EXACT.name], request.values[_MOST.name]
+    if most is not None and not exact:
+        raise refused(400, "max_deletions is for exact=true: nothing is deleted without")
+    await writes.authorize(request.asker, namespace, None, request.deadline)
+    with write_problems():
+        try:
+            report = await writes.imports.import_body(
+                namespace,
+                request.pieces(),
+                gzip=request.http.headers.get(hdrs.CONTENT_ENCODING, "").lower() == "gzip",
+                exact=Deletions(most) if exact else None,
+            )
+        except BodyTooLarge as error:
+            raise refused(413, str(error)) from None
+    return web.Response(
+        text=json.dumps(_told(report)) + "\n",
+        content_type="application/json",
+        headers={NAMESPACE_VERSION: str(report.version)},
+    )
+
+
+def _told(report: ImportReport) -> dict[str, Any]:
+    return {name: getattr(report, name) for name in _COUNTS} | {"version": str(report.version)}

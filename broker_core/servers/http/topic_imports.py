@@ -1,0 +1,230 @@
+"""Importing topics for HTTP clients: a body is stored in a file, then read and merged beside everything else.
+
+A body is written to a file without a name in the folder of the catalogue, and so is not in memory and gone with its
+client. What is imported is read in small pieces, between which the thread lets the event loop run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import tempfile
+import threading
+import zlib
+from collections.abc import AsyncIterable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, BinaryIO, Final, cast
+
+from broker_core.catalog import (
+    CatalogFull,
+    CatalogReadOnly,
+    ImportRefused,
+    ImportReport,
+    SqliteCatalog,
+    import_topics,
+)
+from broker_core.concurrency.interpreter_lock import pass_lock_on
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.mass_deletion_guard import Deletions
+from broker_core.names import NamespaceName
+
+__all__ = ["MOST_BYTES", "BodyTooLarge", "TopicImports"]
+
+#: The most bytes of a body: some ten million topics.
+MOST_BYTES: Final = 1024**3
+#: Imports at once; the others wait with their bodies.
+_PLACES: Final = 4
+#: Bytes of a body that are written at a time.
+_BLOCK: Final = 1024 * 1024
+#: The most bytes a second of a body: the event loop has other connections.
+_RATE: Final = 100 * 1024 * 1024
+#: A body takes so many seconds at the most, and a second for so many bytes.
+_SECONDS: Final = 60.0
+_SLOWEST: Final = 16 * 1024
+#: Bytes that are read at a time: some 700 topics, which take a millisecond.
+_PIECE: Final = 64 * 1024
+#: Bytes of the caches of SQLite during an import.
+_CACHES: Final = 64 * 1024 * 1024
+
+
+class BodyTooLarge(BrokerCoreError):
+    """A body has more than :data:`MOST_BYTES`, decompressed."""
+
+
+class _Ended(BrokerCoreError):
+    """Nobody waits for the import any more, or the server stops."""
+
+
+class TopicImports:
+    """Imports into one catalogue, one at a time; on one event loop. The caller sees to rights."""
+
+    def __init__(self, catalog: SqliteCatalog) -> None:
+        self._catalog = catalog
+        #: Bodies that are received, or wait to be imported.
+        self.under_way = 0
+        self._closed = False
+        self._thread = ThreadPoolExecutor(1, "topic-imports")
+
+    def close(self) -> None:
+        """End the thread. An import under way ends, and has changed nothing."""
+        self._closed = True
+        self._thread.shutdown(cancel_futures=True)
+
+    async def import_body(
+        self,
+        namespace: NamespaceName,
+        pieces: AsyncIterable[bytes],
+        *,
+        gzip: bool = False,
+        exact: Deletions | None = None,
+    ) -> ImportReport:
+        """Import JSON lines (:func:`~broker_core.catalog.import_topics`), all of them or none.
+
+        One whose caller is cancelled ends, and has changed nothing unless it was just committed. Raises what
+        ``import_topics`` does, :exc:`BodyTooLarge`, and :exc:`~broker_core.errors.ListingFailed` with the causes
+        ``QUEUE`` (too many imports), ``TIME`` (the body came too slowly), ``BAD_REQUEST`` (it is no gzip, or cut short)
+        and ``UNAVAILABLE`` (the server stops).
+        """
+        if self.under_way >= _PLACES:
+            raise ListingFailed(f"{_PLACES} imports are under way already", cause=Cause.QUEUE)
+        self.under_way += 1
+        loop = asyncio.get_running_loop()
+        try:
+            file = await asyncio.to_thread(self._open)
+            try:
+                await _receive(pieces, _Unzipped(file) if gzip else _Stored(file))
+                cancelled = threading.Event()
+                source = _Source(file, lambda: self._closed or cancelled.is_set())
+                try:
+                    return await loop.run_in_executor(self._thread, self._import, namespace, source, exact)
+                except asyncio.CancelledError:
+                    cancelled.set()
+                    raise
+            finally:
+                loop.run_in_executor(None, file.close)  # which frees the blocks of the disk
+        except _Ended:
+            raise ListingFailed(
+                "The import was ended: nothing was changed", cause=Cause.UNAVAILABLE
+            ) from None
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+                raise CatalogFull(
+                    f"The folder {self._catalog.path.parent} has no room for the body"
+                ) from error
+            if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
+                raise CatalogReadOnly(f"The folder {self._catalog.path.parent} cannot be written") from error
+            raise
+        finally:
+            self.under_way -= 1
+
+    def _open(self) -> BinaryIO:
+        return cast(BinaryIO, tempfile.TemporaryFile(dir=self._catalog.path.parent))
+
+    def _import(self, namespace: NamespaceName, source: _Source, exact: Deletions | None) -> ImportReport:
+        source.begin()
+        return import_topics(
+            self._catalog,
+            namespace,
+            cast(BinaryIO, source),
+            exact=exact,
+            progress=lambda _step, _count: source.check(),
+            caches=_CACHES,
+        )
+
+
+async def _receive(pieces: AsyncIterable[bytes], stored: _Stored) -> None:
+    """Write a body to its file, block by block, neither quicker nor slower than it may come."""
+    loop = asyncio.get_running_loop()
+    begin = loop.time()
+    block = bytearray()
+    size = 0
+    async for piece in pieces:
+        block += piece
+        size += len(piece)
+        taken = loop.time() - begin
+        if taken > _SECONDS + size / _SLOWEST:
+            raise ListingFailed(
+                f"The body came too slowly: {size} bytes in {taken:.0f} seconds", cause=Cause.TIME
+            )
+        if len(block) >= _BLOCK:
+            await asyncio.to_thread(stored.write, bytes(block))
+            block.clear()
+            await asyncio.sleep(size / _RATE - taken)
+    await asyncio.to_thread(stored.write, bytes(block))
+    await asyncio.to_thread(stored.finish)
+
+
+class _Stored:
+    """What is written goes to a file as it is, up to :data:`MOST_BYTES`."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._size = 0
+
+    def write(self, data: bytes) -> None:
+        self._size += len(data)
+        if self._size > MOST_BYTES:
+            raise BodyTooLarge(f"the body may have {MOST_BYTES} bytes at the most, decompressed")
+        self._file.write(data)
+
+    def finish(self) -> None:
+        """All has been written: go to the beginning."""
+        self._file.seek(0)
+
+
+class _Unzipped(_Stored):
+    """What is written is gzip (RFC 1952), of one or more members; it is decompressed block by block."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+        self._member = _member()
+        self._begun = False
+
+    def write(self, data: bytes) -> None:
+        while data:
+            if self._member.eof:
+                self._member = _member()
+            self._begun = True
+            try:
+                super().write(self._member.decompress(data, _BLOCK))
+            except zlib.error as error:
+                raise _bad_gzip(f"it is not gzip: {error}") from None
+            data = self._member.unused_data if self._member.eof else self._member.unconsumed_tail
+
+    def finish(self) -> None:
+        if self._begun and not self._member.eof:
+            raise _bad_gzip("it is cut short")
+        super().finish()
+
+
+def _member() -> Any:
+    return zlib.decompressobj(wbits=31)
+
+
+def _bad_gzip(reason: str) -> ListingFailed:
+    return ListingFailed(f"The body cannot be decompressed: {reason}", cause=Cause.BAD_REQUEST)
+
+
+class _Source:
+    """The stored body as an import reads it: piece by piece, and not for longer than anybody wants it."""
+
+    def __init__(self, file: BinaryIO, ended: Callable[[], bool]) -> None:
+        self._file = file
+        self._ended = ended
+
+    def begin(self) -> None:
+        """Look at the beginning: names without JSON are a format of files alone."""
+        self.check()
+        if self._file.read(1) not in {b"", b"{"}:
+            raise ImportRefused(1, 'it is not a JSON object like {"name": "orders", "partitions": 3}')
+        self._file.seek(0)
+
+    def read(self, size: int) -> bytes:
+        self.check()
+        pass_lock_on()
+        return self._file.read(min(size, _PIECE))
+
+    def check(self) -> None:
+        """Raise where the import is to end."""
+        if self._ended():
+            raise _Ended("nobody waits for the import")

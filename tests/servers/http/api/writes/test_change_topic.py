@@ -1,0 +1,234 @@
+"""PUT, PATCH and DELETE of a topic."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
+
+TOPICS = f"{NAMESPACE}/topics"
+MERGE = {"Content-Type": "application/merge-patch+json"}
+
+
+async def put(served: ApiServed, name: str, content: object, **headers: str) -> Said:
+    return await served.ask(f"{TOPICS}/{name}", "PUT", json=content, headers=headers)
+
+
+async def patch(served: ApiServed, name: str, content: object, **headers: str) -> Said:
+    return await served.ask(f"{TOPICS}/{name}", "PATCH", data=json.dumps(content), headers=MERGE | headers)
+
+
+async def names(served: ApiServed, **params: str) -> list[str]:
+    said = await served.ask(TOPICS, params={"mode": "all"} | params)
+    return sorted(item.rpartition("/")[2] for item in said.json["items"])
+
+
+def content(said: Said) -> tuple[int, int, dict[str, str]]:
+    return said.status, said.json["partitions"], said.json["properties"]
+
+
+async def test_a_topic_is_made_and_listed_at_once(served: ApiServed) -> None:
+    made = await put(served, "new", {"properties": {"region": "eu"}})
+    assert content(made) == (201, 0, {"region": "eu"})
+    assert made.headers["Location"] == f"{TOPICS}/new"
+    assert made.json["name"] == "persistent://public/default/new"
+    assert made.json["version"] == made.headers["Namespace-Version"]
+    assert "new" in await names(served)
+    assert await names(served, property="region=eu") == ["new", "orders-partition-0", "orders-partition-1"]
+    again = await put(served, "new", {"properties": {"region": "eu"}, "partitions": 0})
+    assert content(again) == (200, 0, {"region": "eu"})
+    assert "Location" not in again.headers
+    assert (again.headers["ETag"], again.json["version"]) == (made.headers["ETag"], made.json["version"])
+
+
+async def test_names_are_local_or_full_and_percent_encoded(served: ApiServed) -> None:
+    full = "non-persistent%3A%2F%2Fpublic%2Fdefault%2F%C3%A4%20%25"
+    made = await put(served, full, {"partitions": 2})
+    assert made.json["name"] == "non-persistent://public/default/ä %"
+    assert made.headers["Location"] == f"{TOPICS}/{full}"
+    assert (await served.ask(made.headers["Location"], "DELETE")).status == 204
+    for wrong in ("persistent%3A%2F%2Fother%2Fns%2Fx", "a%2Fb", "%00"):
+        said = await put(served, wrong, {})
+        assert (said.status, said.json["cause"]) == (400, "NAME")
+
+
+async def test_another_content_needs_to_know_what_it_replaces(served: ApiServed) -> None:
+    first = await put(served, "t", {"properties": {"k": "1"}})
+    refused = await put(served, "t", {"properties": {"k": "2"}})
+    assert (refused.status, refused.headers["Content-Type"].partition(";")[0]) == (
+        409,
+        "application/problem+json",
+    )
+    assert "with other partitions or properties" in refused.json["detail"]
+    second = await put(served, "t", {"properties": {"k": "2"}}, **{"If-Match": first.headers["ETag"]})
+    assert content(second) == (200, 0, {"k": "2"})
+    assert second.json["topic_id"] == first.json["topic_id"]
+    stale = await put(served, "t", {"properties": {"k": "3"}}, **{"If-Match": first.headers["ETag"]})
+    assert stale.status == 412
+    assert second.headers["ETag"] in stale.json["detail"]
+    assert content(await put(served, "t", {}, **{"If-Match": "*"})) == (200, 0, {})
+    assert (await put(served, "t", {}, **{"If-None-Match": "*"})).status == 412
+    assert (await put(served, "other", {}, **{"If-None-Match": "*"})).status == 201
+    assert (await put(served, "nowhere", {}, **{"If-Match": "*"})).status == 412
+    assert (await put(served, "t", {}, **{"If-Match": "no tag"})).status == 400
+
+
+async def test_partitions_only_grow(served: ApiServed) -> None:
+    grown = await put(
+        served, "orders", {"partitions": 3, "properties": {"region": "eu"}}, **{"If-Match": "*"}
+    )
+    assert content(grown) == (200, 3, {"region": "eu"})
+    for said in (
+        await put(served, "orders", {"partitions": 1}, **{"If-Match": "*"}),
+        await patch(served, "orders", {"partitions": 1}),
+        await patch(served, "bills", {"partitions": 1}),
+        await put(served, "bills-partition-0", {}),
+        await put(served, "orders-partition-3", {}),
+    ):
+        assert said.status == 409
+    assert content(await patch(served, "orders", {"partitions": 4})) == (200, 4, {"region": "eu"})
+    assert (await served.ask(f"{TOPICS}/orders-partition-1", "DELETE")).status == 204
+    assert await names(served, pattern=".*/orders") == [f"orders-partition-{number}" for number in (0, 2, 3)]
+    assert (await put(served, "orders-partition-1", {})).status == 200
+    assert len(await names(served, pattern=".*/orders")) == 4
+
+
+async def test_properties_are_merged(served: ApiServed) -> None:
+    await put(served, "t", {"properties": {"kept": "1", "changed": "2", "gone": "3"}})
+    merged = await patch(served, "t", {"properties": {"changed": "4", "gone": None, "new": "5"}})
+    assert content(merged) == (200, 0, {"kept": "1", "changed": "4", "new": "5"})
+    same = await patch(served, "t", {"properties": {"kept": "1", "never": None}})
+    assert same.json["version"] == merged.json["version"]
+    assert content(await patch(served, "t", {})) == content(merged)
+    stale = await patch(served, "t", {"properties": {"kept": "6"}}, **{"If-Match": '"stale"'})
+    assert stale.status == 412
+    plain = await served.ask(f"{TOPICS}/t", "PATCH", json={"properties": None})
+    assert content(plain) == (200, 0, {})
+    assert (await patch(served, "nowhere", {}, **{"If-Match": '"x"'})).status == 404
+
+
+async def test_a_topic_is_deleted(served: ApiServed) -> None:
+    made = await put(served, "t", {"partitions": 2})
+    assert (await served.ask(f"{TOPICS}/t", "DELETE", headers={"If-Match": '"stale"'})).status == 412
+    gone = await served.ask(f"{TOPICS}/t", "DELETE", headers={"If-Match": made.headers["ETag"]})
+    assert (gone.status, gone.body) == (204, b"")
+    assert gone.headers["Namespace-Version"].endswith(f":{int(made.json['version'].rpartition(':')[2]) + 1}")
+    assert "t-partition-0" not in await names(served)
+    missing = await served.ask(f"{TOPICS}/t", "DELETE")
+    assert (missing.status, missing.json["cause"]) == (404, "NOT_FOUND")
+    new = await put(served, "t", {"partitions": 2})
+    assert new.headers["ETag"] != made.headers["ETag"]
+
+
+@pytest.mark.parametrize(
+    ("method", "body", "said"),
+    [
+        ("PUT", "[]", "must be an object"),
+        ("PUT", "{", "no JSON"),
+        ("PUT", '{"partition": 3}', "unknown member 'partition'"),
+        ("PUT", '{"partitions": "3"}', "partitions must be a whole number"),
+        ("PUT", '{"partitions": true}', "partitions must be a whole number"),
+        ("PUT", '{"partitions": -1}', "0 to 1000000 partitions, not -1"),
+        ("PUT", '{"partitions": 1000001}', "0 to 1000000 partitions"),
+        ("PUT", '{"properties": null}', "properties must be an object"),
+        ("PUT", '{"properties": []}', "properties must be an object"),
+        ("PUT", '{"properties": {"k": 1}}', "must be a string, not a number"),
+        ("PUT", '{"properties": {"k": null}}', "must be a string, not null"),
+        ("PUT", '{"properties": {"k": "\\ud800"}}', "lone surrogate"),
+        ("PUT", json.dumps({"properties": {"k": "v" * 70_000}}), "at most 65536"),
+        ("PATCH", '{"partitions": null}', "partitions must be a whole number"),
+        ("PATCH", '{"properties": ["k"]}', "properties must be an object"),
+        ("PATCH", '{"properties": {"k": ["v"]}}', "must be a string, not a list"),
+        ("PATCH", json.dumps({"properties": {"k": "v" * 70_000}}), "at most 65536"),
+    ],
+)
+async def test_what_no_topic_can_be(served: ApiServed, method: str, body: str, said: str) -> None:
+    path = f"{TOPICS}/bills"
+    answer = await served.ask(path, method, data=body, headers={"Content-Type": "application/json"})
+    assert (answer.status, answer.json["cause"]) == (400, "BAD_REQUEST")
+    assert said in answer.json["detail"]
+    assert served.broker.catalog is not None
+    assert served.broker.catalog.committed == 0
+
+
+async def test_bodies_have_their_type_and_size(served: ApiServed) -> None:
+    for headers in (
+        {"Content-Type": "text/plain"},
+        {"Content-Type": "application/json", "Content-Encoding": "gzip"},
+    ):
+        said = await served.ask(f"{TOPICS}/t", "PUT", data="{}", headers=headers)
+        assert said.status == 415
+    large = json.dumps({"properties": {"k": "v" * 600_000}})
+    said = await served.ask(f"{TOPICS}/t", "PUT", data=large, headers={"Content-Type": "application/json"})
+    assert said.status == 413
+    assert (await served.ask(f"{TOPICS}/bills", "DELETE", data="{}")).status == 413
+
+
+RULES: dict[str, Any] = {
+    "authorization": {
+        "rules": [{"roles": ["reader"], "namespaces": ["*"], "actions": ["list", "lookup"]}],
+        "mode": "rules",
+    }
+}
+
+
+async def test_the_right_is_admin(tmp_path: Path) -> None:
+    async with api_served(tmp_path, **RULES) as served:
+        for said in (
+            await put(served, "t", {}),
+            await patch(served, "bills", {}),
+            await served.ask(f"{TOPICS}/bills", "DELETE"),
+            await served.ask(
+                f"{TOPICS}:import", "POST", data="x", headers={"Content-Type": "application/x-ndjson"}
+            ),
+        ):
+            assert (said.status, said.json["cause"]) == (403, "DENIED")
+            assert "no right to admin" in said.json["detail"]
+        assert served.sample("denials_total", action="admin", by="rules") == 4
+
+
+async def test_writes_may_be_off(tmp_path: Path) -> None:
+    async with api_served(tmp_path, http={"writes": False}) as served:
+        for said in (
+            await put(served, "t", {}),
+            await patch(served, "bills", {}),
+            await served.ask(f"{TOPICS}/bills", "DELETE"),
+            await served.ask(
+                f"{TOPICS}:import", "POST", data="x", headers={"Content-Type": "application/x-ndjson"}
+            ),
+        ):
+            assert (said.status, said.json["cause"]) == (403, "NOT_ALLOWED")
+            assert "writes = false" in said.json["detail"]
+
+
+async def test_before_a_cluster_there_is_nothing_to_write(tmp_path: Path) -> None:
+    upstream = {"service_url": "pulsar://127.0.0.1:1"}
+    async with api_served(tmp_path, upstream=upstream) as served:
+        for said in (
+            await put(served, "t", {}),
+            await patch(served, "t", {}),
+            await served.ask(f"{TOPICS}/t", "DELETE"),
+            await served.ask(
+                f"{TOPICS}:import", "POST", data="x", headers={"Content-Type": "application/x-ndjson"}
+            ),
+        ):
+            assert (said.status, said.json["cause"]) == (501, "NOT_ALLOWED")
+
+
+async def test_another_writer_is_told_to_a_client(
+    served: ApiServed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.servers.http.topic_writes._PATIENCE", 0.05)
+    with SqliteCatalog(tmp_path / "topics.sqlite") as other:
+        connection = other.connect()
+        connection.execute("BEGIN IMMEDIATE")
+        busy = await put(served, "t", {})
+        connection.close()
+    assert (busy.status, busy.json["cause"], busy.headers["Retry-After"]) == (503, "UNAVAILABLE", "1")
+    assert str(tmp_path) not in busy.json["detail"]
+    assert (await put(served, "t", {})).status == 201

@@ -1,0 +1,120 @@
+"""Imports for HTTP clients, without HTTP: files, threads, and who ends them."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import io
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import CatalogFull, CatalogReadOnly, SqliteCatalog
+from broker_core.errors import Cause, ListingFailed
+from broker_core.names import NamespaceName
+from broker_core.servers.http import topic_imports
+from broker_core.servers.http.topic_imports import BodyTooLarge, TopicImports
+from tests.support.eventually import eventually
+
+NAMESPACE = NamespaceName("a", "b")
+LINE = b'{"name": "t%d"}\n'
+
+
+@pytest.fixture
+async def imports(tmp_path: Path) -> AsyncIterator[TopicImports]:
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        made = TopicImports(catalog)
+        try:
+            yield made
+        finally:
+            await asyncio.to_thread(made.close)
+
+
+async def body(topics: int = 1) -> AsyncIterator[bytes]:
+    for number in range(topics):
+        yield LINE % number
+
+
+def version(imports: TopicImports) -> int:
+    return imports._catalog.version(NAMESPACE).number
+
+
+async def test_a_body_of_many_blocks(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_imports, "_BLOCK", 100)
+    monkeypatch.setattr(topic_imports, "_PIECE", 70)
+    report = await imports.import_body(NAMESPACE, body(500))
+    assert (report.created, report.version.number) == (500, 1)
+    assert imports.under_way == 0
+
+
+async def test_a_body_may_be_so_large(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_imports, "MOST_BYTES", 100)
+    with pytest.raises(BodyTooLarge, match="100 bytes"):
+        await imports.import_body(NAMESPACE, body(50))
+    assert version(imports) == 0
+
+
+async def test_a_body_may_take_so_long(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_imports, "_SECONDS", -1.0)
+    with pytest.raises(ListingFailed, match="too slowly") as slow:
+        await imports.import_body(NAMESPACE, body())
+    assert slow.value.cause is Cause.TIME
+
+
+async def test_a_cancelled_import_ends(imports: TopicImports) -> None:
+    other = imports._catalog.connect()
+    other.execute("BEGIN IMMEDIATE")
+    task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
+    waiting = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
+    await eventually(lambda: imports._thread._work_queue.qsize() == 1)
+    for each in (task, waiting):
+        each.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await each
+    assert imports.under_way == 0
+    other.execute("ROLLBACK")
+    other.close()
+    await imports.import_body(NAMESPACE, body())
+    assert version(imports) == 1, "the first one ended as soon as it could write"
+
+
+class _Full(io.BytesIO):
+    def write(self, _data: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+async def test_a_full_disk(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.TemporaryFile", lambda **_: _Full())
+    with pytest.raises(CatalogFull):
+        await imports.import_body(NAMESPACE, body())
+    assert version(imports) == 0
+
+
+async def test_a_folder_that_cannot_be_written(
+    imports: TopicImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(**_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
+    with pytest.raises(CatalogReadOnly):
+        await imports.import_body(NAMESPACE, body())
+
+
+async def test_a_server_that_stops_ends_what_is_under_way(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        imports = TopicImports(catalog)
+        other = catalog.connect()
+        other.execute("BEGIN IMMEDIATE")
+        task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
+        await eventually(lambda: bool(imports._thread._threads) and not imports._thread._work_queue.qsize())
+        closing = asyncio.create_task(asyncio.to_thread(imports.close))
+        await eventually(lambda: imports._closed)
+        other.execute("ROLLBACK")
+        other.close()
+        with pytest.raises(ListingFailed, match="nothing was changed"):
+            await task
+        await closing
+        assert catalog.version(NAMESPACE).number == 0
