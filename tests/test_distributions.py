@@ -22,6 +22,13 @@ NOT_IMPORTED = {
 }
 #: Of packages whose distribution `importlib.metadata` does not know: editable ones, and what only `make test` installs.
 OWNERS = {each.package: each.name for each in DISTRIBUTIONS} | {"pyspark": "pyspark"}
+#: Of packages that several distributions share, by the longest name that is one's alone.
+SHARED = {
+    "google.protobuf": "protobuf",
+    "opentelemetry": "opentelemetry-api",
+    "opentelemetry.exporter.otlp.proto.http": "opentelemetry-exporter-otlp-proto-http",
+    "opentelemetry.sdk": "opentelemetry-sdk",
+}
 
 every = pytest.mark.parametrize("distribution", DISTRIBUTIONS, ids=str)
 
@@ -35,16 +42,25 @@ def _owners() -> dict[str, list[str]]:
 
 
 def _imports(source: str) -> Iterator[str]:
-    """The top-level names of every import of a module: those in functions and those for types alone too."""
+    """The names of every import of a module: those in functions and those for types alone too."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name.partition(".")[0] for alias in node.names)
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            yield (node.module or "").partition(".")[0]
+            yield node.module or ""
         elif isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "import_module":
             match node.args:
                 case [ast.Constant(value=str(name)), *_]:
-                    yield name.partition(".")[0]
+                    yield name
+
+
+def _owners_of(name: str) -> list[str]:
+    """The distributions that may have a module."""
+    of_name = [shared for shared in SHARED if name == shared or name.startswith(f"{shared}.")]
+    if of_name:
+        return [SHARED[max(of_name, key=len)]]
+    package = name.partition(".")[0]
+    return [OWNERS[package]] if package in OWNERS else _owners().get(package, [f"(nobody has {name})"])
 
 
 def imported(distribution: Distribution) -> dict[str, str]:
@@ -52,9 +68,9 @@ def imported(distribution: Distribution) -> dict[str, str]:
     found: dict[str, str] = {}
     for file in sorted(distribution.sources.rglob("*.py")):
         for name in _imports(file.read_text(encoding="utf-8")):
-            if name in sys.stdlib_module_names or name == distribution.package:
+            if name.partition(".")[0] in {*sys.stdlib_module_names, distribution.package}:
                 continue
-            owners = [OWNERS[name]] if name in OWNERS else _owners().get(name, [f"(nobody has {name})"])
+            owners = _owners_of(name)
             assert len(owners) == 1, f"{name} is of several distributions: {owners}"
             found.setdefault(owners[0], str(file.relative_to(ROOT)))
     return found
@@ -108,7 +124,7 @@ def late():
     import i
     importlib.import_module("j.k")
 """
-    assert list(_imports(source)) == ["a", "c", "h", "i", "j"]
+    assert list(_imports(source)) == ["a.b", "c.d", "h", "i", "j.k"]
 
 
 def test_one_library_has_one_lower_bound() -> None:

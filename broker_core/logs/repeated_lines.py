@@ -21,11 +21,11 @@ INTERVAL: Final = 5.0
 #: Reasons that are told apart at a time; more than that are one for each logger.
 _MAX_REASONS: Final = 1000
 
-#: The loggers that clients can make say something, as often as they like. What an operator or a plugin's author has
-#: written is never folded.
+#: The loggers that clients (and a collector of spans that is away) can make say something, as often as they like. What
+#: an operator or a plugin's author has written is never folded.
 _OF_CLIENTS: Final = (
     *(f"broker_core.{part}" for part in ("catalog", "pipeline", "plugins", "servers", "upstream")),
-    *("aiohttp", "asyncio", "py.warnings"),
+    *("aiohttp", "asyncio", "opentelemetry", "py.warnings"),
 )
 
 #: What tells two lines of one event apart, besides the logger.

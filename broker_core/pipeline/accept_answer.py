@@ -33,6 +33,7 @@ from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import key_of
 from broker_core.plugin_api.listing_result import AnswerKind, DefaultLister, TopicListingResult
 from broker_core.plugins import Dispatcher, LoadedPlugin
+from broker_core.tracing import stage
 
 __all__ = ["Acceptance"]
 
@@ -65,6 +66,12 @@ class Acceptance:
         self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
     ) -> AcceptedAnswer:
         """Check what a plugin, or the default lister, returned. Raises :exc:`ListingFailed`."""
+        with stage("verify"):
+            return await self._accept(progress, plugin, result)
+
+    async def _accept(
+        self, progress: ListingInProgress, plugin: LoadedPlugin | None, result: TopicListingResult
+    ) -> AcceptedAnswer:
         lister = self._lister.name if plugin is None else plugin.name
         request, pattern = progress.request, progress.pattern
         if result.kind is AnswerKind.UNCHANGED:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import weakref
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -42,6 +43,8 @@ class Answer:
     page_names: pa.LargeStringArray | None = None
     #: The default lister's listing, where this depends on nothing else but the pattern and the client's hash.
     source: weakref.ref[Listing] | None = None
+    #: Called once, with the release.
+    on_release: Callable[[], None] | None = None
 
     @property
     def names(self) -> pa.LargeStringArray:
@@ -69,6 +72,9 @@ class Answer:
         if self.permit is not None:
             self.permit.release()
             self.permit = None
+        if self.on_release is not None:
+            self.on_release()
+            self.on_release = None
 
 
 @dataclass(slots=True)

@@ -14,6 +14,7 @@ from broker_core.pipeline.remembered.masked_answers import MaskedAnswers
 from broker_core.pipeline.steps import QUICK_BYTES, hash_is_quick, is_unchanged, listing_plan
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugins import Dispatcher
+from broker_core.tracing import stage
 
 __all__ = ["Finishing"]
 
@@ -49,19 +50,23 @@ class Finishing:
         if progress.trace is not None:
             progress.trace.listed = returned
         if pattern is not None and not filtered:
-            selection = await self._workers.matching(request.asker, selection, pattern)
+            with stage("filter", plan=plan):
+                selection = await self._workers.matching(request.asker, selection, pattern)
             filtered = True
         listed = selection
         if self._dispatcher.masks(request.namespace):
-            selection = await self._masking.visible(progress, selection, accepted.owned)
+            with stage("masks"):
+                selection = await self._masking.visible(progress, selection, accepted.owned)
         if topics_hash is None or len(selection) != returned:
             if selection.hash_known:
                 topics_hash = selection.topics_hash
             else:
                 quick = hash_is_quick(selection)
-                if not quick:
-                    await held.reserve(accepted.owned + selection.heap_bytes)
-                topics_hash = await self._workers.call(request.asker, partial(_hash, selection), quick=quick)
+                with stage("hash"):
+                    if not quick:
+                        await held.reserve(accepted.owned + selection.heap_bytes)
+                    make = partial(_hash, selection)
+                    topics_hash = await self._workers.call(request.asker, make, quick=quick)
             if accepted.said_hash not in {None, topics_hash} and len(selection) == returned:
                 self._dispatcher.hash_mismatch(accepted.lister, returned)
                 if progress.trace is not None:

@@ -15,6 +15,7 @@ from broker_core.memory.estimates import Estimate
 from broker_core.memory.permit_budget import Permit, whole_count
 from broker_core.memory.permit_errors import PermitError, PermitQueueFull, PermitTimeout
 from broker_core.memory.permits import Permits
+from broker_core.tracing import stage
 
 __all__ = ["HeldPermit"]
 
@@ -74,7 +75,8 @@ class HeldPermit:
     async def __aenter__(self) -> None:
         """Begin with the estimate; whatever is raised in the block gives all of it up."""
         try:
-            await self.acquire_estimate()
+            with stage("permits"):
+                await self.acquire_estimate()
         except BaseException:
             self.give_up()
             raise
@@ -188,9 +190,9 @@ class HeldPermit:
     async def _wait_for(self, permit: Permit, size: int) -> Permit:
         waiting = self._waiting = asyncio.get_running_loop().create_future()
         try:
-            return await self._timed(
-                self._permits.heap.update(permit, size, cancelled=waiting, key=self._key)
-            )
+            with stage("permits"):
+                more = self._permits.heap.update(permit, size, cancelled=waiting, key=self._key)
+                return await self._timed(more)
         except PermitError as error:
             raise (_over() if self._is_over else _no_heap(error)) from None
         finally:

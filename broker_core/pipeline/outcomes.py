@@ -15,6 +15,7 @@ from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline.access_lines import AccessLines
 from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.listing_spans import answered, asked, refused
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
@@ -40,14 +41,15 @@ class Outcomes:
         metrics: Metrics,
         dispatcher: Dispatcher,
         options: PipelineOptions,
-        sight: Sight | None = None,
+        sight: Sight,
     ) -> None:
         self._metrics = metrics
         self._dispatcher = dispatcher
         self._options = options
         #: How often each question was asked.
         self.questions = QuestionCounter()
-        access_log = None if sight is None else sight.access_log
+        access_log = sight.access_log
+        self._tracing = sight.tracing
         self._lines = None if access_log is None else AccessLines(access_log)
         if access_log is not None:
             metrics.read_counter(
@@ -57,15 +59,10 @@ class Outcomes:
                 "reason",
             )
 
-    @property
-    def has_access_log(self) -> bool:
-        """Whether somebody wants to know of a listing what its trace alone has."""
-        return self._lines is not None
-
     def served(
         self, request: ListingRequest, answer: Answer, started: float, trace: Trace | None = None
     ) -> None:
-        """A request has an answer, or its client's hash still holds."""
+        """A request has an answer, or its client's hash still holds. What is answered at once has no ``trace``."""
         seconds = time.perf_counter() - started
         selection = answer.selection
         outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
@@ -90,6 +87,9 @@ class Outcomes:
             self._tell(request, told)
         if self._lines is not None:
             self._lines.served(request, answer, *_times(trace, seconds))
+        if self._tracing is not None and trace is None:
+            values = asked(request, request.asker) | answered(answer, answer.lister)
+            self._tracing.listed(values, seconds)
 
     def served_again(self, standing: StandingAnswer, asker: Asker, lister: str, started: float) -> None:
         """A question has the answer of ``lister`` that it had before; there are no observers."""
@@ -104,6 +104,8 @@ class Outcomes:
         self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
         if self._lines is not None:
             self._lines.served_again(standing, asker, lister, seconds)
+        if self._tracing is not None:
+            self._tracing.listed(asked(question, asker) | answered(standing, lister), seconds)
 
     def refused(
         self, request: ListingRequest, failure: ListingFailed, started: float, trace: Trace | None = None
@@ -119,6 +121,8 @@ class Outcomes:
             self._tell(request, told)
         if self._lines is not None:
             self._lines.refused(request, failure, *_times(trace, seconds))
+        if self._tracing is not None and trace is None:
+            self._tracing.listed(asked(request, request.asker) | refused(failure), seconds, failure.reason)
 
     def failed(
         self, request: ListingRequest, error: Exception, started: float, trace: Trace | None = None

@@ -25,6 +25,7 @@ from broker_core.pipeline.steps import QUICK_BYTES, are_few, listing_plan
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
 from broker_core.plugins import Dispatcher
+from broker_core.tracing import stage
 
 __all__ = ["Paging"]
 
@@ -99,7 +100,8 @@ class Paging:
         assert selection is not None
         asker = progress.request.asker
         if progress.pattern is not None and not accepted.filtered:
-            selection = await self._workers.matching(asker, selection, progress.pattern)
+            with stage("filter"):
+                selection = await self._workers.matching(asker, selection, progress.pattern)
         if progress.trace is not None:
             progress.trace.listed = len(selection)
         walk = PageWalk(selection)
@@ -112,7 +114,10 @@ class Paging:
                 found, place = await self._workers.call(asker, block.read, quick=quick)
                 count *= 2
                 steps = None if progress.trace is None else progress.trace.masks
-                mask = await self._dispatcher.mask_hook.visible(progress.request, found.names, steps=steps)
+                with stage("masks"):
+                    mask = await self._dispatcher.mask_hook.visible(
+                        progress.request, found.names, steps=steps
+                    )
                 if len(found):
                     yield selection.listing, found if mask is None else found.where(mask)
 

@@ -37,6 +37,7 @@ from broker_core.pipeline.filter_mask_hash import Finishing
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import ListingInProgress
+from broker_core.pipeline.listing_spans import answered, asked, refused
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.outcomes import Outcomes
 from broker_core.pipeline.paging import Paging
@@ -55,6 +56,7 @@ from broker_core.plugin_api.depends_on import EVERYTHING
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import ChainStep, Dispatcher
+from broker_core.tracing import stage
 
 __all__ = ["Pipeline"]
 
@@ -89,7 +91,9 @@ class Pipeline:
         #: The subscribers that are told that topics or masks changed.
         self.changes = ChangeNotices()
         self.changes.subscribe(self.kept.forget)
-        self._outcomes = Outcomes(metrics, dispatcher, self.options, sight)
+        #: Where listings are told of, besides the metrics.
+        self.sight = sight or Sight()
+        self._outcomes = Outcomes(metrics, dispatcher, self.options, self.sight)
         #: How often each question was asked.
         self.questions = self._outcomes.questions
         self.workers = Workers()
@@ -145,9 +149,9 @@ class Pipeline:
         started = time.perf_counter()
         try:
             async with self._budget.until(request.deadline):
-                pattern = await self.workers.compile(
-                    request.asker, topics_pattern, self.options.patterns.max_length
-                )
+                with stage("compile"):
+                    longest = self.options.patterns.max_length
+                    pattern = await self.workers.compile(request.asker, topics_pattern, longest)
         except InvalidPattern as error:
             raise _bad_pattern(error) from None
         except ListingFailed as late:
@@ -239,7 +243,23 @@ class Pipeline:
 
         A ``topics_pattern`` is one that the request does not have yet, and that takes a thread to compile.
         """
-        if trace is None and self._outcomes.has_access_log:
+        tracing = self.sight.tracing
+        if tracing is None:
+            return await self._answer_in_time(request, trace, topics_pattern)
+        with tracing.listing(asked(request, request.asker, topics_pattern)) as span:
+            try:
+                answer = await self._answer_in_time(request, trace, topics_pattern)
+            except ListingFailed as failure:
+                span.note(**refused(failure))
+                raise
+            span.note(**answered(answer, answer.lister))
+        answer.on_release = span.written
+        return answer
+
+    async def _answer_in_time(
+        self, request: ListingRequest, trace: Trace | None, topics_pattern: str | None
+    ) -> Answer:
+        if trace is None and self.sight:
             trace = Trace()
         if self.has_guards:
             await self._authorize(request, trace)
@@ -283,9 +303,11 @@ class Pipeline:
             async with held:
                 if trace is not None:
                     trace.permits["estimate"] = held.count
-                accepted = await self._listers.list(progress)
+                with stage("list"):
+                    accepted = await self._listers.list(progress)
                 if request.page is not None:
-                    return await self._paging.page(progress, accepted, self._listers.list)
+                    with stage("page"):
+                        return await self._paging.page(progress, accepted, self._listers.list)
                 return await self._finishing.finish(progress, accepted)
         finally:
             if trace is not None:

@@ -6,32 +6,65 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
+from broker_core.errors import BrokerCoreError
 from broker_core.logs import AccessLog
-from broker_core.settings import Settings
+from broker_core.settings import Settings, TracingSettings
 from broker_core.sighup_reloads import Reloads
 
-__all__ = ["Sight", "open_sight"]
+if TYPE_CHECKING:
+    from broker_core.tracing import Tracing
+
+__all__ = ["Sight", "TracingUnavailable", "open_sight", "open_tracing"]
 
 #: Seconds in which the last lines of the access log are written.
 _LAST_LINES: Final = 1.0
+#: Seconds in which the last spans are sent.
+_LAST_SPANS: Final = 2.0
+
+
+class TracingUnavailable(BrokerCoreError):
+    """The libraries of OpenTelemetry are not installed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What is told: nothing by default."""
+    """What is told; false where nothing is, which is the default."""
 
     access_log: AccessLog | None = None
+    tracing: Tracing | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything is told."""
+        return self.access_log is not None or self.tracing is not None
 
 
 @asynccontextmanager
 async def open_sight(settings: Settings, reloads: Reloads) -> AsyncIterator[Sight]:
-    """That of the settings, until the end of the block. Raises :exc:`~broker_core.logs.LogFileError`."""
+    """That of the settings, until the end of the block.
+
+    Raises :exc:`~broker_core.logs.LogFileError` or :exc:`TracingUnavailable`.
+    """
     async with AsyncExitStack() as stack:
         access_log: AccessLog | None = None
         if settings.log.access is not None:
             access_log = await asyncio.to_thread(AccessLog, settings.log.access)
             stack.push_async_callback(asyncio.to_thread, access_log.close, _LAST_LINES)
             reloads.add("access log", access_log.reopen)
-        yield Sight(access_log)
+        tracing: Tracing | None = None
+        if settings.tracing is not None:
+            tracing = await asyncio.to_thread(open_tracing, settings.tracing)
+            stack.push_async_callback(asyncio.to_thread, tracing.close, _LAST_SPANS)
+        yield Sight(access_log, tracing)
+
+
+def open_tracing(settings: TracingSettings) -> Tracing:
+    """What makes spans and sends them. Raises :exc:`TracingUnavailable`."""
+    try:
+        from broker_core.tracing import Tracing
+    except ImportError as error:
+        raise TracingUnavailable(
+            f"tracing: it needs the extra otel (pip install 'broker-core[otel]'): {error}"
+        ) from error
+    return Tracing.to_collector(settings)

@@ -36,6 +36,7 @@ from broker_core.settings.models import (
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
 from broker_core.settings.tls_models import HttpTlsSettings, PulsarTlsSettings
+from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import UpstreamSettings, UpstreamTlsSettings
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ __all__ = [
     "Settings",
     "SettingsError",
     "TokenSettings",
+    "TracingSettings",
     "UpstreamSettings",
     "UpstreamTlsSettings",
     "find_problems",

@@ -18,6 +18,7 @@ from broker_core.settings.authentication_model import AuthenticationSettings, Op
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
+from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import UpstreamSettings, check_forwarding
 
 __all__ = [
@@ -261,6 +262,7 @@ class Settings(Table):
     limits: LimitsSettings = LimitsSettings()
     plugins: PluginsSettings = PluginsSettings()
     log: LogSettings = LogSettings()
+    tracing: TracingSettings | None = None
 
     @model_validator(mode="after")
     def _access_fits_together(self) -> Settings:

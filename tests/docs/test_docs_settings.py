@@ -78,9 +78,9 @@ def test_a_default_is_the_default(table: str, key: str, field: FieldInfo) -> Non
 
 def printed(model: type[BaseModel], key: str, value: object) -> Any:
     """A value as the model understands and prints it."""
-    required = {name: "any" for name, field in model.model_fields.items() if field.is_required()}
-    if "service_url" in required:
-        required["service_url"] = "pulsar://any"
+    urls = {"service_url": "pulsar://any", "endpoint": "http://any"}
+    fields = model.model_fields.items()
+    required = {name: urls.get(name, "any") for name, field in fields if field.is_required()}
     return model.model_validate(required | {key: value}).model_dump(mode="json")[key]
 
 

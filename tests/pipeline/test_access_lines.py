@@ -13,7 +13,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.listing.page import Page
 from broker_core.logs import AccessLog
-from broker_core.pipeline import PipelineOptions
+from broker_core.pipeline import PipelineOptions, Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.settings import AccessLogSettings, LimitsSettings, PatternsSettings
 from tests.support.eventually import eventually
@@ -55,7 +55,7 @@ class Lines:
 
 async def test_an_answer_at_once_an_answer_again_and_an_unchanged_one(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
-    async with made(MemoryLister(FEW), access_log=lines.log) as m:
+    async with made(MemoryLister(FEW), sight=Sight(lines.log)) as m:
         question = request("t/n/0.*", asker=ASKER)
         answer = m.pipeline.answer_now(question)
         assert answer is not None
@@ -82,7 +82,7 @@ async def test_an_answer_at_once_an_answer_again_and_an_unchanged_one(tmp_path: 
 
 async def test_of_properties_only_those_that_are_named(tmp_path: Path) -> None:
     lines = Lines(tmp_path, properties=["region", "absent"])
-    async with made(access_log=lines.log) as m:
+    async with made(sight=Sight(lines.log)) as m:
         for properties in ({"region": "eu", "secret": "hunter2"}, {"other": "x"}):
             (await m.ask(properties=properties)).release()
     first, second = lines.read()
@@ -93,7 +93,7 @@ async def test_of_properties_only_those_that_are_named(tmp_path: Path) -> None:
 
 async def test_without_a_list_no_property_is_in_a_line(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
-    async with made(access_log=lines.log) as m:
+    async with made(sight=Sight(lines.log)) as m:
         (await m.ask(properties={"region": "eu"})).release()
     (line,) = lines.read()
     assert "properties" not in line
@@ -102,7 +102,7 @@ async def test_without_a_list_no_property_is_in_a_line(tmp_path: Path) -> None:
 async def test_a_token_in_the_place_of_other_text_is_not_shown(tmp_path: Path) -> None:
     token = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJhIn0.c2ln"
     lines = Lines(tmp_path, properties=["region"])
-    async with made(access_log=lines.log) as m:
+    async with made(sight=Sight(lines.log)) as m:
         asker = Asker(client_version=token)
         (await m.ask(pattern=f"t/n/{token}", properties={"region": token}, asker=asker)).release()
     lines.read()
@@ -111,7 +111,7 @@ async def test_a_token_in_the_place_of_other_text_is_not_shown(tmp_path: Path) -
 
 async def test_a_page_says_how_many_were_asked_for(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
-    async with made(access_log=lines.log) as m:
+    async with made(sight=Sight(lines.log)) as m:
         (await m.ask(page=Page(None, 3))).release()
     (line,) = lines.read()
     assert (line["page_limit"], line["topics"]) == (3, 3)
@@ -124,7 +124,7 @@ async def test_refusals_have_their_cause_and_no_text_of_others(tmp_path: Path) -
     lines = Lines(tmp_path, sample=0)
     strict = PipelineOptions(PatternsSettings(unsupported="error"))
     plugin = PluginOf(list_topics=fails)
-    async with made(plugins={"p": plugin}, options=strict, access_log=lines.log) as m:
+    async with made(plugins={"p": plugin}, options=strict, sight=Sight(lines.log)) as m:
         with pytest.raises(ListingFailed):
             await m.ask()
         with pytest.raises(ListingFailed):
@@ -152,7 +152,7 @@ async def test_a_stale_answer_says_so(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
     tables = {"p": {"on_failure": "stale", "max_stale": "5m"}}
     async with made(
-        plugins={"p": PluginOf(list_topics=list_topics)}, tables=tables, access_log=lines.log
+        plugins={"p": PluginOf(list_topics=list_topics)}, tables=tables, sight=Sight(lines.log)
     ) as m:
         (await m.ask()).release()
         broken.append(True)
@@ -166,7 +166,7 @@ async def test_a_stale_answer_says_so(tmp_path: Path) -> None:
 async def test_the_wait_for_permits_is_told(tmp_path: Path) -> None:
     lines = Lines(tmp_path)
     limits = LimitsSettings(heap_permits=1000, permit_timeout=0.05)
-    async with made(access_log=lines.log, limits=limits) as m:
+    async with made(sight=Sight(lines.log), limits=limits) as m:
         taken = m.permits.heap.try_acquire(1000)
         assert taken is not None
         with pytest.raises(ListingFailed):
@@ -182,7 +182,7 @@ async def test_the_wait_for_permits_is_told(tmp_path: Path) -> None:
 async def test_dropped_lines_are_a_metric(tmp_path: Path) -> None:
     (tmp_path / "access.jsonl").symlink_to("/dev/full")
     lines = Lines(tmp_path)
-    async with made(access_log=lines.log) as m:
+    async with made(sight=Sight(lines.log)) as m:
         (await m.ask()).release()
         lines.log.close(10)
         assert m.sample("access_log_dropped_total", reason="failed") == 1

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
+
 from broker_core.pipeline import Sight, open_sight
-from broker_core.settings import AccessLogSettings, LogSettings, Settings
+from broker_core.pipeline.sight import TracingUnavailable
+from broker_core.settings import AccessLogSettings, LogSettings, Settings, TracingSettings
 from broker_core.sighup_reloads import Reloads
 
 
@@ -24,3 +29,20 @@ async def test_the_last_lines_of_the_access_log_are_written_at_the_end(tmp_path:
         assert sight.access_log is not None
         sight.access_log.write('"x": 1')
     assert (tmp_path / "access.jsonl").read_text().endswith('"x": 1}\n')
+
+
+async def test_tracing_needs_its_libraries(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "broker_core.tracing.open_telemetry", raising=False)
+    monkeypatch.delitem(sys.modules["broker_core.tracing"].__dict__, "Tracing", raising=False)
+    monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
+    with pytest.raises(TracingUnavailable, match="needs the extra otel"):
+        async with open_sight(Settings(tracing=TracingSettings(endpoint="")), Reloads()):
+            pass
+
+
+def test_nothing_of_tracing_is_imported_by_default() -> None:
+    script = (
+        "import sys, broker_core.broker; print([name for name in sys.modules if 'opentelemetry' in name])"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout == "[]\n"

@@ -63,6 +63,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
         },
         "plugins": {"enabled": []},
         "log": {"level": "info", "format": "auto", "file": "", "access": None},
+        "tracing": None,
     }
 
 

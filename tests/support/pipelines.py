@@ -9,7 +9,6 @@ from typing import Any
 
 from broker_core import ListingRequest
 from broker_core.access.asker import Asker
-from broker_core.logs import AccessLog
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
@@ -57,12 +56,12 @@ async def made(
     limits: LimitsSettings | None = None,
     options: PipelineOptions | None = None,
     tables: Mapping[str, Mapping[str, object]] | None = None,
-    access_log: AccessLog | None = None,
+    sight: Sight | None = None,
 ) -> AsyncIterator[Made]:
     permits, metrics = Permits(limits), Metrics()
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}, tables=tables))
     lister = MemoryLister(NAMES, at_once=False) if lister is None else lister
-    pipeline = Pipeline(lister, dispatcher, permits, metrics, options, sight=Sight(access_log))
+    pipeline = Pipeline(lister, dispatcher, permits, metrics, options, sight=sight)
     await dispatcher.startup()
     try:
         yield Made(pipeline, permits, metrics, lister)

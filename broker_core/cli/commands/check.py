@@ -89,6 +89,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
     from broker_core.cli.startup_checks.log_file import log_checks
+    from broker_core.cli.startup_checks.tracing import tracing_checks
     from broker_core.cli.startup_checks.upstream_brokers import upstream_checks
     from broker_core.settings import dotted, find_problems
 
@@ -109,6 +110,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),
         *((name, partial(log_checks, name, file), PATIENCE) for name, file in logs.items()),
+        ("tracing", lambda: tracing_checks(settings.tracing), PATIENCE),
         ("catalog.path", lambda: catalog_checks(settings), PATIENCE)
         if upstream is None
         else ("upstream.service_url", lambda: upstream_checks(settings), PATIENCE),

@@ -24,7 +24,19 @@ from broker_core.logs import (
 __all__ = ["ServerLog", "configure_logs", "server_log", "silence_logs"]
 
 #: Libraries that tell what only their own developers want to know.
-_LIBRARIES: Final = ("aiohttp", "asyncio", "asyncpg", "concurrent", "obstore", "py4j", "pyspark", "urllib3")
+_LIBRARIES: Final = (
+    *(
+        "aiohttp",
+        "asyncio",
+        "asyncpg",
+        "concurrent",
+        "obstore",
+        "opentelemetry",
+        "py4j",
+        "pyspark",
+        "urllib3",
+    ),
+)
 _LEVELS: Final = {
     "debug": logging.DEBUG,
     "info": logging.INFO,

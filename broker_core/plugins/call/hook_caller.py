@@ -28,6 +28,7 @@ from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginFailed
 from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.raised_exceptions import failure_for_client, in_words, is_a, kind, text, trace
+from broker_core.tracing import stage
 
 __all__ = ["ABANDONED_TASKS", "CallObserver", "HookCaller"]
 
@@ -102,7 +103,10 @@ class HookCaller:
             )
         deadline = Deadline(loop, self._deadline)
         try:
-            answer, word = self._checked(check, await self._answer(deadline, question, values), question)
+            with stage("plugin", plugin=self.name, hook=self.hook) as span:
+                given = await self._answer(deadline, question, values)
+                answer, word = self._checked(check, given, question)
+                span.note(answer=word)
             seconds = loop.time() - started - deadline.stood_still
             accepted = None if accept is None or answer is None else await self._accepted(accept, answer)
         except PluginFailed as failure:

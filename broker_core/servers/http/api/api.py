@@ -64,6 +64,13 @@ class Api:
         return handle
 
     async def _answer(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+        tracing = self._services.pipeline.sight.tracing
+        if tracing is None:
+            return await self._operate(operation, request)
+        with tracing.under(request.headers):
+            return await self._operate(operation, request)
+
+    async def _operate(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         asker = await self._admit(request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         values = read_parameters(request, operation)
         asked = ApiRequest(request, self._services, asker, values, operation.body)

@@ -1,0 +1,80 @@
+"""The stages of a listing as spans, where the listing is traced; nothing otherwise.
+
+A stage does not know whether anybody traces: ``with stage("filter"): ...`` costs a tenth of a microsecond where nobody
+does. Which tracer a listing has goes with its context (:mod:`contextvars`), and so with the tasks that it starts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Final, Protocol, Self
+
+__all__ = ["NO_SPAN", "Span", "StageTracer", "stage", "traced_by"]
+
+
+class Span(Protocol):
+    """A stretch of time with a name, as a block, and what is known of it."""
+
+    def note(self, **values: Any) -> None:
+        """Add attributes; those that are ``None`` are left out."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+
+
+class StageTracer(Protocol):
+    """Makes the spans of one server."""
+
+    def stage(self, name: str, values: Mapping[str, Any]) -> Span:
+        """A span below the one that is under way."""
+
+
+class _NoSpan:
+    """Stands for a span where nothing is traced."""
+
+    __slots__ = ()
+
+    def note(self, **_values: Any) -> None:
+        """There is nobody to tell."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Nothing ends."""
+
+
+NO_SPAN: Final = _NoSpan()
+
+_tracer: ContextVar[StageTracer | None] = ContextVar("broker_core_stage_tracer", default=None)
+
+
+def stage(name: str, **values: Any) -> Span:
+    """The span of a stage, where what runs is traced."""
+    tracer = _tracer.get()
+    return NO_SPAN if tracer is None else tracer.stage(name, values)
+
+
+class traced_by(AbstractContextManager[None]):  # noqa: N801 - a block, as contextlib's
+    """``with traced_by(tracer):`` the stages in this block, and in the tasks that it starts, are its spans."""
+
+    __slots__ = ("_before", "_tracer")
+
+    def __init__(self, tracer: StageTracer | None) -> None:
+        self._tracer = tracer
+
+    def __enter__(self) -> None:
+        self._before = _tracer.set(self._tracer)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _tracer.reset(self._before)
