@@ -23,6 +23,7 @@ from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
 from broker_core.listing.listing_part import Part, checked_mask, row_range
 from broker_core.listing.listing_splice import Changed, splice
+from broker_core.listing.part_difference import part_difference
 from broker_core.listing.part_hash import bytes_to_hash, compute_hash, remembered_hash
 from broker_core.listing.pattern_matches import find_matches, matches_are_quick
 from broker_core.listing.record_batches import record_batches
@@ -189,10 +190,9 @@ class Listing(Sealed):
         """
         if older.namespace != self.namespace:
             raise ValueError(f"a listing of {older.namespace} beside one of {self.namespace}")
-        if older is self:
-            return self.range(0, 0), older.range(0, 0)
         mine, theirs = data_of(self), data_of(older)
-        return self.rows(mine.missing_in(theirs)), older.rows(theirs.missing_in(mine))
+        added, gone = part_difference(mine, Part(0, mine.size), theirs, Part(0, theirs.size))
+        return selection_of(self, added), selection_of(older, gone)
 
     def batches(self, *columns: str, rows: int = 65_536) -> Iterator[pa.RecordBatch]:
         """The topics in the order of the hash, at most ``rows`` at a time: see :meth:`Selection.batches`."""

@@ -176,22 +176,6 @@ class ListingData:
             (last, ChunkRows(0, high - starts[last])),
         )
 
-    def missing_in(self, other: ListingData) -> _Array:
-        """The rows of the names that another listing does not have; chunks that both have are not looked at."""
-        own, others = self._beside(other), other._beside(self)
-        known = pc.is_in(self.names(own), other.names(others)).to_numpy(zero_copy_only=False)
-        missing: _Array = self.rows_of(own)[~known]
-        return missing
-
-    def _beside(self, other: ListingData) -> Pieces:
-        """The rows of the chunks that another listing does not share."""
-        shared = {id(chunk) for chunk in other.chunks}
-        return tuple(
-            (number, ChunkRows(0, chunk.size))
-            for number, chunk in enumerate(self.chunks)
-            if id(chunk) not in shared
-        )
-
     def pieces_of(self, rows: _Array) -> Pieces:
         """These rows, which ascend."""
         if len(self.chunks) == 1:

@@ -1,0 +1,99 @@
+"""What one answer has and another one has not: two parts of versions of a listing, at the cost of what changed.
+
+Versions of a listing share the chunks where nothing changed, and a search of both remembers the same rows of these. So
+of shared chunks only the rows are compared, and names only of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.listing_data import ListingData, Pieces
+from broker_core.listing.listing_part import Part
+
+__all__ = ["bytes_to_compare", "part_difference"]
+
+_Array = np.ndarray[Any, Any]
+_NONE: Final = ChunkRows(0, 0)
+
+
+def part_difference(data: ListingData, part: Part, older_data: ListingData, older: Part) -> tuple[Part, Part]:
+    """The rows of ``part`` whose names ``older`` has not, and (of ``older_data``) those that are not in ``part``.
+
+    Both listings are of one namespace.
+    """
+    added, gone, own, others = _by_rows(data, part, older_data, older)
+    if own or others:
+        names, older_names = data.names(own), older_data.names(others)
+        added += _kept(data, own, ~_is_in(names, older_names))
+        gone += _kept(older_data, others, ~_is_in(older_names, names))
+    return _part(data, added), _part(older_data, gone)
+
+
+def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, older: Part) -> int:
+    """About how many bytes :func:`part_difference` takes while it compares names."""
+    _, _, own, others = _by_rows(data, part, older_data, older)
+    sizes = [
+        rows.fields_size(each.chunks[number]) + 32 * len(rows)
+        for each, pieces in ((data, own), (older_data, others))
+        for number, rows in pieces
+    ]
+    return 2 * sum(sizes)
+
+
+def _by_rows(
+    data: ListingData, part: Part, older_data: ListingData, older: Part
+) -> tuple[list[tuple[int, ChunkRows]], list[tuple[int, ChunkRows]], Pieces, Pieces]:
+    """Of chunks that both listings have, the pieces that only one part has; the pieces of all other chunks."""
+    places = {id(chunk): number for number, chunk in enumerate(older_data.chunks)}
+    before = dict(older.pieces_in(older_data))
+    added: list[tuple[int, ChunkRows]] = []
+    gone: list[tuple[int, ChunkRows]] = []
+    own: list[tuple[int, ChunkRows]] = []
+    shared: set[int] = set()
+    now = dict(part.pieces_in(data))
+    for number, chunk in enumerate(data.chunks):
+        place = places.get(id(chunk))
+        rows = now.get(number)
+        if place is None:
+            if rows is not None:
+                own.append((number, rows))
+            continue
+        shared.add(place)
+        rows, others = rows or _NONE, before.get(place) or _NONE
+        if _are_alike(rows, others):
+            continue
+        mine, theirs = rows.array, others.array
+        if len(more := np.setdiff1d(mine, theirs, assume_unique=True)):
+            added.append((number, ChunkRows.of(more)))
+        if len(less := np.setdiff1d(theirs, mine, assume_unique=True)):
+            gone.append((place, ChunkRows.of(less)))
+    others_left = tuple((place, rows) for place, rows in before.items() if place not in shared)
+    return added, gone, tuple(own), others_left
+
+
+def _are_alike(some: ChunkRows, others: ChunkRows) -> bool:
+    if some is others or not (len(some) or len(others)):
+        return True
+    if len(some) != len(others) or some.low != others.low or some.high != others.high:
+        return False
+    return some.rows is None or np.array_equal(some.array, others.array)
+
+
+def _is_in(names: Any, others: Any) -> _Array:
+    found: _Array = pc.is_in(names, others).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _kept(data: ListingData, pieces: Pieces, keep: _Array) -> Pieces:
+    """The rows of pieces where ``keep`` is true."""
+    return data.pieces_of(data.rows_of(pieces)[keep])
+
+
+def _part(data: ListingData, pieces: Sequence[tuple[int, ChunkRows]]) -> Part:
+    return Part.of_pieces(tuple(sorted(pieces, key=lambda piece: piece[0])), data)

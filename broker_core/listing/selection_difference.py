@@ -1,0 +1,24 @@
+"""The topics by which two selections differ, of versions of one namespace's listing."""
+
+from __future__ import annotations
+
+from broker_core.listing.listing import Selection, data_of, part_of, selection_of
+from broker_core.listing.part_difference import bytes_to_compare, part_difference
+
+__all__ = ["difference_bytes", "selection_difference"]
+
+
+def selection_difference(selection: Selection, older: Selection) -> tuple[Selection, Selection]:
+    """The topics that ``older`` has not, and (of its listing) those that are not in ``selection``.
+
+    It costs what changed, as :meth:`Listing.difference` does. Both are of one namespace.
+    """
+    listing, former = selection.listing, older.listing
+    added, gone = part_difference(data_of(listing), part_of(selection), data_of(former), part_of(older))
+    return selection_of(listing, added), selection_of(former, gone)
+
+
+def difference_bytes(selection: Selection, older: Selection) -> int:
+    """About how many bytes :func:`selection_difference` takes."""
+    data, former = data_of(selection.listing), data_of(older.listing)
+    return bytes_to_compare(data, part_of(selection), former, part_of(older))
