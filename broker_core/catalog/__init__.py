@@ -34,6 +34,10 @@ from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
 from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.namespace_counts import (
+    NamespaceCount as NamespaceCount,
+)  # for other parts of the core
+from broker_core.catalog.store.namespace_counts import NamespaceCounts as NamespaceCounts
 from broker_core.catalog.store.namespace_summary import summarize as summarize
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import Decide as Decide

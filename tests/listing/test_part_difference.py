@@ -5,10 +5,11 @@ from __future__ import annotations
 import random
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from broker_core.listing.listing import Listing, Selection, data_of, part_of, selection_of
-from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.part_difference import bytes_to_compare, part_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
@@ -31,7 +32,7 @@ def differ(new: Selection, old: Selection) -> tuple[set[str], set[str]]:
 
 
 def parts(listing: Listing, rng: random.Random) -> list[Selection]:
-    keep = np.array([rng.random() < 0.7 for _ in range(len(listing))], bool)
+    keep = np.random.default_rng(rng.randrange(1000)).random(len(listing)) < 0.7
     low = rng.randrange(len(listing) + 1)
     return [
         listing.all(),
@@ -66,9 +67,9 @@ def test_names_of_shared_chunks_are_not_looked_at(monkeypatch: pytest.MonkeyPatc
     read: list[int] = []
     all_names = ListingData.names
 
-    def counted(data: ListingData, pieces: object) -> object:
-        read.append(sum(len(rows) for _, rows in pieces))  # type: ignore[attr-defined]
-        return all_names(data, pieces)  # type: ignore[arg-type]
+    def counted(data: ListingData, pieces: Pieces) -> pa.LargeStringArray:
+        read.append(sum(len(rows) for _, rows in pieces))
+        return all_names(data, pieces)
 
     new, old = after.matching(pattern), before.matching(pattern)
     parts_of = (data_of(after), part_of(new), data_of(before), part_of(old))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.servers.http.api import topics
+from broker_core.servers.http.api import namespaces, topics
 from broker_core.servers.http.api.api import Admit, Api
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import Operation
@@ -18,6 +18,7 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
         *topics.operations(services),
         *change_topic.operations(services),
         *import_topics.operations(services),
+        *namespaces.operations(services),
     ]
     document = openapi_operation(operations, version, authenticates=services.authenticates)
     return Api("/v1/", [*operations, document], services, admit)

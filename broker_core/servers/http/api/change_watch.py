@@ -14,7 +14,7 @@ from typing import Final
 from broker_core.catalog import CatalogLogReader
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
-from broker_core.pipeline.change_notices import ChangeNotices
+from broker_core.pipeline import ChangeNotices
 
 __all__ = ["ChangeWatch"]
 

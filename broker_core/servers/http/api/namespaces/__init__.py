@@ -1,0 +1,26 @@
+"""Namespaces over HTTP: which there are, one topic by its name, what changed, and how a listing comes about."""
+
+from __future__ import annotations
+
+from broker_core.servers.http.api.namespaces import (
+    explain_listing,
+    list_namespaces,
+    show_namespace,
+    show_topic,
+    topic_changes,
+)
+from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.services import ApiServices
+
+__all__ = ["operations"]
+
+
+def operations(services: ApiServices) -> list[Operation]:
+    """The operations of this package."""
+    return [
+        *list_namespaces.operations(services),
+        *show_namespace.operations(services),
+        *show_topic.operations(services),
+        *topic_changes.operations(services),
+        *explain_listing.operations(services),
+    ]

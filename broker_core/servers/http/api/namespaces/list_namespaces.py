@@ -1,0 +1,210 @@
+"""``GET /v1/namespaces``: the namespaces of the catalogue that the client may list, with counts and versions."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from broker_core.access.access import Access
+from broker_core.catalog import CatalogError, NamespaceCount, NamespaceCounts
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.errors import Cause, InvalidName, ListingFailed
+from broker_core.names import Mode, NamespaceName
+from broker_core.plugins import RefusedByPlugin
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain, version_text
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.parameters import number
+from broker_core.servers.http.api.services import ApiServices, needs_catalog
+
+__all__ = ["COUNTS", "VERSION", "count_object", "operations"]
+
+_MOST: Final = 10_000
+_USUAL: Final = 1000
+#: Names that are read at a time, and how many of them rules decide about in a row.
+_READ: Final = 2000
+_DECIDED: Final = 100
+#: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others.
+_AT_A_TIME: Final = 4
+
+COUNTS: Final[Schema] = {
+    "type": ["object", "null"],
+    "description": "The names that a listing of each mode has, each partition one; null where plugins list or hide "
+    "topics of the namespace.",
+    "required": [mode.name.lower() for mode in Mode],
+    "properties": {mode.name.lower(): {"type": "integer"} for mode in Mode},
+}
+VERSION: Final[Schema] = {
+    "type": ["string", "null"],
+    "description": "The version of the namespace, for `since=` of its changes; null where its counts are, or where "
+    "there is no catalogue.",
+}
+_NAMESPACE: Final[Schema] = {
+    "type": "object",
+    "required": ["namespace", "version", "counts"],
+    "properties": {"namespace": {"type": "string"}, "version": VERSION, "counts": COUNTS},
+}
+_ENVELOPE: Final[Schema] = {
+    "type": "object",
+    "required": ["items", "next"],
+    "properties": {
+        "items": {"type": "array", "items": _NAMESPACE},
+        "next": {
+            "type": ["string", "null"],
+            "description": "The cursor of the next page; null after the last one.",
+        },
+    },
+}
+
+
+def operations(services: ApiServices) -> list[Operation]:
+    """The operation of this module."""
+    counts = None if services.catalog is None else NamespaceCounts(services.catalog)
+
+    async def list_namespaces(request: ApiRequest) -> web.StreamResponse:
+        needs_catalog(services)
+        assert counts is not None
+        return await _page(request, counts)
+
+    return [
+        Operation(
+            "GET",
+            "/v1/namespaces",
+            "listNamespaces",
+            "The namespaces that hold topics, and that the client may list.",
+            Right.CREDENTIALS,  # each namespace is asked about
+            list_namespaces,
+            {200: Reply("A page in the order of the names.", {"application/json": _ENVELOPE})},
+            tag="namespaces",
+            parameters=(
+                Parameter(
+                    "limit",
+                    "Namespaces of a page at the most.",
+                    read=number(1, _MOST),
+                    schema={"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL},
+                    default=_USUAL,
+                ),
+                Parameter("cursor", "`next` of the page before.", read=_read_cursor, default=""),
+            ),
+        )
+    ]
+
+
+async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
+    limit: int = request.values["limit"]
+    after: str = request.values["cursor"]
+    found: list[NamespaceName] = []
+    while len(found) <= limit:  # one more, which says whether there is another page
+        names = await _reading(request, partial(counts.names, after, _READ))
+        found += await _allowed(request, names, limit + 1 - len(found))
+        if len(names) < _READ:
+            break
+        after = names[-1]
+    page, services = found[:limit], request.services
+    following = str(page[-1]) if len(found) > limit else None
+    plain = [namespace for namespace in page if is_plain(services, namespace)]
+    body = await _reading(request, partial(_rendered, counts, page, plain, following))
+    headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
+    return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+async def _reading(request: ApiRequest, read: Any) -> Any:
+    """Read the catalogue in a thread."""
+    try:
+        return await request.services.pipeline.workers.call(request.asker, read)
+    except CatalogError as error:
+        raise ListingFailed(
+            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+        ) from error
+
+
+async def _allowed(request: ApiRequest, names: Sequence[str], most: int) -> list[NamespaceName]:
+    """The first of these namespaces that rules and gates let the client list."""
+    pipeline, asker = request.services.pipeline, request.asker
+    found: list[NamespaceName] = []
+    some: list[NamespaceName] = []
+    for place, name in enumerate(names):
+        if not place % _DECIDED:
+            await loop_turn().time()
+        if pipeline.authorization.allows_list(asker, name):
+            namespace = NamespaceName.parse(name)
+            if pipeline.dispatcher.gates(namespace):
+                some.append(namespace)
+            elif not some:
+                found.append(namespace)
+            else:
+                some.append(namespace)
+        if len(some) == _AT_A_TIME * 4 or (some and place == len(names) - 1):
+            found += await _let_in(request, some)
+            some = []
+        if len(found) >= most:
+            break
+    return found[:most]
+
+
+async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> list[NamespaceName]:
+    """Those that all gates let the client list. A gate that fails is an error, as everywhere."""
+    places = asyncio.Semaphore(_AT_A_TIME)
+
+    async def is_let_in(namespace: NamespaceName) -> bool:
+        async with places:
+            try:
+                access = Access("list", namespace, None, request.asker)
+                await request.services.pipeline.ask_gates(access, request.deadline)
+            except RefusedByPlugin:
+                return False
+            return True
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(is_let_in(namespace)) for namespace in namespaces]
+    except* ListingFailed as failures:
+        raise failures.exceptions[0] from None
+    return [namespace for namespace, task in zip(namespaces, asked, strict=True) if task.result()]
+
+
+def count_object(count: NamespaceCount) -> dict[str, int]:
+    """The counts as JSON has them."""
+    return {mode.name.lower(): count.of(mode) for mode in Mode}
+
+
+def _rendered(
+    counts: NamespaceCounts,
+    page: Sequence[NamespaceName],
+    plain: Sequence[NamespaceName],
+    following: str | None,
+) -> bytes:
+    known = {count.namespace: count for count in counts.count(plain)}
+    items = [
+        {
+            "namespace": str(namespace),
+            "version": None if (count := known.get(namespace)) is None else version_text(count.version),
+            "counts": None if count is None else count_object(count),
+        }
+        for namespace in page
+    ]
+    content = {"items": items, "next": None if following is None else _cursor(following)}
+    return json.dumps(content).encode() + b"\n"
+
+
+def _link(request: ApiRequest, following: str) -> str:
+    return f"/v1/namespaces?limit={request.values['limit']}&cursor={_cursor(following)}"
+
+
+def _cursor(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
+
+
+def _read_cursor(text: str) -> str:
+    try:
+        name = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+        return str(NamespaceName.parse(name))
+    except (binascii.Error, UnicodeError, InvalidName, ValueError):
+        raise ValueError("must be `next` of a page") from None

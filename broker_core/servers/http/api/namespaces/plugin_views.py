@@ -1,0 +1,64 @@
+"""What plugins have to do with a namespace: whether what the catalogue says of it is what clients are shown."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.change_log import CatalogVersion, ChangeLog
+from broker_core.names import NamespaceName
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.api.services import ApiServices, needs_catalog
+
+__all__ = ["exact_log", "is_plain", "read_version", "version_text"]
+
+#: What answers may depend on without hiding anything from anybody: clients choose these.
+_CHOSEN: Final = ("pattern", "properties", "property:")
+
+
+def is_plain(services: ApiServices, namespace: NamespaceName) -> bool:
+    """Whether the catalogue holds the topics of a namespace, and no plugin lists or hides any."""
+    dispatcher = services.pipeline.dispatcher
+    return not (services.catalog is None or dispatcher.lists(namespace) or dispatcher.masks(namespace))
+
+
+async def exact_log(services: ApiServices, namespace: NamespaceName) -> ChangeLog:
+    """The change log of exactly the topics that clients are shown of a namespace.
+
+    That is the catalogue's, or that of the plugin that lists the namespace. Raises the error 409 where masks hide
+    topics, or the plugin tells no changes or answers by who asks; 501 before a cluster.
+    """
+    dispatcher = services.pipeline.dispatcher
+    if dispatcher.masks(namespace):
+        raise _no_log("plugins hide topics of this namespace, and a change log has all of them")
+    plugin = next((plugin for plugin, _ in dispatcher.describe_hook.plugins(namespace) if plugin.lists), None)
+    if plugin is None:
+        needs_catalog(services)
+        assert services.change_log is not None
+        return services.change_log
+    name = plugin.name
+    found = next((each for each in dispatcher.change_logs if each.name == name), None)
+    if found is None:
+        raise _no_log(f"plugin {name!r} lists this namespace, and has no change log")
+    if not all(word.startswith(_CHOSEN) for word in dispatcher.dependencies.of(name)):
+        raise _no_log(f"what plugin {name!r} lists depends on who asks, and its change log does not")
+    if not (await found.version(namespace)).number:
+        raise _no_log(f"plugin {name!r} has never held this namespace, and may leave it to others")
+    return found
+
+
+def _no_log(why: str) -> RequestRefused:
+    return refused(409, f"{why}: follow the listing itself")
+
+
+def version_text(version: CatalogVersion) -> str:
+    """A version as clients have it: ``ID:NUMBER``, and the stamp that tells it from others of this number."""
+    return f"{version}.{version.stamp}" if version.stamp else str(version)
+
+
+def read_version(text: str) -> CatalogVersion:
+    """The reverse. Raises :exc:`~broker_core.errors.InvalidName`."""
+    head, dot, stamp = text.rpartition(".")
+    if not dot:
+        return CatalogVersion.parse(text)
+    found = CatalogVersion.parse(head)
+    return CatalogVersion(found.catalog_id, found.number, stamp)

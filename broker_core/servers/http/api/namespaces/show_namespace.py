@@ -1,0 +1,91 @@
+"""``GET /v1/namespaces/{tenant}/{namespace}``: how many topics a listing of each mode has, and the version."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from aiohttp import web
+
+from broker_core.catalog import CatalogError, NamespaceCounts
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Selection
+from broker_core.listing.rows_by_domain import rows_by_domain
+from broker_core.names import Mode
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.namespaces.list_namespaces import COUNTS, VERSION, count_object
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain, version_text
+from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.json_responses import json_response
+
+__all__ = ["operations"]
+
+_NAMESPACE: Schema = {
+    "type": "object",
+    "required": ["namespace", "version", "counts"],
+    "properties": {
+        "namespace": {"type": "string"},
+        "version": VERSION,
+        "counts": {**COUNTS, "type": "object", "description": "The names that a listing of each mode has."},
+    },
+}
+
+
+def operations(services: ApiServices) -> list[Operation]:
+    """The operation of this module."""
+    counts = None if services.catalog is None else NamespaceCounts(services.catalog)
+
+    async def show(request: ApiRequest) -> web.StreamResponse:
+        if counts is not None and is_plain(services, request.namespace()):
+            return await _of_catalog(request, counts)
+        return await _of_listing(request)
+
+    return [
+        Operation(
+            "GET",
+            "/v1/namespaces/{tenant}/{namespace}",
+            "showNamespace",
+            "How many topics a namespace has for the client that asks; none of an unknown one.",
+            Right.LIST,
+            show,
+            {200: Reply("The namespace.", {"application/json": _NAMESPACE})},
+            tag="namespaces",
+        )
+    ]
+
+
+async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
+    namespace = request.namespace()
+    try:
+        (count,) = await request.services.pipeline.workers.call(
+            request.asker, partial(counts.count, [namespace])
+        )
+    except CatalogError as error:
+        raise ListingFailed(
+            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+        ) from error
+    return json_response(
+        200,
+        {"namespace": str(namespace), "version": version_text(count.version), "counts": count_object(count)},
+    )
+
+
+async def _of_listing(request: ApiRequest) -> web.Response:
+    """Where plugins list or hide topics, or brokers hold them: what the client is listed."""
+    namespace = request.namespace()
+    question = ListingRequest(namespace, Mode.ALL, asker=request.asker, deadline=request.deadline)
+    answer = await request.services.pipeline.answer(question)
+    try:
+        assert answer.selection is not None  # the question has no hash
+        counts = _counts(answer.selection)
+    finally:
+        answer.release()
+    return json_response(200, {"namespace": str(namespace), "version": None, "counts": counts})
+
+
+def _counts(selection: Selection) -> dict[str, int]:
+    rows = rows_by_domain(selection)
+    return {
+        mode.name.lower(): sum(count for domain, count in rows.items() if mode.lists(domain)) for mode in Mode
+    }

@@ -1,0 +1,218 @@
+"""``GET /v1/namespaces/{tenant}/{namespace}/changes``: what changed since a version, or as soon as anything does."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import web
+
+from broker_core.catalog import CatalogLogReader, topic_id_text
+from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
+from broker_core.errors import InvalidName
+from broker_core.names.listed_names import ListedNames
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.change_watch import ChangeWatch
+from broker_core.servers.http.api.namespaces.plugin_views import exact_log, read_version, version_text
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.parameters import number
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.services import ApiServices
+
+__all__ = ["operations"]
+
+_MOST: Final = 10_000
+_USUAL: Final = 1000
+_LONGEST_WAIT: Final = 30
+#: Seconds after which a plugin's log is asked again, which tells of nothing itself.
+_AGAIN: Final = 5.0
+
+_NAMES: Final[Schema] = {
+    "type": "object",
+    "required": ["plain", "partitions"],
+    "properties": {
+        "plain": {"type": "boolean", "description": "Whether the name of the topic itself is among them."},
+        "partitions": {
+            "type": "array",
+            "description": "Ranges of partitions: the first and the last index of each.",
+            "items": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
+        },
+    },
+}
+_CHANGE: Final[Schema] = {
+    "type": "object",
+    "required": ["version", "operation", "topic", "topic_id", "added", "removed", "properties", "time"],
+    "properties": {
+        "version": {"type": "integer"},
+        "operation": {"type": "string", "enum": ["create", "update", "delete"]},
+        "topic": {"type": "string", "description": "The full name, without partition suffix."},
+        "topic_id": {"type": "string"},
+        "added": {**_NAMES, "description": "The names that are listed since."},
+        "removed": {**_NAMES, "description": "The names that are not listed any more."},
+        "properties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "time": {"type": "string", "format": "date-time"},
+    },
+}
+_ENVELOPE: Final[Schema] = {
+    "type": "object",
+    "required": ["since", "version", "more", "changes"],
+    "properties": {
+        "since": {"type": ["string", "null"]},
+        "version": {"type": "string", "description": "What the changes lead to: the next `since`."},
+        "more": {"type": "boolean", "description": "Whether there are more changes already."},
+        "changes": {"type": "array", "items": _CHANGE, "description": "The oldest is first."},
+    },
+}
+
+
+def operations(services: ApiServices) -> list[Operation]:
+    """The operation of this module."""
+    watch = ChangeWatch(services.pipeline.changes, services.change_log)
+
+    async def list_changes(request: ApiRequest) -> web.StreamResponse:
+        return await _answer(request, watch)
+
+    return [
+        Operation(
+            "GET",
+            "/v1/namespaces/{tenant}/{namespace}/changes",
+            "listChanges",
+            "The changes of topics since a version.",
+            Right.LIST,
+            list_changes,
+            {
+                200: Reply("The changes; none without `since`.", {"application/json": _ENVELOPE}),
+                409: Reply("No change log has exactly what the client is shown of this namespace."),
+                410: Reply(
+                    "The log does not reach back to that version: list anew. `version` is the one now."
+                ),
+                501: Reply("Brokers hold the topics, and they have no change log."),
+            },
+            description="Changes of one version are never torn apart, so that there may be more of them than `limit`.",
+            tag="namespaces",
+            parameters=(
+                Parameter(
+                    "since",
+                    "A version of this namespace: `version` of an earlier answer.",
+                    read=_version,
+                    example="0b3c…:17",
+                ),
+                Parameter(
+                    "limit",
+                    "Changes at the most, as far as a version has no more.",
+                    read=number(1, _MOST),
+                    schema={"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL},
+                    default=_USUAL,
+                ),
+                Parameter(
+                    "wait",
+                    "Seconds to wait for a change where there is none yet.",
+                    read=number(0, _LONGEST_WAIT),
+                    schema={"type": "integer", "minimum": 0, "maximum": _LONGEST_WAIT, "default": 0},
+                    default=0,
+                ),
+            ),
+        )
+    ]
+
+
+def _version(text: str) -> CatalogVersion:
+    try:
+        return read_version(text)
+    except InvalidName:
+        raise ValueError("must be a version, ID:NUMBER, as `version` of an earlier answer") from None
+
+
+async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.Response:
+    namespace, since, limit = request.namespace(), request.values["since"], request.values["limit"]
+    log = await exact_log(request.services, namespace)
+    if since is None:
+        since = await log.version(namespace)
+        return await _response(request, None, Changes(since, since), more=False)
+    woken = asyncio.Event()
+    leave = watch.watch(namespace, woken.set) if request.values["wait"] else None
+    end = asyncio.get_running_loop().time() + request.values["wait"]
+    try:
+        while True:
+            woken.clear()
+            changes, more = await _changes(request, log, since, limit)
+            left = end - asyncio.get_running_loop().time()
+            if changes or leave is None or left <= 0 or changes.version.number != since.number:
+                return await _response(request, since, changes, more=more)
+            try:
+                async with asyncio.timeout(left if log.name == "catalog" else min(left, _AGAIN)):
+                    await woken.wait()
+            except TimeoutError:
+                pass
+            await request.authorize("list")
+    finally:
+        if leave is not None:
+            leave()
+
+
+async def _changes(
+    request: ApiRequest, log: ChangeLog, since: CatalogVersion, limit: int
+) -> tuple[Changes, bool]:
+    """The changes up to the limit, and whether there are more. Raises the error 410 for a gap."""
+    namespace = request.namespace()
+    if isinstance(log, CatalogLogReader):
+        found = await log.changes(namespace, since, limit=limit)
+    else:
+        found = await log.changes(namespace, since)
+    if isinstance(found, Gap):
+        raise refused(410, f"{found.reason}: list the topics anew", version=version_text(found.version))
+    if isinstance(log, CatalogLogReader):
+        now = await log.version(namespace)
+        return found, now.number > found.version.number
+    cut = _cut(found, limit)
+    return cut, cut is not found
+
+
+def _cut(changes: Changes, limit: int) -> Changes:
+    """The changes of as many versions as have so many together, and of one at least."""
+    if len(changes) <= limit:
+        return changes
+    last = max(changes.changes[limit].version - 1, changes.changes[0].version)
+    kept = tuple(change for change in changes if change.version <= last)
+    if len(kept) == len(changes):
+        return changes
+    return Changes(changes.since, CatalogVersion(changes.version.catalog_id, last), kept)
+
+
+async def _response(
+    request: ApiRequest, since: CatalogVersion | None, changes: Changes, *, more: bool
+) -> web.Response:
+    work = partial(_rendered, since, changes, more=more)
+    body = await request.services.pipeline.workers.call(request.asker, work, quick=len(changes) < 20)
+    return web.Response(body=body, content_type="application/json")
+
+
+def _rendered(since: CatalogVersion | None, changes: Changes, *, more: bool) -> bytes:
+    content = {
+        "since": None if since is None else version_text(since),
+        "version": version_text(changes.version),
+        "more": more,
+        # What listings never have is not told here either.
+        "changes": [_change(change) for change in changes if not change.name.is_system],
+    }
+    return json.dumps(content).encode() + b"\n"
+
+
+def _change(change: Change) -> Mapping[str, Any]:
+    return {
+        "version": change.version,
+        "operation": change.operation.value,
+        "topic": str(change.name),
+        "topic_id": topic_id_text(change.topic_id),
+        "added": _names(change.listed_after.without(change.listed_before)),
+        "removed": _names(change.listed_before.without(change.listed_after)),
+        "properties": dict(change.properties_after),
+        "time": change.time.isoformat(timespec="milliseconds"),
+    }
+
+
+def _names(listed: ListedNames) -> Mapping[str, Any]:
+    return {"plain": listed.plain, "partitions": [list(each) for each in listed.ranges]}

@@ -1,0 +1,167 @@
+"""Changes since a version: what is told, pages, gaps, waiting, and what plugins hide."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap
+from broker_core.names import NamespaceName, TopicName
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.chain_plugins import lists
+from tests.support.plugins import PluginOf
+
+PATH = f"{NAMESPACE}/changes"
+
+
+def topic(local: str) -> TopicName:
+    return TopicName.parse(f"persistent://public/default/{local}")
+
+
+def catalog_of(served: ApiServed) -> SqliteCatalog:
+    assert served.broker.catalog is not None
+    return served.broker.catalog
+
+
+async def version(served: ApiServed) -> str:
+    said = await served.ask(PATH)
+    assert (said.json["since"], said.json["changes"], said.json["more"]) == (None, [], False)
+    text: str = said.json["version"]
+    return text
+
+
+async def test_changes_lead_from_a_version_to_the_one_now(served: ApiServed) -> None:
+    catalog, since = catalog_of(served), await version(served)
+    made = catalog.create(topic("new"), partitions=3, properties={"a": "1"})
+    catalog.create(topic("__change_events"))  # no listing has it
+    catalog.delete(topic("new-partition-1"))
+    catalog.set_properties(topic("new"), {"b": "2"})
+    catalog.delete(topic("bills"))
+    said = await served.ask(PATH, params={"since": since})
+    assert (said.json["since"], said.json["more"]) == (since, False)
+    assert said.json["version"] == await version(served)
+    told = said.json["changes"]
+    assert [(each["operation"], each["topic"].rpartition("/")[2]) for each in told] == [
+        ("create", "new"),
+        ("update", "new"),
+        ("update", "new"),
+        ("delete", "bills"),
+    ]
+    nothing = {"plain": False, "partitions": []}
+    assert [each["added"] for each in told[:2]] == [{"plain": False, "partitions": [[0, 2]]}, nothing]
+    assert [each["removed"] for each in told[:2]] == [nothing, {"plain": False, "partitions": [[1, 1]]}]
+    assert [each["properties"] for each in told] == [{"a": "1"}, {"a": "1"}, {"b": "2"}, {}]
+    assert told[3]["removed"] == {"plain": True, "partitions": []}
+    assert told[0]["time"] == made.created.isoformat(timespec="milliseconds")
+
+
+async def test_a_limit_cuts_between_versions(served: ApiServed) -> None:
+    catalog, since = catalog_of(served), await version(served)
+    for number in range(5):
+        catalog.create(topic(f"x{number}"))
+    found, more = [], True
+    while more:
+        said = await served.ask(PATH, params={"since": since, "limit": "2"})
+        assert len(said.json["changes"]) <= 2
+        found += [each["topic"][-2:] for each in said.json["changes"]]
+        since, more = said.json["version"], said.json["more"]
+    assert found == [f"x{number}" for number in range(5)]
+    assert since == await version(served)
+
+
+async def test_a_gap_says_where_to_begin_anew(served: ApiServed) -> None:
+    now = await version(served)
+    for since in ("another:3", now.partition(":")[0] + ":999", now.rpartition(".")[0] + ".0000"):
+        said = await served.ask(PATH, params={"since": since})
+        assert (said.status, said.json["version"]) == (410, now)
+
+
+@pytest.mark.parametrize("wrong", ["", "7", "a:b"])
+async def test_what_is_no_version_is_refused(served: ApiServed, wrong: str) -> None:
+    said = await served.ask(PATH, params={"since": wrong})
+    assert said.status == 400
+    assert "since must be a version" in said.json["detail"]
+
+
+async def test_a_client_may_wait_for_a_change(served: ApiServed) -> None:
+    since = await version(served)
+    asked = asyncio.create_task(served.ask(PATH, params={"since": since, "wait": "30"}))
+    with SqliteCatalog(catalog_of(served).path) as other:  # of another process
+        other.create(topic("new"))
+    said = await asked
+    assert [each["topic"][-3:] for each in said.json["changes"]] == ["new"]
+    at_once = await served.ask(PATH, params={"since": said.json["version"], "wait": "0"})
+    assert (at_once.json["changes"], at_once.json["version"]) == ([], said.json["version"])
+    ended = await served.ask(PATH, params={"since": said.json["version"], "wait": "1"})
+    assert ended.json == at_once.json
+
+
+async def test_what_plugins_hide_or_list_is_not_told(tmp_path: Path) -> None:
+    plugins = {
+        "mask": PluginOf(visible=lambda topics: None),
+        "lister": lists("persistent://public/default/a"),
+    }
+    for name, plugin in plugins.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        async with api_served(folder, plugins={name: plugin}) as served:
+            said = await served.ask(PATH)
+            assert said.status == 409
+            assert "follow the listing" in said.json["detail"]
+
+
+class Log:
+    """A change log of a plugin that holds ``public/default``."""
+
+    name = "lister"
+
+    def __init__(self, number: int = 3) -> None:
+        self.number = number
+
+    async def catalog_id(self) -> str:
+        return "other"
+
+    def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
+        return None
+
+    async def version(self, namespace: NamespaceName) -> CatalogVersion:
+        return CatalogVersion("other", self.number)
+
+    async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
+        with SqliteCatalog(self.path) as catalog:
+            found = catalog.changes(namespace, CatalogVersion(catalog.catalog_id, 0))
+        assert isinstance(found, Changes)
+        changes: tuple[Change, ...] = tuple(each for each in found if each.version > since.number)
+        return Changes(since, CatalogVersion("other", self.number), changes)
+
+    path: Path
+
+
+@pytest.mark.parametrize(
+    ("number", "on", "status"), [(3, ("properties",), 200), (3, ("principal",), 409), (0, (), 409)]
+)
+async def test_the_log_of_the_plugin_that_lists(
+    tmp_path: Path, number: int, on: tuple[str, ...], status: int
+) -> None:
+    log = Log(number)
+    log.path = tmp_path / "topics.sqlite"
+    plugin: Any = lists("persistent://public/default/a", on=on)
+    plugin.broker_core_change_log = PluginOf(change_log=lambda: log).broker_core_change_log  # type: ignore[attr-defined]
+    async with api_served(tmp_path, plugins={"lister": plugin}) as served:
+        said = await served.ask(PATH, params={"since": "other:0", "limit": "2"})
+        assert said.status == status
+        if status == 200:
+            assert [each["version"] for each in said.json["changes"]] == [1, 2]
+            assert (said.json["version"], said.json["more"]) == ("other:2", True)
+            rest = await served.ask(PATH, params={"since": "other:2", "limit": "2"})
+            assert [each["version"] for each in rest.json["changes"]] == [3]
+            assert (rest.json["version"], rest.json["more"]) == ("other:3", False)
+
+
+async def test_brokers_have_no_change_log(tmp_path: Path) -> None:
+    async with api_served(tmp_path, upstream={"service_url": "pulsar://127.0.0.1:1"}) as served:
+        assert (await served.ask(PATH)).status == 501
