@@ -109,6 +109,11 @@ class HttpSettings(Table):
         default=True,
         description="Whether it changes topics of the embedded catalogue, for clients with the right `admin`.",
     )
+    most_items: Count = Field(
+        default=10_000_000,
+        ge=1,
+        description="Names of an answer to a request without `limit`; more are in a further page.",
+    )
     tls: HttpTlsSettings | None = None
 
 

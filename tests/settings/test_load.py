@@ -70,6 +70,7 @@ questions = true
 protect = true
 api = true
 writes = false
+most_items = 1000
 [admin]
 socket = "/run/broker-core/admin"
 [catalog]

@@ -9,17 +9,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.details import Details
+from broker_core.listing.details import TOPIC, Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.page_order import topic_ends
 from broker_core.listing.page_walk import PageStart, PageWalk
-from broker_core.listing.rendered.block_size import BlockSize
-from broker_core.listing.rendered.detail_values import pairs_bytes
+from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.listing.rendered.detail_values import all_pairs_bytes, pairs_bytes
 from broker_core.listing.rendered.name_blocks import RenderedNames
 from broker_core.names.name_columns import column_data
 from broker_core.names.partition_columns import split_partitions
 
-__all__ = ["DetailBlock", "detail_blocks"]
+__all__ = ["DetailBlock", "detail_blocks", "detail_size"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -44,10 +44,6 @@ def detail_blocks(names: RenderedNames, details: Details, size: BlockSize) -> It
     ``names`` are a page, in the order of pages, or a selection in any. ``details`` have the topics of exactly these
     names in that order, as answers do; :exc:`ValueError` otherwise.
     """
-    sizes = np.full(len(details), _EACH)
-    for name in ("properties", "configs"):
-        if name in details.columns:
-            sizes += pairs_bytes(details.column(name))
     used = 0
     for some, topics in _in_page_order(names):
         ends = topic_ends(topics)
@@ -56,9 +52,10 @@ def detail_blocks(names: RenderedNames, details: Details, size: BlockSize) -> It
             used -= 1
         if not details.topics.slice(used, len(distinct)).equals(distinct):
             raise ValueError("the details of an answer are not those of its topics")
-        rows = used + np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
+        rows = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=-1))
         used += len(ends)
-        yield from _cut(some, rows, sizes, details.batch, size)
+        part = details.batch.slice(used - len(ends), len(ends))
+        yield from _cut(some, rows, part, size)
     if used != len(details):
         raise ValueError("an answer has details of topics that it does not have")
 
@@ -78,8 +75,11 @@ def _in_page_order(names: RenderedNames) -> Iterator[tuple[pa.LargeStringArray, 
 
 
 def _cut(
-    names: pa.LargeStringArray, rows: _Array, sizes: _Array, details: pa.RecordBatch, size: BlockSize
+    names: pa.LargeStringArray, rows: _Array, details: pa.RecordBatch, size: BlockSize
 ) -> Iterator[DetailBlock]:
+    sizes = np.full(len(details), _EACH)
+    for column in _maps(details):
+        sizes += pairs_bytes(column)
     ends = np.cumsum(np.diff(column_data(names)[1]) + sizes[rows])
     low = before = 0
     while low < len(names):
@@ -87,3 +87,19 @@ def _cut(
         first, last = rows.item(low), rows.item(high - 1) + 1
         yield DetailBlock(names[low:high], details.slice(first, last - first), rows[low:high] - first)
         low, before = high, ends.item(high - 1)
+
+
+def detail_size(names: RenderedNames, details: Details) -> int:
+    """About how many bytes all of them have when they are shown; a mebibyte at least where that is hard to say."""
+    count = len(names)
+    of_names = names.fields_size if isinstance(names, Selection) else int(names.nbytes)
+    pairs = sum(all_pairs_bytes(column) for column in _maps(details.batch))
+    if pairs and count > len(details):  # any of the topics may be the one with many partitions
+        return max(BLOCK, of_names + _EACH * count + pairs * count // len(details))
+    return of_names + _EACH * count + pairs
+
+
+def _maps(details: pa.RecordBatch) -> Iterator[pa.MapArray]:
+    for name, column in zip(details.schema.names, details.columns, strict=True):
+        if name != TOPIC and pa.types.is_map(column.type):
+            yield column

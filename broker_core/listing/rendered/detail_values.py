@@ -14,7 +14,7 @@ from broker_core.listing.json_escapes import escaped, needs_escapes
 from broker_core.listing.rendered.topic_id_texts import topic_id_texts
 from broker_core.names.name_columns import column_data
 
-__all__ = ["JSON_VALUES", "between", "joined_texts", "pairs_bytes"]
+__all__ = ["JSON_VALUES", "all_pairs_bytes", "between", "joined_texts", "pairs_bytes"]
 
 _Array = np.ndarray[Any, Any]
 _END: Final = 2**31 - 1  # behind the end of any text; Arrow's own default overflows its sizes
@@ -69,6 +69,22 @@ def pairs_bytes(column: pa.MapArray) -> _Array:
     for texts in (column.keys, column.items):
         total += np.diff(column_data(texts.cast(pa.large_string()))[1][offsets])
     return total
+
+
+def all_pairs_bytes(column: pa.MapArray) -> int:
+    """How many bytes the keys and values of all maps have; at once."""
+    if not len(column):
+        return 0
+    low, high = column.offsets[0].as_py(), column.offsets[len(column)].as_py()
+    return sum(_bytes(texts.slice(low, high - low)) for texts in (column.keys, column.items))
+
+
+def _bytes(texts: pa.StringArray) -> int:
+    offsets = texts.buffers()[1]
+    if offsets is None or not len(texts):
+        return 0
+    edges = np.frombuffer(offsets, np.int32)
+    return edges.item(texts.offset + len(texts)) - edges.item(texts.offset)
 
 
 def _quotable(column: pa.StringArray) -> pa.LargeBinaryArray:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from broker_core import Position
 from broker_core.listing.details import Details
 from broker_core.listing.rendered import detail_blocks as module
-from broker_core.listing.rendered.block_size import BlockSize
-from broker_core.listing.rendered.detail_blocks import detail_blocks
+from broker_core.listing.rendered.block_size import BLOCK, BlockSize
+from broker_core.listing.rendered.detail_blocks import detail_blocks, detail_size
+from broker_core.listing.rendered.details import detail_json_items
 from broker_core.listing.rendered.name_blocks import RenderedNames
 from tests.listing.test_page_walk import FULL
 from tests.support.topics import listing_of, persistent
@@ -61,3 +62,18 @@ def test_details_of_other_topics(topics: list[str]) -> None:
     page = pa.array(persistent("a", "b"), pa.large_string())
     with pytest.raises(ValueError, match="details"):
         list(detail_blocks(page, Details.of(persistent(*topics)), BlockSize()))
+
+
+def test_the_size_is_about_that_of_what_is_shown() -> None:
+    names = persistent(*(f"{number:050d}" for number in range(1000)))
+    details = Details.of(names, partitions=[0] * 1000, properties=[{"region": "eu" * 10}] * 1000)
+    for shown in (pa.array(names, pa.large_string()), listing_of(names).all()):
+        size = sum(map(len, detail_json_items(shown, details, ["partitions", "properties"])))
+        assert 0.8 * size <= detail_size(shown, details) <= 1.5 * size
+    assert detail_size(pa.array([], pa.large_string()), Details.of([], properties=[])) == 0
+
+
+def test_the_size_is_large_where_partitions_may_repeat_large_properties() -> None:
+    names = persistent("a", *(f"b-partition-{number}" for number in range(600)))
+    details = Details.of(persistent("a", "b"), properties=[{}, {"large": "x" * 100}])
+    assert detail_size(pa.array(names, pa.large_string()), details) >= BLOCK

@@ -10,7 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.details import DETAIL_TYPES
-from broker_core.listing.rendered.detail_values import JSON_VALUES, between, joined_texts, pairs_bytes
+from broker_core.listing.rendered.detail_values import (
+    JSON_VALUES,
+    all_pairs_bytes,
+    between,
+    joined_texts,
+    pairs_bytes,
+)
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=6) | st.sampled_from(
     ['"', "\\", "\n", "😀", ""]
@@ -40,6 +46,8 @@ def test_bytes_of_properties(values: list[dict[str, str] | None], skip: int) -> 
     sizes = [sum(len((key + item).encode()) for key, item in (value or {}).items()) for value in values]
     assert pairs_bytes(maps(values)).tolist() == sizes
     assert pairs_bytes(maps(values)[skip:]).tolist() == sizes[skip:]
+    assert all_pairs_bytes(maps(values)) == sum(sizes)
+    assert all_pairs_bytes(maps(values)[skip:]) == sum(sizes[skip:])
 
 
 @given(st.lists(st.none() | st.integers(-(2**31), 2**31 - 1)))

@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from broker_core.listing.details import Details
 from broker_core.listing.rendered.block_size import BlockSize
+from broker_core.listing.rendered.detail_blocks import detail_size
+from broker_core.listing.rendered.details import detail_arrow, detail_json_items, detail_ndjson
 from broker_core.listing.rendered.name_blocks import RenderedNames
 from broker_core.listing.rendered.names import names_arrow, names_json_items, names_ndjson, names_text
 from broker_core.servers.http.api.body_writer import RenderedBody
 
-__all__ = ["ARROW", "EVENTS", "JSON", "NAMES", "NDJSON", "TEXT", "ListingEnd", "names_body"]
+__all__ = [
+    "ARROW",
+    "DETAILS",
+    "EVENTS",
+    "JSON",
+    "NAMES",
+    "NDJSON",
+    "TEXT",
+    "ListingEnd",
+    "details_body",
+    "names_body",
+]
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -38,6 +52,10 @@ NAMES: Final[Mapping[str, Callable[[RenderedNames, BlockSize], Iterator[bytes | 
     TEXT: names_text,
     ARROW: names_arrow,
 }
+#: The names with details by media type: lines of text have no room for more than a name.
+DETAILS: Final[
+    Mapping[str, Callable[[RenderedNames, Details, Sequence[str], BlockSize], Iterator[bytes | memoryview]]]
+] = {JSON: detail_json_items, NDJSON: detail_ndjson, ARROW: detail_arrow}
 #: Bytes that each name takes besides its own, at the most as a rule.
 _BESIDES: Final = 3
 
@@ -46,6 +64,15 @@ def names_body(media_type: str, names: RenderedNames, size: int, end: ListingEnd
     """The names in this form; ``size`` is that of their bytes."""
     block = BlockSize()
     return listing_body(media_type, NAMES[media_type](names, block), block, size + _BESIDES * len(names), end)
+
+
+def details_body(
+    media_type: str, names: RenderedNames, details: Details, columns: Sequence[str], end: ListingEnd
+) -> RenderedBody:
+    """The names with details of their topics in this form, which is not text."""
+    block = BlockSize()
+    items = DETAILS[media_type](names, details, columns, block)
+    return listing_body(media_type, items, block, detail_size(names, details), end)
 
 
 def listing_body(

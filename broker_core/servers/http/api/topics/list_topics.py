@@ -15,38 +15,60 @@ from broker_core.servers.http.api.negotiation import chosen_type
 from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topics.forms import ARROW, JSON, NAMES, NDJSON, TEXT
+from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT
+from broker_core.servers.http.api.topics.paged_listing import paged_listing
+from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, asked_of
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 from broker_core.settings import LimitsSettings
 
 __all__ = ["listing_request", "operations"]
 
+_DETAILED: Schema = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {
+        "name": {"type": "string"},
+        "partitions": {"type": "integer", "description": "Partitions of the topic; 0: it has none."},
+        "topic_id": {"type": ["string", "null"], "description": "22 characters of base64 (KIP-516)."},
+        "properties": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+    },
+}
 _ENVELOPE: Schema = {
     "type": "object",
     "required": ["items", "filtered", "next"],
     "properties": {
         "items": {
             "type": "array",
-            "items": {"type": "string"},
-            "description": "Full names, each partition one.",
+            "items": {"oneOf": [{"type": "string"}, _DETAILED]},
+            "description": "Full names, each partition one; with `detail` objects.",
         },
         "filtered": {"type": "boolean", "description": "Whether the server applied the pattern."},
         "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
+        "total": {"type": "integer", "description": "How many names the whole listing has (`count`)."},
+        "topics_hash": {"type": "string", "description": "The hash of the whole listing (`count`)."},
+        "version": {
+            "type": ["string", "null"],
+            "description": "The version of the namespace before the answer (`count`), if it is known.",
+        },
     },
 }
 
 _FORMS: Final[Mapping[str, Schema]] = {
     JSON: _ENVELOPE,
     NDJSON: {
-        "description": "One full name a line, as a JSON string; the last line is an object with `topics_hash`, "
-        "`filtered` and `next`. Without that line the answer was cut.",
+        "description": "One item a line, as in `items`; the last line is an object with `topics_hash` (of the whole "
+        "listing; null in a page without `count`), `filtered` and `next`. Without that line the answer was cut.",
     },
     TEXT: {"type": "string", "description": "One full name a line."},
-    ARROW: {"description": "An Arrow IPC stream with one column `name` of strings.", "format": "binary"},
+    ARROW: {
+        "description": "An Arrow IPC stream with a column `name` of strings, and those of `detail`.",
+        "format": "binary",
+    },
 }
 
 _HEADERS: Final = {
     "ETag": "Of these topics, in any form.",
+    "Link": "The address of the next page.",
     FILTERED: "Whether the server applied the pattern: `true` or `false`.",
 }
 
@@ -66,15 +88,23 @@ def operations(_services: ApiServices) -> list[Operation]:
                 304: Reply("The client has this listing already (`If-None-Match`)."),
                 406: Reply("None of the forms is one that the client takes."),
             },
-            parameters=(PATTERN, MODE, PROPERTY),
+            parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT),
         )
     ]
 
 
 async def _list_topics(request: ApiRequest) -> web.StreamResponse:
-    media_type = chosen_type(request.http, tuple(NAMES))
+    namespace = request.namespace()
+    most = request.services.http.most_items
+    asked = asked_of(request.values, namespace, most)
+    media_type = chosen_type(request.http, tuple(DETAILS if asked.columns else NAMES))
     question, uncompiled = listing_request(request)
-    return await whole_listing(request, question, uncompiled, media_type)
+    if asked.is_plain and not asked.count:
+        response = await whole_listing(request, question, uncompiled, media_type)
+        if response is not None:
+            return response
+        asked = asked.first(most)
+    return await paged_listing(request, question, uncompiled, asked, media_type)
 
 
 def listing_request(request: ApiRequest) -> tuple[ListingRequest, str | None]:

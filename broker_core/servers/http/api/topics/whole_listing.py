@@ -11,42 +11,58 @@ from broker_core.listing.rendered.names import LineFeedInName
 from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.body_writer import write_body
+from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.etag import etag, held_etags
 from broker_core.servers.http.api.negotiation import VARY
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.forms import ListingEnd, names_body
 
-__all__ = ["FILTERED", "LISTING_HEADERS", "answer_to", "whole_listing"]
+__all__ = ["FILTERED", "answer_to", "listing_headers", "whole_listing", "write_listing"]
 
 #: The header that says whether the server applied the pattern, for the forms that have no place for it.
 FILTERED: Final = "Topics-Filtered"
-#: Of every listing: it is for who asked, and may be kept to be asked about again.
-LISTING_HEADERS: Final = {"Vary": VARY, "Cache-Control": "private, no-cache"}
 
 
 async def whole_listing(
     request: ApiRequest, question: ListingRequest, uncompiled: str | None, media_type: str
-) -> web.StreamResponse:
-    """The names in the order of the topics hash; 304 where the client has them already."""
+) -> web.StreamResponse | None:
+    """The names in the order of the topics hash; 304 where the client has them already.
+
+    ``None`` where there are more than ``http.most_items``.
+    """
     held = held_etags(request.http)
     if len(held) == 1:
         question = replace(question, topics_hash=held[0])
     answer = await answer_to(request, question, uncompiled)
     try:
-        headers = LISTING_HEADERS | {"ETag": etag(answer.topics_hash)}
+        headers = listing_headers(answer) | {"ETag": etag(answer.topics_hash)}
         selection = answer.selection
         if selection is None or answer.topics_hash in held:
             return web.Response(status=304, headers=headers)
-        headers[FILTERED] = "true" if answer.filtered else "false"
+        if len(selection) > request.services.http.most_items:
+            return None
         end = ListingEnd(answer.filtered, answer.topics_hash)
-        body = names_body(media_type, selection, selection.fields_size, end)
-        try:
-            return await write_body(request, body, headers)
-        except LineFeedInName as error:
-            raise refused(406, f"{error}: ask for JSON, NDJSON or an Arrow stream") from None
+        return await write_listing(
+            request, names_body(media_type, selection, selection.fields_size, end), headers
+        )
     finally:
         answer.release()
+
+
+def listing_headers(answer: Answer) -> dict[str, str]:
+    """The headers of a listing: it is for who asked, and may be kept to be asked about again."""
+    filtered = "true" if answer.filtered else "false"
+    return {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
+
+
+async def write_listing(
+    request: ApiRequest, body: RenderedBody, headers: dict[str, str]
+) -> web.StreamResponse:
+    """Answer with this body; the error 406 where a name is no line of text."""
+    try:
+        return await write_body(request, body, headers)
+    except LineFeedInName as error:
+        raise refused(406, f"{error}: ask for JSON, NDJSON or an Arrow stream") from None
 
 
 async def answer_to(request: ApiRequest, question: ListingRequest, uncompiled: str | None) -> Answer:

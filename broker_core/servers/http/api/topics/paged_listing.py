@@ -1,0 +1,101 @@
+"""A page of a listing, or a listing with details, as the answer to one request in the form that the client prefers."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from aiohttp import web
+
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Answer
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.body_writer import RenderedBody
+from broker_core.servers.http.api.etag import etag, holds
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.topics.cursor import cursor_of
+from broker_core.servers.http.api.topics.forms import JSON, NDJSON, ListingEnd, details_body, names_body
+from broker_core.servers.http.api.topics.pages import Asked, Counted, counted
+from broker_core.servers.http.api.topics.whole_listing import listing_headers, write_listing
+from broker_core.servers.http.api.version_text import version_text
+
+__all__ = ["paged_listing"]
+
+#: The forms that have the cursor of the next page in their content.
+_WITH_NEXT: Final = {JSON, NDJSON}
+#: Characters of a cursor, as it stands in a link.
+_LONG: Final = 2048
+
+
+async def paged_listing(
+    request: ApiRequest, question: ListingRequest, uncompiled: str | None, asked: Asked, media_type: str
+) -> web.StreamResponse:
+    """What is asked for, in the order of pages; 304 where the client has it already.
+
+    The tag has the version from before the answer, so that what changes meanwhile is not taken for known.
+    """
+    services = request.services
+    version = await _known_version(services, question.namespace)
+    total = await counted(request, question, uncompiled) if asked.count and asked.page is not None else None
+    answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
+    try:
+        if asked.page is None and answer.topics > services.http.most_items:
+            total = Counted.of(answer)
+            answer.release()
+            asked = asked.first(services.http.most_items)
+            answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
+        following = None if answer.next is None else cursor_of(answer.next)
+        headers = listing_headers(answer) | _link(request.http, following, media_type)
+        tag = _tag(request, asked, answer, version)
+        if tag is not None:
+            headers["ETag"] = etag(tag)
+            if holds(request.http, tag):
+                return web.Response(status=304, headers=headers)
+        more: dict[str, Any] = {}
+        if asked.count:
+            total = Counted.of(answer) if total is None else total
+            more = {"total": total.total, "topics_hash": total.topics_hash, "version": version}
+        end = ListingEnd(answer.filtered, more.get("topics_hash"), following, more)
+        return await write_listing(request, _body(media_type, answer, asked, end), headers)
+    finally:
+        answer.release()
+
+
+def _tag(request: ApiRequest, asked: Asked, answer: Answer, version: str | None) -> str | None:
+    """The tag: the hash of plain names; of all else with the version, and none where that is not known."""
+    if asked.is_plain:
+        return answer.topics_hash
+    if version is None or (asked.columns and _plugins_describe(request.services, request.namespace())):
+        return None
+    return f"{answer.topics_hash}-{version}"
+
+
+def _body(media_type: str, answer: Answer, asked: Asked, end: ListingEnd) -> RenderedBody:
+    names = answer.page_names if answer.page_names is not None else answer.selection
+    assert names is not None  # the question has no hash
+    if answer.details is None:
+        return names_body(media_type, names, answer.fields_size, end)
+    return details_body(media_type, names, answer.details, asked.columns, end)
+
+
+async def _known_version(services: ApiServices, namespace: NamespaceName) -> str | None:
+    """The version of the catalogue, where what is listed of this namespace depends on that alone."""
+    dispatcher = services.pipeline.dispatcher
+    if services.change_log is None or dispatcher.lists(namespace) or dispatcher.masks(namespace):
+        return None
+    return version_text(await services.change_log.version(namespace))
+
+
+def _plugins_describe(services: ApiServices, namespace: NamespaceName) -> bool:
+    describers = services.pipeline.dispatcher.describe_hook.plugins(namespace)
+    return any(describes for _, describes in describers)
+
+
+def _link(request: web.Request, cursor: str | None, media_type: str) -> dict[str, str]:
+    """The address of the next page, for clients that follow links (RFC 8288) and for forms without ``next``.
+
+    Many clients refuse an answer with a header of more than 8,000 bytes, so the others have no link that is so long.
+    """
+    if cursor is None or (len(cursor) > _LONG and media_type in _WITH_NEXT):
+        return {}
+    return {"Link": f'<{request.rel_url.update_query(cursor=cursor)}>; rel="next"'}

@@ -1,0 +1,132 @@
+"""Pages of a listing, details and counts: what is asked for, and the answers of the pipeline that it takes.
+
+The order of pages is that of :mod:`broker_core.listing.page`. Rights are asked for each page, as for any listing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from broker_core.errors import Cause
+from broker_core.listing.page import Page, Position
+from broker_core.listing.rendered.details import SHOWN_DETAILS
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Answer
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.redaction.quoted import quoted
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import Parameter
+from broker_core.servers.http.api.parameters import flag, number
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, read_cursor
+from broker_core.servers.http.api.topics.whole_listing import answer_to
+
+__all__ = ["COUNT", "CURSOR", "DETAIL", "LIMIT", "MOST_LIMIT", "Asked", "Counted", "asked_of", "counted"]
+
+#: The most names of a page.
+MOST_LIMIT: Final = 10_000
+
+
+def _detail(text: str) -> tuple[str, ...]:
+    """Words with commas between, each once, in the order that they are shown in."""
+    words = text.split(",")
+    for word in words:
+        if word not in SHOWN_DETAILS:
+            raise ValueError(f"must be of {', '.join(SHOWN_DETAILS)} with commas between, not {quoted(word)}")
+    return tuple(name for name in SHOWN_DETAILS if name in words)
+
+
+LIMIT: Final = Parameter(
+    "limit",
+    "The most names of the answer, which is a page then. Without it the answer is the whole listing.",
+    read=number(1, MOST_LIMIT),
+    schema={"type": "integer", "minimum": 1, "maximum": MOST_LIMIT},
+)
+CURSOR: Final = Parameter(
+    "cursor",
+    "Where the page begins: `next` of the page before, as it is. It is a position by name, so it does not expire.",
+    schema={"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": MAX_CURSOR},
+)
+DETAIL: Final = Parameter(
+    "detail",
+    f"What is said of each topic besides its name, with commas between: {', '.join(SHOWN_DETAILS)}. Items are objects "
+    "then, one for each full name; the details are those of its topic.",
+    read=_detail,
+    schema={"type": "string", "pattern": "^[a-z_]+(,[a-z_]+)*$"},
+    default=(),
+    example="partitions,properties",
+)
+COUNT: Final = Parameter(
+    "count",
+    "Whether the answer says how many names the whole listing has (`total`), its hash and its version.",
+    read=flag,
+    schema={"type": "boolean", "default": False},
+    default=False,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks for besides the names that match: a page, details, a count.
+
+    ``page`` is ``None`` for the whole listing, ``columns`` are the details in the order that they are shown in.
+    """
+
+    page: Page | None
+    columns: tuple[str, ...]
+    count: bool
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the answer is names alone, all of them, in the order of the hash."""
+        return self.page is None and not self.columns
+
+    def first(self, most: int) -> Asked:
+        """The same of the first names, where there are more than fit into one answer."""
+        return replace(self, page=Page(None, most))
+
+    def of(self, question: ListingRequest) -> ListingRequest:
+        """The question with that."""
+        return question if self.is_plain else replace(question, page=self.page, wants=frozenset(self.columns))
+
+
+def asked_of(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> Asked:
+    """What the parameters ask for; ``most`` names at once where no limit is given. Raises the error 400."""
+    cursor, limit = values["cursor"], values["limit"]
+    page = None
+    if cursor is not None or limit is not None:
+        page = Page(
+            None if cursor is None else _position(cursor, namespace), most if limit is None else limit
+        )
+    return Asked(page, values["detail"], values["count"])
+
+
+def _position(cursor: str, namespace: NamespaceName) -> Position:
+    try:
+        return read_cursor(cursor, namespace)
+    except ValueError as error:
+        raise refused(400, f"parameter cursor {error}", Cause.BAD_REQUEST) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The whole listing that an answer is a page of: how many names, and their hash."""
+
+    total: int
+    topics_hash: str
+
+    @classmethod
+    def of(cls, answer: Answer) -> Counted:
+        """Of an answer that is the whole listing."""
+        return cls(answer.topics, answer.topics_hash)
+
+
+async def counted(request: ApiRequest, question: ListingRequest, uncompiled: str | None) -> Counted:
+    """Count the whole listing for the client that asks. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    answer = await answer_to(request, question, uncompiled)
+    try:
+        return Counted.of(answer)
+    finally:
+        answer.release()
