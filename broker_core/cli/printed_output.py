@@ -9,7 +9,7 @@ from typing import Any
 
 from broker_core.redaction.printable import printable
 
-__all__ = ["print_json", "print_lines", "print_table", "printable"]
+__all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable"]
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -19,6 +19,14 @@ def print_lines(lines: Iterable[str]) -> None:
     text = "\n".join(lines)
     if text:
         _write(text + "\n")
+
+
+def print_pieces(pieces: Iterable[bytes | memoryview]) -> None:
+    """Bytes as they are, for output that is no terminal."""
+    sys.stdout.flush()
+    for piece in pieces:
+        _write_bytes(piece)
+    sys.stdout.buffer.flush()
 
 
 def print_json(value: Any) -> None:
@@ -68,11 +76,14 @@ def _console() -> Any:
 
 def _write(text: str) -> None:
     sys.stdout.flush()
-    stream = getattr(sys.stdout, "buffer", None)
-    if stream is None:  # a stand-in without bytes, as in tests
+    if not hasattr(sys.stdout, "buffer"):  # a stand-in without bytes, as in tests
         sys.stdout.write(text)
         return
-    data = memoryview(text.encode("utf-8", "surrogateescape"))
+    _write_bytes(text.encode("utf-8", "surrogateescape"))
+    sys.stdout.buffer.flush()
+
+
+def _write_bytes(piece: bytes | memoryview) -> None:
+    data = memoryview(piece)
     while data:  # with PYTHONUNBUFFERED there is no buffer below, and a write may take a part only
-        data = data[stream.write(data) :]
-    stream.flush()
+        data = data[sys.stdout.buffer.write(data) :]

@@ -45,9 +45,11 @@ from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.client.shared_questions import SharedQuestions as SharedQuestions
 from broker_core.client.topic_listing import TopicListing
+from broker_core.client.topics_question import TopicsQuestion as TopicsQuestion
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from broker_core.client.http.http_service import HttpService as HttpService
     from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange
     from broker_core.listing.topics_hash import topics_hash
 
@@ -86,6 +88,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "HttpService": "broker_core.client.http.http_service",
         "PatternDiscovery": "broker_core.client.pattern_discovery",
         "TopicsChange": "broker_core.client.pattern_discovery",
         "topics_hash": "broker_core.listing.topics_hash",

@@ -1,9 +1,10 @@
-"""`broker-core list`: ask a server for the topics of a namespace, over Pulsar's protocol."""
+"""`broker-core list`: ask a server for the topics of a namespace, once or again and again."""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 
@@ -16,17 +17,21 @@ from broker_core.cli.options.question import (
     NamespaceArgument,
     PatternOption,
     PropertyOption,
+    UnusableQuestion,
     parse_mode,
     parse_namespace,
     parse_properties,
     usable,
 )
+from broker_core.cli.printed_topics import FEW, Form, ListedTopics, print_topics, require_reader
 from broker_core.errors import BrokerCoreError
+from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
 
 if TYPE_CHECKING:
-    from broker_core.client import TopicsAnswer
     from broker_core.names import Mode, NamespaceName
     from broker_core.settings import Settings
+
+T = TypeVar("T")
 
 __all__ = ["EXAMPLES", "list_topics", "service_url"]
 
@@ -34,6 +39,7 @@ EXAMPLES: Final = examples(
     "broker-core list public/default",
     "broker-core list public/default --pattern 'public/default/orders-.*' --property region=eu",
     "broker-core list public/default --url pulsar://broker:6650 --mode all --format json",
+    "broker-core list acme/shop --url http://broker:8080 --watch",
     "broker-core list acme/shop --url pulsar+ssl://broker:6651 --token-file token.jwt --ca ca.pem",
 )
 
@@ -54,17 +60,29 @@ def list_topics(
         ),
     ] = None,
     topics_hash: HashOption = None,
-    form: Annotated[
-        Literal["names", "json", "table"], typer.Option("--format", help="How to print the answer.")
-    ] = "names",
+    form: Annotated[Form, typer.Option("--format", help="How to print the answer.")] = "names",
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for the answer.", min=0.001)
     ] = 30.0,
+    watch: Annotated[
+        bool,
+        typer.Option("--watch", help="Ask again and again; print + and - before topics that come and go."),
+    ] = False,
+    period: Annotated[
+        float, typer.Option(metavar="SECONDS", help="With --watch, the time between questions.", min=0.1)
+    ] = 10.0,
+    confirmations: Annotated[
+        int,
+        typer.Option(
+            metavar="N", help="With --watch, answers in a row without a topic until it counts as gone.", min=1
+        ),
+    ] = 2,
     credentials: GivenCredentials,
 ) -> None:
     """Ask a server for the topics of a namespace, as a consumer with a topics pattern does."""
     import asyncio
 
+    require_reader(form)
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
     where = (
@@ -72,18 +90,42 @@ def list_topics(
         if url is None
         else _checked(url)
     )
-    answer = asyncio.run(
-        _ask(
-            where,
-            *asked,
-            pattern=pattern,
-            topics_hash=topics_hash,
-            properties=given,
-            timeout=timeout,
-            given=credentials,
+    if not is_tls(where):
+        credentials.refuse_certificates(where)
+    if watch:
+        if form not in ("names", "ndjson") or topics_hash is not None:
+            raise UnusableQuestion("--watch goes with --format names or ndjson, and not with --hash")
+        asyncio.run(
+            _told_what_to_do(
+                credentials,
+                _watch(
+                    where,
+                    *asked,
+                    pattern=pattern,
+                    properties=given,
+                    timeout=timeout,
+                    period=period,
+                    confirmations=confirmations,
+                    form=form,
+                    given=credentials,
+                ),
+            )
         )
+        return
+    asking = _ask_over_http if where.startswith(("http://", "https://")) else _ask
+    question = asking(
+        where,
+        *asked,
+        pattern=pattern,
+        topics_hash=topics_hash,
+        properties=given,
+        timeout=timeout,
+        given=credentials,
     )
-    _print(answer, *asked, form, pattern)
+    listed = asyncio.run(_told_what_to_do(credentials, question))
+    print_topics(listed, form, *asked)
+    if form == "names":
+        _say_more(listed, pattern)
 
 
 async def _ask(
@@ -96,21 +138,94 @@ async def _ask(
     properties: dict[str, str],
     timeout: float,
     given: GivenCredentials,
-) -> TopicsAnswer:
-    from broker_core.client import HandshakeRefused, LookupSession, TlsFailed
+) -> ListedTopics:
+    """The answer as the server gave it, of one connection and one question: nothing is asked again."""
+    from broker_core.client import LookupSession
+
+    async with LookupSession(
+        url,
+        operation_timeout=timeout,
+        connect_timeout=min(timeout, 10.0),
+        tls=given.tls(),
+        credentials=given.of_client(),
+    ) as session:
+        answer = await session.get_topics(str(namespace), mode, pattern, topics_hash, properties)
+    names = answer.topics if len(answer) <= FEW else answer.column()
+    matched_by = f"pattern {'applied' if answer.filtered else 'not applied'} by the server"
+    return ListedTopics(
+        names, answer.filtered, answer.changed, answer.topics_hash, matched_by if pattern else None
+    )
+
+
+async def _ask_over_http(
+    url: str,
+    namespace: NamespaceName,
+    mode: Mode,
+    *,
+    pattern: str | None,
+    topics_hash: str | None,
+    properties: dict[str, str],
+    timeout: float,
+    given: GivenCredentials,
+) -> ListedTopics:
+    """The same over HTTP, where a client filters what the server does not."""
+    import asyncio
+
+    from broker_core.client import HttpService, OperationTimeout, TopicsQuestion, default_client_version
+
+    service = HttpService(
+        url,
+        client_version=default_client_version(),
+        credentials=given.of_client(),
+        tls=given.tls(),
+        connect_timeout=min(timeout, 10.0),
+    )
+    try:
+        async with asyncio.timeout(timeout):
+            listing = await service.topics(
+                TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
+            )
+    except TimeoutError:
+        raise OperationTimeout(f"{url} did not answer within {timeout:g} s") from None
+    finally:
+        await service.close()
+    matched_by = f"pattern applied by the {'server' if listing.filtered else 'client'}"
+    return ListedTopics(
+        listing.names, listing.filtered, listing.changed, listing.topics_hash, matched_by if pattern else None
+    )
+
+
+async def _watch(
+    url: str,
+    namespace: NamespaceName,
+    mode: Mode,
+    *,
+    timeout: float,
+    given: GivenCredentials,
+    **options: Any,
+) -> None:
+    from broker_core.cli.server_process.server_log import silence_logs
+    from broker_core.cli.watched_topics import watch_topics
+    from broker_core.client import LookupClient
+
+    silence_logs()  # the watch says what goes wrong
+    async with LookupClient(
+        url,
+        auth=given.of_client(),
+        tls=given.tls(),
+        operation_timeout=timeout,
+        connect_timeout=min(timeout, 10.0),
+    ) as client:
+        await watch_topics(client, namespace, mode, **options)
+
+
+async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:
+    """The result, or an error that names the options which may help."""
+    from broker_core.client import HandshakeRefused, TlsFailed
     from broker_core.errors import ServerError
 
-    if not url.startswith("pulsar+ssl:"):
-        given.refuse_certificates(url)
     try:
-        async with LookupSession(
-            url,
-            operation_timeout=timeout,
-            connect_timeout=min(timeout, 10.0),
-            tls=given.tls(),
-            credentials=given.of_client(),
-        ) as client:
-            return await client.get_topics(str(namespace), mode, pattern, topics_hash, properties)
+        return await asking
     except HandshakeRefused as refused:
         if refused.code is not ServerError.AuthenticationError:
             raise
@@ -126,6 +241,9 @@ def _checked(url: str) -> str:
     from broker_core.client import ServiceUrl
 
     with usable():
+        if url.startswith(("http:", "https:")):
+            service_addresses(url, HTTP_SCHEMES)
+            return url
         return str(ServiceUrl.parse(url))
 
 
@@ -148,43 +266,13 @@ def service_url(settings: Settings, *, tls: bool = False) -> str:
     return f"{scheme}://{replace(listen, host=host)}"
 
 
-def _print(
-    answer: TopicsAnswer, namespace: NamespaceName, mode: Mode, form: str, pattern: str | None
-) -> None:
-    from broker_core.cli.printed_output import print_json, print_lines, print_table
+def _say_more(listed: ListedTopics, pattern: str | None) -> None:
+    """What names alone do not tell."""
+    from broker_core.cli.error_line import say
 
-    if form == "json":
-        print_json(
-            {
-                "namespace": str(namespace),
-                "mode": mode.name,
-                "topics": answer.topics,
-                "topics_hash": answer.topics_hash,
-                "filtered": answer.filtered,
-                "changed": answer.changed,
-            }
+    if not listed.changed:
+        say(f"unchanged: the topics still have the hash {listed.topics_hash}")
+    elif pattern is not None and listed.matched_by is not None and "not applied" in listed.matched_by:
+        say(
+            "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
         )
-        return
-    if form == "table":
-        print_table(["topic"], ([name] for name in answer.topics), caption=", ".join(_facts(answer, pattern)))
-        return
-    print_lines(answer.topics)
-    note = None
-    if not answer.changed:
-        note = f"unchanged: the topics still have the hash {answer.topics_hash}"
-    elif pattern is not None and not answer.filtered:
-        note = "the server did not apply the pattern: these are all topics of the namespace, which clients filter"
-    if note is not None:
-        from broker_core.cli.error_line import say
-
-        say(note)
-
-
-def _facts(answer: TopicsAnswer, pattern: str | None) -> list[str]:
-    facts = [
-        f"{len(answer)} topics" if answer.changed else "unchanged",
-        f"hash {answer.topics_hash}" if answer.topics_hash else "no hash",
-    ]
-    if pattern is not None:
-        facts.append(f"pattern {'applied' if answer.filtered else 'not applied'} by the server")
-    return facts

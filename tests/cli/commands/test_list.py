@@ -92,7 +92,8 @@ def test_what_a_server_refuses_is_one_line(cli: Cli, url: str) -> None:
 def test_no_server_is_one_line_that_names_it(cli: Cli) -> None:
     port = free_port()
     assert f"127.0.0.1:{port}" in cli("list", "a/b", "--url", f"pulsar://127.0.0.1:{port}").only_error
-    assert "'http://x'" in cli("list", "a/b", "--url", "http://x").only_error
+    assert "'ftp://x'" in cli("list", "a/b", "--url", "ftp://x").only_error
+    assert f"127.0.0.1:{port}" in cli("list", "a/b", "--url", f"http://127.0.0.1:{port}").only_error
 
 
 def test_the_server_of_the_settings_is_asked(cli: Cli, tmp_path: Path) -> None:

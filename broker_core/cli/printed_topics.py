@@ -1,0 +1,151 @@
+"""Printing the topics of a listing: names, JSON, NDJSON, an Arrow stream or a table.
+
+What is no table is made by Arrow's kernels, a piece at a time: a million names are no million Python strings.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from broker_core.cli.printed_output import print_json, print_lines, print_pieces, print_table
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.names import Mode, NamespaceName
+
+__all__ = ["FEW", "Form", "ListedTopics", "print_change", "print_topics", "require_reader"]
+
+Form: TypeAlias = Literal["names", "json", "table", "ndjson", "arrow"]
+
+#: So many names are printed without Arrow, which takes longer to load than to print them.
+FEW: Final = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class ListedTopics:
+    """An answer to a listing as it is printed. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
+
+    ``matched_by`` says who applied the pattern, in words.
+    """
+
+    names: Any
+    filtered: bool
+    changed: bool
+    topics_hash: str | None
+    matched_by: str | None = None
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What an answer says besides the names."""
+        return {"topics_hash": self.topics_hash, "filtered": self.filtered, "changed": self.changed}
+
+    @property
+    def column(self) -> Any:
+        """The names as a ``pyarrow.LargeStringArray``."""
+        import pyarrow as pa
+
+        return pa.array(self.names, pa.large_string()) if isinstance(self.names, list) else self.names
+
+
+def require_reader(form: Form) -> None:
+    """Raise :exc:`~broker_core.errors.BrokerCoreError` for a form that a terminal cannot show."""
+    if form == "arrow" and sys.stdout.isatty():
+        raise BrokerCoreError("--format arrow is binary: redirect it into a file or a pipe")
+
+
+def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mode: Mode) -> None:
+    """Print an answer."""
+    asked = {"namespace": str(namespace), "mode": mode.name}
+    few = isinstance(listed.names, list) and len(listed.names) <= FEW
+    if form == "table":
+        rows = ([name] for name in _strings(listed.names))
+        print_table(["topic"], rows, caption=", ".join(_facts(listed)))
+    elif form == "arrow":
+        from broker_core.listing.rendered.names import names_arrow
+
+        print_pieces(names_arrow(listed.column))
+    elif form == "json":
+        if few or sys.stdout.isatty():
+            print_json(asked | {"topics": list(_strings(listed.names))} | listed.facts)
+        else:
+            print_pieces(_json(asked, listed))
+    elif form == "ndjson":
+        trailer = json.dumps(listed.facts, ensure_ascii=False)
+        if few or sys.stdout.isatty():
+            strings = (json.dumps(name, ensure_ascii=False) for name in _strings(listed.names))
+            print_lines([*strings, trailer])
+        else:
+            from broker_core.listing.rendered.names import names_ndjson
+
+            print_pieces([*names_ndjson(listed.column), f"{trailer}\n".encode()])
+    elif few or sys.stdout.isatty():
+        print_lines(_lines(_strings(listed.names)))
+    else:
+        print_pieces(_text(listed.column))
+
+
+def print_change(sign: Literal["+", "-"], names: Any, form: Form) -> None:
+    """Print topics that came (``+``) or went (``-``), one a line; ``names`` is a ``pyarrow.LargeStringArray``."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if form == "ndjson":
+        from broker_core.listing.rendered.names import names_ndjson
+
+        key = "added" if sign == "+" else "removed"
+        strings = b"".join(names_ndjson(names)).removesuffix(b"\n")
+        lines = strings.replace(b"\n", b'}\n{"%b": ' % key.encode())
+        print_pieces([b'{"%b": ' % key.encode(), lines, b"}\n"] if strings else [])
+    elif sys.stdout.isatty() or len(names) <= FEW:
+        print_lines(f"{sign} {name}" for name in _lines(names.to_pylist()))
+    else:
+        signed = pc.binary_replace_slice(names.cast(pa.large_binary()), 0, 0, f"{sign} ".encode())
+        print_pieces(_text(signed.cast(pa.large_string())))
+
+
+def _strings(names: Any) -> Iterable[str]:
+    strings: Iterable[str] = names if isinstance(names, list) else names.to_pylist()
+    return strings
+
+
+def _lines(names: Iterable[str]) -> Iterator[str]:
+    """Names that are lines; on a terminal each is one, since nothing that it would obey is printed."""
+    for name in names:
+        if "\n" in name and not sys.stdout.isatty():
+            raise _line_feed()
+        yield name
+
+
+def _text(names: Any) -> Iterator[bytes | memoryview]:
+    from broker_core.listing.rendered.names import LineFeedInName, names_text
+
+    try:
+        yield from names_text(names)
+    except LineFeedInName:
+        raise _line_feed() from None
+
+
+def _line_feed() -> BrokerCoreError:
+    return BrokerCoreError(
+        "a name has a line feed, so that names are no lines: ask with --format json or ndjson"
+    )
+
+
+def _json(asked: dict[str, Any], listed: ListedTopics) -> Iterator[bytes | memoryview]:
+    from broker_core.listing.rendered.names import names_json_items
+
+    yield f'{json.dumps(asked)[:-1]}, "topics": ['.encode()
+    yield from names_json_items(listed.column)
+    yield f"], {json.dumps(listed.facts, ensure_ascii=False)[1:]}\n".encode()
+
+
+def _facts(listed: ListedTopics) -> list[str]:
+    facts = [
+        f"{len(listed.names)} topics" if listed.changed else "unchanged",
+        f"hash {listed.topics_hash}" if listed.topics_hash else "no hash",
+    ]
+    return facts if listed.matched_by is None else [*facts, listed.matched_by]

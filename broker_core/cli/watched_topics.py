@@ -1,0 +1,106 @@
+"""`broker-core list --watch`: the topics that come and go, until Ctrl-C."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from broker_core.cli.error_line import say
+from broker_core.cli.printed_topics import Form, print_change
+from broker_core.names import Mode, NamespaceName
+
+if TYPE_CHECKING:
+    from broker_core.client import LookupClient, TopicListing
+
+__all__ = ["watch_topics"]
+
+
+async def watch_topics(
+    client: LookupClient,
+    namespace: NamespaceName,
+    mode: Mode,
+    *,
+    pattern: str | None,
+    properties: dict[str, str],
+    period: float,
+    confirmations: int,
+    form: Form,
+) -> None:
+    """Print ``+ NAME`` for all topics, then for each that comes, and ``- NAME`` for each that goes.
+
+    What goes wrong is said, and the watch goes on; until the first answer only what may pass. Ends where the reader of
+    the output has gone.
+    """
+    from broker_core.client import OperationTimeout, PatternDiscovery
+
+    def failed(error: Exception) -> None:
+        if not discovery.answers and not isinstance(error, OperationTimeout):
+            raise error
+        say(f"{error}; the topics stay as they were")
+
+    discovery = PatternDiscovery(
+        _Question(client, namespace, pattern),
+        f"persistent://{namespace}/.*",
+        properties,
+        period=period,
+        confirmations=confirmations,
+        mode=mode,
+        on_error=failed,
+    )
+    with _ending_with_the_reader(discovery.close):
+        async with discovery:
+            async for change in discovery:
+                print_change("+", change.added.names, form)
+                print_change("-", change.removed.names, form)
+
+
+class _Question:
+    """Asks for any pattern: one that names no namespace, or none."""
+
+    def __init__(self, client: LookupClient, namespace: NamespaceName, pattern: str | None) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._pattern = pattern
+
+    async def get_topics_under_namespace(
+        self,
+        namespace: Any,  # noqa: ARG002 - the one of the pattern, which is the same
+        mode: Mode = Mode.PERSISTENT,
+        topics_pattern: str | None = None,  # noqa: ARG002 - of all topics
+        topics_hash: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> TopicListing:
+        return await self._client.get_topics_under_namespace(
+            self._namespace, mode, self._pattern, topics_hash, properties
+        )
+
+
+@contextmanager
+def _ending_with_the_reader(end: Any) -> Iterator[None]:
+    """Call ``end`` where our output is a pipe that nobody reads any more: no next line may come to find that out."""
+    try:
+        descriptor = sys.stdout.fileno()
+        is_pipe = stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+    except OSError:
+        is_pipe, descriptor = False, -1
+    if not is_pipe:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+
+    def gone() -> None:
+        loop.remove_reader(descriptor)
+        end()
+
+    loop.add_reader(
+        descriptor, gone
+    )  # the end of a pipe that is written to reads as an error once its reader is gone
+    try:
+        yield
+    finally:
+        loop.remove_reader(descriptor)

@@ -1,0 +1,108 @@
+"""`broker-core list --watch` as a process: what comes and goes, an outage, Ctrl-C, and a reader that leaves."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import TopicName
+from broker_core.settings import Settings
+from tests.cli.conftest import Cli
+from tests.cli.server import serving
+from tests.support.ports import free_port
+from tests.support.served import broker_core_command
+
+ORDERS, CLICKS, OTHER = (f"persistent://public/default/{name}" for name in ("orders", "clicks", "other"))
+
+
+def settings(folder: Path, port: int) -> Settings:
+    return Settings.model_validate(
+        {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "http": {"listen": f"127.0.0.1:{port}"},
+            "catalog": {"path": folder / "topics.sqlite"},
+        }
+    )
+
+
+@contextmanager
+def watching(*arguments: str) -> Iterator[subprocess.Popen[str]]:
+    command = [broker_core_command(), "list", "public/default", "--watch", "--period", "0.1", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        alarm = threading.Timer(120, process.kill)
+        alarm.start()
+        try:
+            yield process
+        finally:
+            alarm.cancel()
+            process.kill()
+
+
+def read(stream: Any) -> str:
+    line: str = stream.readline()
+    return line.removesuffix("\n")
+
+
+def test_topics_come_and_go_over_an_outage_until_ctrl_c(tmp_path: Path) -> None:
+    port = free_port()
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        catalog.create(TopicName.parse(ORDERS))
+        catalog.create(TopicName.parse(OTHER))
+        with watching(
+            "--url", f"http://127.0.0.1:{port}", "--pattern", ".*/(orders|clicks)", "--timeout", "1"
+        ) as process:
+            # The server may come later.
+            assert "did not answer within 1 s" in read(process.stderr)
+            with serving(settings(tmp_path, port)):
+                assert read(process.stdout) == f"+ {ORDERS}"
+                catalog.create(TopicName.parse(CLICKS))
+                assert read(process.stdout) == f"+ {CLICKS}"
+            while "the topics stay as they were" not in (said := read(process.stderr)):
+                assert said
+            catalog.delete(TopicName.parse(ORDERS))
+            with serving(settings(tmp_path, port)):
+                assert read(process.stdout) == f"- {ORDERS}"
+                process.send_signal(signal.SIGINT)
+                assert process.wait(30) == 130
+                assert process.stdout is not None
+                assert process.stdout.read() == ""
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        catalog.create(TopicName.parse(ORDERS))
+    with (
+        serving(settings(tmp_path, free_port())) as url,
+        watching("--url", url, "--format", "ndjson") as process,
+    ):
+        assert json.loads(read(process.stdout)) == {"added": ORDERS}
+        assert process.stdout is not None
+        process.stdout.close()
+        process.wait(30)
+        assert process.stderr is not None
+        assert process.stderr.read() == ""
+
+
+@pytest.mark.parametrize("more", [("--format", "table"), ("--hash", "00000000"), ("--format", "arrow")])
+def test_what_does_not_go_with_it_is_an_error_of_usage(cli: Cli, more: tuple[str, ...]) -> None:
+    said = cli("list", "a/b", "--watch", "--url", "pulsar://127.0.0.1:1", *more)
+    assert (said.code, said.only_error) == (
+        2,
+        "--watch goes with --format names or ndjson, and not with --hash",
+    )
+
+
+def test_what_cannot_pass_ends_it_at_the_first_question(cli: Cli, tmp_path: Path) -> None:
+    with serving(settings(tmp_path, free_port())) as url:
+        said = cli("list", "public/default", "--watch", "--url", url, "--pattern", "(")
+    assert said.code == 1
+    assert said.only_error.startswith("MetadataError: ")
