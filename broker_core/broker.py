@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Final, Self
 
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
-from aiohttp import web
 
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
@@ -37,19 +36,13 @@ from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FailurePace, FileBudget, raise_file_limit
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics, warn_daily
 from broker_core.servers.http import (
-    AdminSocket,
-    Admit,
-    AllowedQuestions,
-    Api,
+    ApiAdmission,
     ApiServices,
-    Endpoints,
-    HttpAccess,
+    HttpMetrics,
     HttpServer,
-    Needs,
+    HttpServers,
     Readiness,
     TopicWrites,
-    operator_of,
-    v1_api,
 )
 from broker_core.servers.pulsar import (
     CatalogPartitions,
@@ -70,8 +63,6 @@ if TYPE_CHECKING:
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
 
 
-#: Connections to the operator's socket.
-_OPERATORS: Final = 8
 #: Connections to the brokers at once, for all principals.
 _UPSTREAM_CONNECTIONS: Final = 256
 
@@ -111,11 +102,14 @@ class Broker:
         self._core: _Core | None = None
         self._server: PulsarServer | None = None
         self._http: HttpServer | None = None
+        self._http_servers: HttpServers | None = None
         self._address: tuple[str, int] | None = None
         self._tls_address: tuple[str, int] | None = None
 
     async def start(self) -> None:
         """Open everything and listen. What was opened is closed again where something fails."""
+        from broker_core import __version__
+
         settings = self.settings
         try:
             raise_file_limit()
@@ -126,7 +120,10 @@ class Broker:
                 _opened(settings, self._given, identifies=self._identify is not None, sight=sight)
             )
             entrances = await self._tls_entrances(core.metrics)
-            files = FileBudget.of_process(upstream=0 if core.upstream is None else core.upstream.places.limit)
+            files = FileBudget.of_process(
+                upstream=0 if core.upstream is None else core.upstream.places.limit,
+                api=settings.http.connections if settings.http is not None and settings.http.api else 0,
+            )
             if settings.limits.connections != "auto" and settings.limits.connections > files.clients:
                 _log.warning(
                     "limits.connections is more than the limit of open files has room for: raise it (LimitNOFILE)",
@@ -143,39 +140,19 @@ class Broker:
             self._stack.callback(authenticator.close)
             if authenticator.enabled:
                 self.reloads.add("authentication", authenticator.reload, lambda: authenticator.files)
+            servers = self._http_servers = HttpServers(
+                self._stack,
+                self._api_services(core, files, authenticates=authenticator.enabled),
+                __version__,
+                lambda: self._readiness,
+                core.problem,
+            )
             if settings.http is not None:
-                listen = settings.http.listen
-                pipeline = core.pipeline
-                access = HttpAccess(
-                    authenticator,
-                    pipeline.authorization,
-                    methods=settings.authentication.methods,
-                    protect=settings.http.protect,
-                    count=partial(core.metrics.authentication, "http"),
-                    identify=self._identify,
+                self._http = await servers.start(
+                    settings.http, files, authenticator, self._identify, entrances.get("http")
                 )
-                endpoints = Endpoints(
-                    core.metrics.registry,
-                    lambda: self._readiness,
-                    questions=pipeline.questions.most_asked if settings.http.questions else None,
-                    allowed=AllowedQuestions(pipeline) if pipeline.has_guards else None,
-                    plugins=pipeline.dispatcher.describe_without_errors,
-                    access=access,
-                    problem=core.problem,
-                )
-                self._http = HttpServer(
-                    endpoints,
-                    apis=self._apis(core, access.admit, authenticates=authenticator.enabled),
-                    connections=files.http,
-                    tls=entrances.get("http"),
-                )
-                self._stack.push_async_callback(self._http.stop)
-                await self._http.start(listen.host, listen.port)
-                if settings.http.tls is not None:
-                    listen = settings.http.tls.listen
-                    await self._http.start_tls(listen.host, listen.port)
             if settings.admin.socket is not None:
-                await self._serve_operator(settings.admin.socket, core)
+                await servers.start_operators(settings.admin.socket)
             self._server = PulsarServer(
                 core.pipeline,
                 core.lookups,
@@ -206,32 +183,9 @@ class Broker:
             raise
         self._readiness = Readiness.READY
 
-    async def _serve_operator(self, path: Path, core: _Core) -> None:
-        """The pages of HTTP on a socket for the operator, who may see all of them."""
-        pipeline = core.pipeline
-        endpoints = Endpoints(
-            core.metrics.registry,
-            lambda: self._readiness,
-            questions=pipeline.questions.most_asked,
-            plugins=pipeline.dispatcher.describe_without_errors,
-        )
-        listening = await asyncio.to_thread(AdminSocket, path)
-        self._stack.callback(listening.close)
-
-        async def operator(request: web.Request, _needs: Needs) -> Asker:
-            return operator_of(request)
-
-        server = HttpServer(endpoints, apis=self._apis(core, operator), connections=_OPERATORS)
-        await server.start_on(listening.socket)
-        self._stack.push_async_callback(server.stop)
-
-    def _apis(self, core: _Core, admit: Admit, *, authenticates: bool = False) -> list[Api]:
-        """The APIs for programs, where they are served; ``admit`` says who asks."""
-        from broker_core import __version__
-
-        if self.settings.http is not None and not self.settings.http.api:
-            return []
-        services = ApiServices(
+    def _api_services(self, core: _Core, files: FileBudget, *, authenticates: bool) -> ApiServices:
+        """What the operations of the HTTP API use."""
+        return ApiServices(
             core.pipeline,
             core.permits,
             core.metrics,
@@ -241,8 +195,9 @@ class Broker:
             change_log=core.change_log,
             writes=core.writes,
             authenticates=authenticates,
+            admission=ApiAdmission(files.api),
+            http_metrics=HttpMetrics(core.metrics),
         )
-        return [v1_api(services, admit, __version__)]
 
     async def _tls_entrances(self, metrics: Metrics) -> dict[str, TlsEntrance]:
         """The TLS of each listener that has it; its certificate is read again with everything else that is."""
@@ -275,7 +230,8 @@ class Broker:
         if server is not None:
             await asyncio.sleep(delay)
             self._server = None
-            await server.stop(drain)
+            servers = self._http_servers
+            await asyncio.gather(server.stop(drain), *(() if servers is None else (servers.drain(drain),)))
         await self._stack.aclose()
 
     async def __aenter__(self) -> Self:

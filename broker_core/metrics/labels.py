@@ -96,4 +96,4 @@ AUTHENTICATIONS: Final = tuple(
 )
 
 #: Why a client gets no place: the bound that was reached.
-NO_PLACE: Final = ("connections", "address", "files")
+NO_PLACE: Final = ("connections", "address", "files", "http")

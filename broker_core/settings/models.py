@@ -102,6 +102,11 @@ class HttpSettings(Table):
         description="Whether /metrics and health need credentials too, as /questions and /plugins do wherever clients "
         "are authenticated.",
     )
+    connections: Annotated[int | Literal["auto"], BeforeValidator(_connections)] = Field(
+        default="auto",
+        description="Connections of the API's clients; health and metrics have 32 more. auto: an eighth of what the "
+        "limit of open files has room for, at most 1024.",
+    )
     api: bool = Field(
         default=True, description="Whether the API for programs is served, below /v1 and /admin/v2."
     )

@@ -68,6 +68,7 @@ file = "htpasswd"
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true
 protect = true
+connections = 100
 api = true
 writes = false
 most_items = 1000

@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Self
+from typing import Final, Literal, Self
 
 import structlog
 
@@ -17,8 +17,12 @@ __all__ = ["FileBudget", "raise_file_limit"]
 
 _log = structlog.get_logger(__name__)
 
-#: Descriptors that are kept back: a quarter for HTTP, an eighth for clients that are being refused, the rest for the
-#: catalogue (two for each thread that reads it), the plugins' databases and the brokers behind.
+#: The most connections of the HTTP API that are kept back, and their share: an eighth of what clients could have.
+_API: Final = 1024
+_API_SHARE: Final = 8
+
+#: Descriptors that are kept back: a quarter for health and metrics, an eighth for clients that are being refused, the
+#: rest for the catalogue (two for each thread that reads it), the plugins' databases and the brokers behind.
 _KEPT_BACK: Final = 128
 
 #: The limit that is counted with where there is none, or one that no machine has the memory for.
@@ -31,7 +35,8 @@ _OPEN: Final = 32
 @dataclass(frozen=True, slots=True)
 class FileBudget:
     """Numbers of descriptors: ``clients`` is how many clients there may be by default, ``http`` how many connections of
-    HTTP, ``refusals`` how many clients that are being told that there is no place.
+    HTTP for health and metrics, ``api`` how many more for the HTTP API, ``refusals`` how many clients that are being
+    told that there is no place.
 
     A client whose descriptor is ``ceiling`` or above is refused, whatever the settings say: half of what is kept back
     is used up.
@@ -42,25 +47,34 @@ class FileBudget:
     http: int
     refusals: int
     ceiling: int
+    api: int = 0
 
     @classmethod
-    def of(cls, limit: int, opened: int) -> Self:
-        """Share out ``limit`` descriptors of which ``opened`` are in use. A small limit is shared half and half."""
+    def of(cls, limit: int, opened: int, api: int | Literal["auto"] = 0) -> Self:
+        """Share out ``limit`` descriptors of which ``opened`` are in use. A small limit is shared half and half.
+
+        ``api`` is the number of connections of the HTTP API that are wished for; they get half of what clients could
+        have at the most.
+        """
         free = max(limit - opened, 4)
         kept_back = min(_KEPT_BACK, free // 2)
+        others = free - kept_back
+        wished = min(_API, max(1, others // _API_SHARE)) if api == "auto" else api
+        wished = min(wished, others // 2)
         return cls(
             limit=limit,
-            clients=free - kept_back,
+            clients=others - wished,
             http=max(1, kept_back // 4),
             refusals=max(1, kept_back // 8),
             ceiling=max(limit - kept_back // 2, opened + 1),
+            api=wished,
         )
 
     @classmethod
-    def of_process(cls, *, upstream: int = 0) -> Self:
+    def of_process(cls, *, upstream: int = 0, api: int | Literal["auto"] = 0) -> Self:
         """That of this process, with what it has open now; ``upstream`` more are kept back for the brokers behind."""
         soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        return cls._of_limit(soft, upstream)
+        return cls._of_limit(soft, upstream, api)
 
     @staticmethod
     def upstream_share(most: int) -> int:
@@ -75,9 +89,9 @@ class FileBudget:
         return cls._of_limit(hard)
 
     @classmethod
-    def _of_limit(cls, limit: int, upstream: int = 0) -> Self:
+    def _of_limit(cls, limit: int, upstream: int = 0, api: int | Literal["auto"] = 0) -> Self:
         usable = _MOST if limit == resource.RLIM_INFINITY else min(limit, _MOST)
-        return cls.of(usable - upstream, _opened())
+        return cls.of(usable - upstream, _opened(), api)
 
 
 def raise_file_limit() -> None:

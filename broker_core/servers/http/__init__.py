@@ -9,10 +9,10 @@ from broker_core.servers.http.admin_socket import (
     check_place,
 )
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.api import Admit, Api, ApiServices, v1_api
+from broker_core.servers.http.api import ApiAdmission, ApiServices, HttpMetrics
 from broker_core.servers.http.endpoints import Endpoints, Readiness
-from broker_core.servers.http.http_access import HttpAccess, Needs, ProtectedFromAll
-from broker_core.servers.http.http_asker import operator_of
+from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
+from broker_core.servers.http.http_servers import HttpServers
 from broker_core.servers.http.server import HttpListenError, HttpServer
 from broker_core.servers.http.topic_writes import TopicWrites
 
@@ -20,19 +20,17 @@ __all__ = [
     "AdminSocket",
     "AdminSocketError",
     "AdminSocketInUse",
-    "Admit",
     "AllowedQuestions",
-    "Api",
+    "ApiAdmission",
     "ApiServices",
     "Endpoints",
     "HttpAccess",
     "HttpListenError",
+    "HttpMetrics",
     "HttpServer",
-    "Needs",
+    "HttpServers",
     "ProtectedFromAll",
     "Readiness",
     "TopicWrites",
     "check_place",
-    "operator_of",
-    "v1_api",
 ]

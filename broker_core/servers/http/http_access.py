@@ -20,7 +20,7 @@ from broker_core.access.authentication import AuthenticationFailed, Authenticato
 from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
 from broker_core.access.remote_address import host_of
-from broker_core.errors import BrokerCoreError
+from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import common_name
 from broker_core.servers.http.http_asker import asker_of
@@ -58,7 +58,8 @@ class HttpAccess:
     """The access to the pages of one server.
 
     ``methods`` are those of the settings, ``pace`` that of failures by address. ``count`` is called with the outcome of
-    each authentication. ``identify`` gives a client's identity, from what is known of it. Raises
+    each authentication, ``denied`` when the rules deny a page. ``identify`` gives a client's identity, from what is
+    known of it. Raises
     :exc:`ProtectedFromAll`.
     """
 
@@ -72,6 +73,7 @@ class HttpAccess:
         pace: FailurePace | None = None,
         count: Callable[[str], object] = lambda _outcome: None,
         identify: Callable[[Asker], Asker] | None = None,
+        denied: Callable[[], object] = lambda: None,
     ) -> None:
         if protect and not authenticator.enabled:
             raise ProtectedFromAll(
@@ -84,6 +86,7 @@ class HttpAccess:
         self._count = count
         self._identify = identify
         self._protect = protect
+        self._denied = denied
 
     async def admit(self, request: web.Request, needs: Needs) -> Asker:
         """Who asks for a page that needs this.
@@ -103,10 +106,14 @@ class HttpAccess:
                 raise self._wrong_roles(error, asker) from None
         if self._identify is not None:
             asker = self._identify(asker)
-        if needs is Needs.ADMIN_SOMEWHERE:
-            self._authorization.check_somewhere(asker, "admin")
-        elif needs not in _CREDENTIALS:
-            self._authorization.check_action(asker, "admin", None)
+        try:
+            if needs is Needs.ADMIN_SOMEWHERE:
+                self._authorization.check_somewhere(asker, "admin")
+            elif needs not in _CREDENTIALS:
+                self._authorization.check_action(asker, "admin", None)
+        except ListingFailed:
+            self._denied()
+            raise
         return asker
 
     async def _authenticated(self, request: web.Request, asker: Asker) -> Asker:

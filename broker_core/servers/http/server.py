@@ -1,13 +1,15 @@
 """The HTTP server: which connections it has, and what it reads of them.
 
-It runs on the event loop of the broker, so it is bounded in what it reads: no request has a body, and a peer that sends
-nothing is closed. It has a bounded number of connections: one more closes the one that was of no use for the longest
-time, so that health is answered however many others just stay.
+It runs on the event loop of the broker, so it is bounded in what it reads, and a peer that sends nothing is closed. It
+has a bounded number of connections: one more closes the one that was of no use for the longest time, never one that is
+being answered. Requests of an API have fewer places than there are connections, so that health is answered however many
+of them run, and however many clients just stay.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import os
 import socket
@@ -24,6 +26,7 @@ from broker_core.servers.arrival import RefusedArrival, TlsEntrance, TlsTranspor
 from broker_core.servers.http.api import Api
 from broker_core.servers.http.endpoints import Endpoints
 from broker_core.servers.http.json_responses import errors_in_json
+from broker_core.servers.http.served_connection import ServedConnection
 from broker_core.servers.http.served_request import ServedRequest
 
 __all__ = ["HttpListenError", "HttpServer"]
@@ -39,7 +42,7 @@ _MAX_HEADERS: Final = 64
 _MAX_BODY_BYTES: Final = 1024
 #: Seconds that an idle connection stays; longer than the usual interval of a scrape.
 _IDLE_TIMEOUT: Final = 75.0
-#: Connections of it, where nothing else is said.
+#: Connections for the pages, where nothing else is said.
 _CONNECTIONS: Final = 32
 #: Seconds that a request under way may take when the server stops.
 _STOP_TIMEOUT: Final = 2.0
@@ -50,9 +53,9 @@ class HttpListenError(BrokerCoreError):
 
 
 class HttpServer:
-    """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be.
+    """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be in all.
 
-    ``tls`` is for :meth:`start_tls`.
+    ``tls`` is for :meth:`start_tls`. ``refused`` is called for each connection that has no place.
     """
 
     def __init__(
@@ -62,11 +65,13 @@ class HttpServer:
         apis: Sequence[Api] = (),
         connections: int = _CONNECTIONS,
         tls: TlsEntrance | None = None,
+        refused: Callable[[], object] = lambda: None,
     ) -> None:
         self._endpoints = endpoints
         self._apis = apis
         self._runner: web.AppRunner | None = None
         self._most = connections
+        self._refused = refused
         # One at a time: a new connection must be heard before so many others have come that its turn is over.
         self._acceptor = Acceptor(self._accepted, at_once=1)
         self._tls_acceptor = Acceptor(self._accepted_tls, at_once=1)
@@ -75,6 +80,8 @@ class HttpServer:
         self._shaking_hands: dict[asyncio.Task[None], None] = {}  # the oldest is first
         self._open: dict[web.RequestHandler, _OpenConnection] = {}  # the one used last at the end
         self._busy: set[web.RequestHandler] = set()
+        self._nothing_busy = asyncio.Event()
+        self._nothing_busy.set()
         self._address: tuple[str, int] | None = None
         self._tls_address: tuple[str, int] | None = None
 
@@ -135,9 +142,20 @@ class HttpServer:
         return self._address
 
     @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return sum(handler.transport is not None for handler in self._open)
+
+    @property
     def tls_address(self) -> tuple[str, int] | None:
         """The host and the port that is listened on over TLS, if any is."""
         return self._tls_address
+
+    async def drain(self, seconds: float) -> None:
+        """Wait until no request is under way, for some seconds at the most."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._nothing_busy.wait()
 
     async def stop(self) -> None:
         """Close the port and all connections; requests under way have two seconds. May be called again."""
@@ -152,22 +170,24 @@ class HttpServer:
             await runner.cleanup()
         self._open.clear()
 
-    def _accepted(self, sock: socket.socket, _peer: object) -> None:
-        self._make_room()
+    def _accepted(self, sock: socket.socket, peer: Any) -> None:
+        if not self._make_room():
+            self._refuse(sock, peer)
+            return
         task = asyncio.get_running_loop().create_task(self._connect(sock))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
     def _accepted_tls(self, sock: socket.socket, peer: Any) -> None:
-        self._make_room()
+        if not self._make_room():
+            self._refuse(sock, peer)
+            return
         task = asyncio.get_running_loop().create_task(self._secure(sock, peer))
         self._shaking_hands[task] = None
         task.add_done_callback(self._shaking_hands.pop)
 
     async def _secure(self, sock: socket.socket, peer: Any) -> None:
         assert self._tls is not None
-        assert self._runner is not None
-        assert self._runner.server is not None
         try:
             secured = await self._tls.enter(sock, str(peer[0]))
         except RefusedArrival as refused:
@@ -176,37 +196,50 @@ class HttpServer:
                 "TLS connection of HTTP refused", peer=address, reason=refused.reason, error=str(refused)
             )
             return
-        handler = self._runner.server()
+        handler = self._protocol()
         self._opened(handler, TlsTransport(secured, handler, peer))
 
     async def _connect(self, sock: socket.socket) -> None:
-        assert self._runner is not None
-        assert self._runner.server is not None
         loop = asyncio.get_running_loop()
         try:
-            transport, handler = await loop.connect_accepted_socket(self._runner.server, sock)
+            transport, handler = await loop.connect_accepted_socket(self._protocol, sock)
         except OSError as error:
             _log.warning("an HTTP connection could not be accepted", error=str(error))
             sock.close()
             return
         self._opened(handler, transport)
 
+    def _protocol(self) -> ServedConnection:
+        assert self._runner is not None
+        server = self._runner.server
+        assert server is not None
+        # aiohttp has no public place for the class of connections.
+        return ServedConnection(server, loop=asyncio.get_running_loop(), **server._kwargs)  # noqa: SLF001
+
     def _opened(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
         # The protocol is told when anything waits in the transport, and when all of it has left.
         transport.set_write_buffer_limits(high=0, low=0)
         self._open[handler] = _OpenConnection(transport)
 
-    def _make_room(self) -> None:
-        """Close the connections that were used least recently until there is room for one more."""
+    def _make_room(self) -> bool:
+        """Close the connections that were used least recently until there is room for one more, if that can be."""
         self._open = {handler: each for handler, each in self._open.items() if handler.transport is not None}
         shaking = [task for task in self._shaking_hands if not task.done()]
         if len(shaking) >= max(1, self._most // 2):  # they have been of no use yet
             shaking[0].cancel()
         while self._open and len(self._open) + len(self._opening) + len(shaking) >= self._most:
-            idle = (handler for handler in self._open if handler not in self._busy)
-            handler = next(idle, next(iter(self._open)))
+            handler = next((handler for handler in self._open if handler not in self._busy), None)
+            if handler is None:
+                return False
             self._open.pop(handler).transport.abort()
             _log.warning("an HTTP connection is closed to make room for another", connections=self._most)
+        return True
+
+    def _refuse(self, sock: socket.socket, peer: Any) -> None:
+        sock.close()
+        self._refused()
+        address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else ""
+        _log.warning("an HTTP connection has no place", peer=address, connections=self._most)
 
     @web.middleware
     async def _in_use(
@@ -218,10 +251,13 @@ class HttpServer:
             assert isinstance(request, ServedRequest)
             request.connection = opened
         self._busy.add(connection)
+        self._nothing_busy.clear()
         try:
             return await handler(request)
         finally:
             self._busy.discard(connection)
+            if not self._busy:
+                self._nothing_busy.set()
 
     @web.middleware
     async def _api_errors(

@@ -57,3 +57,14 @@ def test_connections_to_brokers_are_kept_back() -> None:
     assert 8 <= share <= 256
     assert soft == resource.RLIM_INFINITY or share <= max(8, soft // 8)
     assert FileBudget.of_process().clients - FileBudget.of_process(upstream=20).clients in (10, 20)
+
+
+@pytest.mark.parametrize("limit", [20, 64, 256, 1024, 65536, 1_048_576])
+def test_the_api_has_a_share_of_the_clients(limit: int) -> None:
+    without, auto = FileBudget.of(limit, 13), FileBudget.of(limit, 13, "auto")
+    assert auto.clients + auto.api == without.clients
+    assert auto.api == min(1024, max(1, without.clients // 8))
+    assert (auto.http, auto.refusals, auto.ceiling) == (without.http, without.refusals, without.ceiling)
+    wished = FileBudget.of(limit, 13, 10_000)
+    assert wished.api == min(10_000, without.clients // 2)
+    assert without.api == 0

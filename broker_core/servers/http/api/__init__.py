@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from broker_core.servers.http.api import namespaces, topics
+from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.api import Admit, Api
+from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.writes import change_topic, import_topics
 
-__all__ = ["Admit", "Api", "ApiServices", "v1_api"]
+__all__ = ["Admit", "Api", "ApiAdmission", "ApiServices", "HttpMetrics", "v1_api"]
 
 
 def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
@@ -41,6 +42,7 @@ class Api:
         self._services = services
         self._admit = admit
         self._form = form
+        services.http_metrics.expect(each.operation_id for each in self.operations)
 
     def routes(self) -> list[web.RouteDef]:
         """The route of each operation; one with GET takes HEAD too."""
@@ -56,10 +58,21 @@ class Api:
 
     def _handler(self, operation: Operation) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
+            started = time.perf_counter()
+            metrics = self._services.http_metrics
+            metrics.under_way += 1
+            status, size = None, 0
             try:
-                return await self._answer(operation, request)
-            except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
-                return self._failed(error, request)
+                try:
+                    response = await self._answer(operation, request)
+                except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
+                    response = self._failed(error, request)
+                status, size = response.status, _size_to_come(response)
+                return response
+            finally:
+                metrics.under_way -= 1
+                size += request.writer.output_size
+                metrics.answered(operation.operation_id, status, time.perf_counter() - started, size)
 
         return handle
 
@@ -76,10 +89,11 @@ class Api:
         asked = ApiRequest(request, self._services, asker, values, operation.body)
         if operation.has_namespace:
             asked.namespace()
-        if operation.needs.action is not None:
-            await asked.authorize(operation.needs.action)
-        check_body(request, operation.body)
-        return await operation.handler(asked)
+        with self._services.admission.place(asker):
+            if operation.needs.action is not None:
+                await asked.authorize(operation.needs.action)
+            check_body(request, operation.body)
+            return await operation.handler(asked)
 
     def _failed(self, error: Exception, request: web.Request) -> web.StreamResponse:
         if request.writer.output_size > 0 or isinstance(error, ConnectionError):
@@ -88,4 +102,15 @@ class Api:
                 request.transport.abort()
             if isinstance(error, ConnectionError):
                 raise error
-        return self._form(problem_of(error, request))
+            problem_of(error, request)  # which logs what nobody foresaw
+            raise ConnectionResetError("an answer is cut") from error
+        response = self._form(problem_of(error, request))
+        if self._services.admission.draining.is_set():
+            response.force_close()
+        return response
+
+
+def _size_to_come(response: web.StreamResponse) -> int:
+    """Bytes of the body that is written when the handler has returned."""
+    body = response.body if isinstance(response, web.Response) and not response.prepared else None
+    return len(body) if isinstance(body, bytes | bytearray) else 0

@@ -245,6 +245,7 @@ class _LargeBody:
             raise ConnectionResetError("the client is gone")
         transport.write(data)
         size = len(data)
+        http.writer.output_size += size
         self._pace.wrote(size)
         self._in_turn += size
         if http.protocol.writing_paused:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.errors import Cause
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
+from broker_core.servers.http.api.admission import ApiAdmission
+from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.servers.pulsar import LookupService
@@ -33,6 +35,9 @@ class ApiServices:
     change_log: CatalogLogReader | None = None
     writes: TopicWrites | None = None
     authenticates: bool = False
+    admission: ApiAdmission = field(default_factory=ApiAdmission)
+    #: One for all servers of a broker.
+    http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 
     @property
     def http(self) -> HttpSettings:

@@ -1,0 +1,130 @@
+"""The HTTP servers of one broker: that of its clients, and that of its operator on a unix socket."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from aiohttp import web
+
+from broker_core.access.asker import Asker
+from broker_core.access.authentication import Authenticator
+from broker_core.servers.admission import FileBudget
+from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.http.admin_socket import AdminSocket
+from broker_core.servers.http.allowed_questions import AllowedQuestions
+from broker_core.servers.http.api import Admit, Api, ApiAdmission, ApiServices, v1_api
+from broker_core.servers.http.endpoints import Endpoints, Readiness
+from broker_core.servers.http.http_access import HttpAccess, Needs
+from broker_core.servers.http.http_asker import operator_of
+from broker_core.servers.http.server import HttpServer
+from broker_core.settings import HttpSettings
+
+__all__ = ["HttpServers"]
+
+#: Connections to the operator's socket, and requests of the API on it.
+_OPERATORS: Final = 8
+_OPERATORS_REQUESTS: Final = 6
+
+
+class HttpServers:
+    """Starts them; what it started ends with ``stack``.
+
+    ``readiness`` is what ``/-/ready`` says, ``problem`` why a server that is ready otherwise is not.
+    """
+
+    def __init__(
+        self,
+        stack: AsyncExitStack,
+        services: ApiServices,
+        version: str,
+        readiness: Callable[[], Readiness],
+        problem: Callable[[], str | None],
+    ) -> None:
+        self._stack = stack
+        self._services = services
+        self._version = version
+        self._readiness = readiness
+        self._problem = problem
+        self._clients: HttpServer | None = None
+
+    async def start(
+        self,
+        settings: HttpSettings,
+        files: FileBudget,
+        authenticator: Authenticator,
+        identify: Callable[[Asker], Asker] | None,
+        tls: TlsEntrance | None,
+    ) -> HttpServer:
+        """Serve clients as the table ``[http]`` says.
+
+        Raises :exc:`~broker_core.servers.http.server.HttpListenError`.
+        """
+        services = self._services
+        pipeline, metrics = services.pipeline, services.metrics
+        access = HttpAccess(
+            authenticator,
+            pipeline.authorization,
+            methods=services.settings.authentication.methods,
+            protect=settings.protect,
+            count=partial(metrics.authentication, "http"),
+            identify=identify,
+            denied=lambda: metrics.denied("admin", "rules"),
+        )
+        endpoints = Endpoints(
+            metrics.registry,
+            self._readiness,
+            questions=pipeline.questions.most_asked if settings.questions else None,
+            allowed=AllowedQuestions(pipeline) if pipeline.has_guards else None,
+            plugins=pipeline.dispatcher.describe_without_errors,
+            access=access,
+            problem=self._problem,
+        )
+        server = self._clients = HttpServer(
+            endpoints,
+            apis=self._apis(access.admit, services),
+            connections=files.http + files.api,
+            tls=tls,
+            refused=lambda: metrics.connection_refused("http"),
+        )
+        metrics.gauge("http_connections", "Open connections of HTTP.", lambda: server.connections)
+        self._stack.push_async_callback(server.stop)
+        await server.start(settings.listen.host, settings.listen.port)
+        if settings.tls is not None:
+            await server.start_tls(settings.tls.listen.host, settings.tls.listen.port)
+        return server
+
+    async def start_operators(self, path: Path) -> None:
+        """Serve the operator on a socket, who may see everything."""
+        pipeline = self._services.pipeline
+        endpoints = Endpoints(
+            self._services.metrics.registry,
+            self._readiness,
+            questions=pipeline.questions.most_asked,
+            plugins=pipeline.dispatcher.describe_without_errors,
+        )
+        listening = await asyncio.to_thread(AdminSocket, path)
+        self._stack.callback(listening.close)
+        services = replace(self._services, admission=ApiAdmission(_OPERATORS_REQUESTS), authenticates=False)
+        server = HttpServer(endpoints, apis=self._apis(_operator, services), connections=_OPERATORS)
+        await server.start_on(listening.socket)
+        self._stack.push_async_callback(server.stop)
+
+    async def drain(self, seconds: float) -> None:
+        """Take no requests of the API any more, and let those that are under way end."""
+        self._services.admission.draining.set()
+        if self._clients is not None:
+            await self._clients.drain(seconds)
+
+    def _apis(self, admit: Admit, services: ApiServices) -> list[Api]:
+        """The APIs for programs, where they are served."""
+        return [v1_api(services, admit, self._version)] if services.http.api else []
+
+
+async def _operator(request: web.Request, _needs: Needs) -> Asker:
+    return operator_of(request)

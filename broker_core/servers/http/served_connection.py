@@ -1,0 +1,62 @@
+"""One HTTP connection: how long and how large the head of a request may be.
+
+aiohttp bounds each line of a head. Here the whole head is bounded, in bytes and in time, so that a client that sends it
+byte by byte, or in many lines, does not hold memory.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from aiohttp import web
+
+__all__ = ["ServedConnection"]
+
+#: Bytes of a head that is not complete.
+_MOST_BYTES: Final = 64 * 1024
+#: Seconds from its first byte to its last one.
+_TIMEOUT: Final = 15.0
+
+
+class ServedConnection(web.RequestHandler):
+    """The protocol of one connection."""
+
+    __slots__ = ("_head_bytes", "_head_timer")
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._head_bytes = 0
+        self._head_timer: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes) -> None:
+        # While a request is answered, what comes is its body, or requests that wait, which aiohttp bounds.
+        awaited = self._waiter is not None or self._request_count == 0
+        before = self._request_count
+        super().data_received(data)
+        if not awaited or self._request_count != before:
+            self._end_head()
+            return
+        self._head_bytes += len(data)
+        if self._head_bytes > _MOST_BYTES:
+            self._refuse("431 Request Header Fields Too Large")
+        elif self._head_timer is None and data:
+            self._head_timer = self._loop.call_later(_TIMEOUT, self._refuse, "408 Request Timeout")
+
+    def connection_lost(self, exc: BaseException | None) -> None:
+        self._end_head()
+        super().connection_lost(exc)
+
+    def _end_head(self) -> None:
+        self._head_bytes = 0
+        if self._head_timer is not None:
+            self._head_timer.cancel()
+            self._head_timer = None
+
+    def _refuse(self, status: str) -> None:
+        self._end_head()
+        if self.transport is not None:
+            self.transport.write(
+                f"HTTP/1.1 {status}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n".encode()
+            )
+        self.force_close()
