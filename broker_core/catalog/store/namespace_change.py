@@ -65,6 +65,7 @@ class NamespaceChange:
         self.id: int = row[0]
         self.version: int = row[1] + 1
         self._log_from: int = row[2]
+        self._log_from_before = self._log_from
         self._log_rows: int = row[3]
         self._stamp = secrets.token_hex(12)
         self.changed = False
@@ -132,9 +133,10 @@ class NamespaceChange:
             "INSERT INTO stamps (namespace, version, stamp) VALUES (?, ?, ?)",
             (self.id, self.version, self._stamp),
         )
-        self._connection.execute(
-            "DELETE FROM stamps WHERE namespace = ? AND version < ?", (self.id, self._log_from)
-        )
+        if self._log_from > self._log_from_before:
+            self._connection.execute(
+                "DELETE FROM stamps WHERE namespace = ? AND version < ?", (self.id, self._log_from)
+            )
 
     def _trim(self, version: int) -> None:
         """Let go of the changes up to and with ``version``."""

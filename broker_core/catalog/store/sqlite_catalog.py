@@ -222,7 +222,10 @@ class SqliteCatalog:
         if not dry_run:
             self.migrate()
         with self._turn_to_write(wait), self._borrowed() as connection:
-            _begin(connection, wait)
+            # Also where the last one that had this connection waited for another time.
+            patience = self.busy_timeout if wait is None else wait
+            connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
+            connection.execute("BEGIN IMMEDIATE")
             change = NamespaceChange(connection, namespace, self.log_bounds)
             yield connection, change
             if change.changed and not dry_run:
@@ -408,14 +411,3 @@ class SqliteCatalog:
         after = self.edit(name, decide).after
         assert after is not None
         return after
-
-
-def _begin(connection: sqlite3.Connection, wait: float | None) -> None:
-    """Begin to write, once other processes let it."""
-    if wait is None:
-        connection.execute("BEGIN IMMEDIATE")
-        return
-    (usual,) = connection.execute("PRAGMA busy_timeout").fetchone()
-    connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute(f"PRAGMA busy_timeout = {usual}")

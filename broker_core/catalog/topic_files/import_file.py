@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import PairRefused, sqlite_errors
+from broker_core.catalog.store.format_migration import show_as_current
 from broker_core.catalog.store.namespace_change import NamespaceChange, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_staging import stage_file
@@ -144,6 +145,9 @@ def import_topics(
             read=None if progress is None else lambda size: progress("read", size),
             cache=caches * 4 // 5,
         )
+        show_as_current(
+            connection
+        )  # the temporary file of the stage took the place of what was temporary before
         connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
         connection.create_function("count_lost", 2, _count_lost, deterministic=True)
         connection.create_function("is_pair", 1, is_pair, deterministic=True)

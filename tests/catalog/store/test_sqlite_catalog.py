@@ -367,5 +367,5 @@ def test_an_edit_waits_for_other_writers_as_long_as_it_may(catalog: SqliteCatalo
     ):
         catalog.edit(topic("a"), creation(topic("a")), wait=0.01)
     assert catalog.edit(topic("a"), creation(topic("a")), wait=0.01).changed
-    with catalog.reading() as connection:
+    with catalog.changing(NAMESPACE, dry_run=True) as (connection, _):
         assert connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
