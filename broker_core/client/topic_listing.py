@@ -19,30 +19,39 @@ class TopicListing(Sequence[str]):
     ``in`` is a binary search where the names are sorted, as this server sends them, else a pass over the column.
     """
 
-    _given: Any
-    #: Whether the server applied the pattern; else the client did. The names match the pattern either way.
-    filtered: bool
-    #: ``False``: the topics still have the hash that was sent, and this listing has no names: see it first.
-    changed: bool
-    #: What to send with the next question. The server's word, or computed where it said nothing. ``None``: of a slice.
-    topics_hash: str | None
-
     def __init__(
         self, names: Any, *, filtered: bool = True, changed: bool = True, topics_hash: str | None = None
     ) -> None:
         """``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``."""
-        put = super().__setattr__
-        put("_given", names)
-        put("filtered", filtered)
-        put("changed", changed)
-        put("topics_hash", topics_hash)
+        self._given: Final = names
+        self._filtered: Final = filtered
+        self._changed: Final = changed
+        self._topics_hash: Final = topics_hash
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a listing cannot be changed: {name}")
+    @property
+    def filtered(self) -> bool:
+        """Whether the server applied the pattern; else the client did. The names match the pattern either way."""
+        return self._filtered
 
-    @cached_property
+    @property
+    def changed(self) -> bool:
+        """``False``: the topics still have the hash that was sent, and this listing has no names: see it first."""
+        return self._changed
+
+    @property
+    def topics_hash(self) -> str | None:
+        """What to send with the next question: the server's word, or computed where it said nothing. ``None``: of a
+        slice.
+        """
+        return self._topics_hash
+
+    @property
     def names(self) -> Any:
         """All names as a ``pyarrow.LargeStringArray``."""
+        return self._column
+
+    @cached_property
+    def _column(self) -> Any:
         import pyarrow as pa
 
         return pa.array(self._given, pa.large_string()) if isinstance(self._given, list) else self._given

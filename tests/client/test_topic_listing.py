@@ -81,7 +81,7 @@ def test_many_names_are_read_in_blocks() -> None:
 
 def test_it_cannot_be_changed() -> None:
     listing = TopicListing([*SORTED], topics_hash="00")
-    for name in ("filtered", "changed", "topics_hash", "other"):
+    for name in ("filtered", "changed", "topics_hash", "names"):
         with pytest.raises(AttributeError):
             setattr(listing, name, True)
     with pytest.raises(TypeError):

@@ -16,8 +16,10 @@ from broker_core.client import (
     ClientTls,
     Credentials,
     HandshakeRefused,
+    LookupClient,
     LookupSession,
     ServerRefused,
+    Token,
 )
 from broker_core.errors import ServerError
 from tests.interop import scenes_secured
@@ -91,6 +93,32 @@ async def test_a_role_gets_its_own_and_a_stranger_nothing(stage: SecuredStage) -
                 await client.get_topics(namespace)
             texts.add(refused.value.message.replace(namespace, "NAMESPACE"))
         assert len(texts) == 1
+
+
+@pytest.mark.parametrize("road", ["broker", "gateway", "broker's web service", "gateway's web service"])
+async def test_the_lookup_client_has_the_rights_of_its_token(stage: SecuredStage, road: str) -> None:
+    security, topic = stage.security, f"persistent://public/{ORDERS}/asked-wire"
+    if topic not in stage.broker.admin.topics(f"public/{ORDERS}"):
+        stage.create([topic])
+    url = {
+        "broker": stage.broker.tls_service_url,
+        "gateway": stage.gateway.tls_service_url,
+        "broker's web service": f"http://127.0.0.1:{stage.broker.http_port}",
+        "gateway's web service": f"http://{stage.gateway.ready['http']}",
+    }[road]
+    async with LookupClient(
+        url, auth=Token(security.token_file(ORDERS)), tls=ClientTls(ca=security.ca)
+    ) as client:
+        found = await client.get_topics_under_namespace(f"public/{ORDERS}", topics_pattern=f"{topic}.*")
+        assert found == [topic]
+        with pytest.raises(ServerRefused) as refused:
+            await client.get_topics_under_namespace(f"public/{BILLING}")
+        assert refused.value.code is ServerError.AuthorizationError
+    async with LookupClient(url, auth=Token("not.a.token"), tls=ClientTls(ca=security.ca)) as client:
+        with pytest.raises(ServerRefused) as refused:
+            await client.get_topics_under_namespace(f"public/{ORDERS}")
+        assert refused.value.code is ServerError.AuthenticationError
+        assert "not.a.token" not in str(refused.value)
 
 
 async def test_a_bad_token_gets_no_connection(stage: SecuredStage) -> None:
