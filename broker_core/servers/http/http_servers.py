@@ -16,6 +16,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api import Admit, Api, ApiAdmission, ApiServices, v1_api
@@ -123,7 +124,9 @@ class HttpServers:
 
     def _apis(self, admit: Admit, services: ApiServices) -> list[Api]:
         """The APIs for programs, where they are served."""
-        return [v1_api(services, admit, self._version)] if services.http.api else []
+        if not services.http.api:
+            return []
+        return [v1_api(services, admit, self._version), *admin_apis(services, admit)]
 
 
 async def _operator(request: web.Request, _needs: Needs) -> Asker:

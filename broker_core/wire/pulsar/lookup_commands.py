@@ -92,6 +92,12 @@ class LookupCommand:
         outcome = body.DESCRIPTOR.fields_by_name.get("response")
         return outcome is not None and body.response == outcome.enum_type.values_by_name["Failed"].number
 
+    def error(self, answer: BaseCommand) -> tuple[int, str]:
+        """Code and text of an answer that refuses what was asked; of any other one, those of no error."""
+        body = self.response_body(answer)
+        code, text = error_fields(body.DESCRIPTOR)
+        return getattr(body, code), getattr(body, text)
+
     def denial(self, answer: BaseCommand) -> str | None:
         """The text of an answer that refuses it because the client has no right to it; ``None`` for any other one."""
         body = self.response_body(answer)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -26,7 +26,10 @@ _NEEDS: Final = {Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED}
 
 
 class Api:
-    """Operations below one path (``prefix``), with errors of one form. ``admit`` says who asks."""
+    """Operations below one path (``prefix``), with errors of one form.
+
+    ``admit`` says who asks, ``read`` gives the values of parameters.
+    """
 
     def __init__(
         self,
@@ -36,12 +39,14 @@ class Api:
         admit: Admit,
         *,
         form: Callable[[Problem], web.Response] = problem_response,
+        read: Callable[[web.Request, Operation], Mapping[str, Any]] = read_parameters,
     ) -> None:
         self.prefix = prefix
         self.operations = tuple(operations)
         self._services = services
         self._admit = admit
         self._form = form
+        self._read = read
         services.http_metrics.expect(each.operation_id for each in self.operations)
 
     def routes(self) -> list[web.RouteDef]:
@@ -85,7 +90,7 @@ class Api:
 
     async def _operate(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         asker = await self._admit(request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
-        values = read_parameters(request, operation)
+        values = self._read(request, operation)
         asked = ApiRequest(request, self._services, asker, values, operation.body)
         if operation.has_namespace:
             asked.namespace()

@@ -24,7 +24,7 @@ from broker_core.servers.http.api.operation import Operation, Parameter, Reply, 
 from broker_core.servers.http.api.parameters import number
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 
-__all__ = ["COUNTS", "VERSION", "count_object", "operations"]
+__all__ = ["COUNTS", "VERSION", "allowed_namespaces", "count_object", "operations"]
 
 _MOST: Final = 10_000
 _USUAL: Final = 1000
@@ -103,7 +103,7 @@ async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     found: list[NamespaceName] = []
     while len(found) <= limit:  # one more, which says whether there is another page
         names = await _reading(request, partial(counts.names, after, _READ))
-        found += await _allowed(request, names, limit + 1 - len(found))
+        found += await allowed_namespaces(request, names, limit + 1 - len(found))
         if len(names) < _READ:
             break
         after = names[-1]
@@ -125,8 +125,11 @@ async def _reading(request: ApiRequest, read: Any) -> Any:
         ) from error
 
 
-async def _allowed(request: ApiRequest, names: Sequence[str], most: int) -> list[NamespaceName]:
-    """The first of these namespaces that rules and gates let the client list."""
+async def allowed_namespaces(request: ApiRequest, names: Sequence[str], most: int) -> list[NamespaceName]:
+    """The first of these namespaces, as many as ``most``, that rules and gates let the client list.
+
+    A gate that fails is an error: raises :exc:`~broker_core.errors.ListingFailed`.
+    """
     pipeline, asker = request.services.pipeline, request.asker
     found: list[NamespaceName] = []
     some: list[NamespaceName] = []

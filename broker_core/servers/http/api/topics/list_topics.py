@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from aiohttp import web
@@ -21,7 +21,7 @@ from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIM
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 from broker_core.settings import LimitsSettings
 
-__all__ = ["listing_request", "operations"]
+__all__ = ["checked_properties", "listing_request", "operations"]
 
 _DETAILED: Schema = {
     "type": "object",
@@ -120,14 +120,15 @@ def listing_request(request: ApiRequest) -> tuple[ListingRequest, str | None]:
         namespace=namespace,
         mode=request.values["mode"],
         pattern=pattern,
-        properties=_properties(request.values["property"], request.services.settings.limits),
+        properties=checked_properties(request.values["property"], request.services.settings.limits),
         asker=request.asker,
         deadline=request.deadline,
     )
     return question, text if pattern is None else None
 
 
-def _properties(pairs: tuple[tuple[str, str], ...], limits: LimitsSettings) -> Properties:
+def checked_properties(pairs: Sequence[tuple[str, str]], limits: LimitsSettings) -> Properties:
+    """The properties of a request. Raises :exc:`~broker_core.errors.ListingFailed` for too many, or too large ones."""
     if len(pairs) > limits.properties:
         raise _too_many(f"{len(pairs)} properties", limits.properties, "limits.properties")
     size = sum(len(key.encode()) + len(value.encode()) for key, value in pairs)

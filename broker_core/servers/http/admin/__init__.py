@@ -1,0 +1,35 @@
+"""What `pulsar-admin` and clients with an ``http://`` service URL ask: ``/admin/v2`` and ``/lookup/v2`` of Pulsar.
+
+Of the interface of a broker it is the part that is about which topics there are.
+docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
+"""
+
+from __future__ import annotations
+
+from broker_core.servers.http.admin import listings, lookups, namespaces, topics
+from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, first_values
+from broker_core.servers.http.admin.reason_errors import reason_response
+from broker_core.servers.http.api import Admit, Api, ApiServices
+
+__all__ = ["admin_apis"]
+
+
+def admin_apis(services: ApiServices, admit: Admit) -> list[Api]:
+    """The interface of a server, as one API for each of its two paths. ``admit`` says who asks."""
+    operations = [
+        *namespaces.operations(),
+        *listings.operations(),
+        *lookups.operations(),
+        *topics.operations(),
+    ]
+    return [
+        Api(
+            prefix,
+            [operation for operation in operations if operation.path.startswith(prefix)],
+            services,
+            admit,
+            form=reason_response,
+            read=first_values,
+        )
+        for prefix in (ADMIN, LOOKUP)
+    ]

@@ -1,0 +1,90 @@
+"""Listings as `pulsar-admin` and clients with an ``http://`` service URL ask for them.
+
+``namespaces/{tenant}/{namespace}/topics?mode=``, ``persistent/{tenant}/{namespace}?properties=``, and the names of
+partitioned topics alone (``.../partitioned``). All go the way of every listing: rules, gates, permits, plugins, masks.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from aiohttp import web
+
+from broker_core.errors import Cause
+from broker_core.listing.rendered.block_size import BlockSize
+from broker_core.listing.rendered.names import names_json_items
+from broker_core.listing.rendered.partitioned_topics import partitioned_topics_json_items
+from broker_core.names import Mode
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.http.admin.namespaces import is_known, missing_namespace
+from broker_core.servers.http.admin.paths import ADMIN, declared
+from broker_core.servers.http.admin.property_parameter import read_properties
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.topics.list_topics import checked_properties
+from broker_core.servers.http.api.topics.whole_listing import answer_to
+
+__all__ = ["operations"]
+
+_MODES: Final = {mode.name: mode for mode in Mode} | {"": Mode.PERSISTENT}
+_DOMAINS: Final = {"persistent": Mode.PERSISTENT, "non-persistent": Mode.NON_PERSISTENT}
+#: Bytes that each name takes besides its own.
+_QUOTES: Final = 3
+#: The one bundle that a namespace has here; there are no topics in any other.
+_BUNDLES: Final = frozenset({"", "0x00000000_0xffffffff"})
+
+
+def operations() -> list[Operation]:
+    """The operations of this file."""
+    found = [declared("GET", f"{ADMIN}namespaces/{{tenant}}/{{namespace}}/topics", _of_mode)]
+    for domain, mode in _DOMAINS.items():
+        path = f"{ADMIN}{domain}/{{tenant}}/{{namespace}}"
+        found.append(declared("GET", path, partial(_of_domain, mode=mode)))
+        found.append(declared("GET", f"{path}/partitioned", partial(_partitioned, mode=mode)))
+    return found
+
+
+async def _of_mode(request: ApiRequest) -> web.StreamResponse:
+    mode = _MODES.get(request.values.get("mode", ""))
+    if mode is None:
+        raise refused(404, f"mode is one of {', '.join(filter(None, _MODES))}", Cause.BAD_REQUEST)
+    return await _listed(request, mode)
+
+
+async def _of_domain(request: ApiRequest, *, mode: Mode) -> web.StreamResponse:
+    return await _listed(request, mode)
+
+
+async def _partitioned(request: ApiRequest, *, mode: Mode) -> web.StreamResponse:
+    return await _listed(request, mode, partitioned=True)
+
+
+async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False) -> web.StreamResponse:
+    services, namespace = request.services, request.namespace()
+    question = ListingRequest(
+        namespace=namespace,
+        mode=mode,
+        properties=checked_properties(
+            read_properties(request.values.get("properties", "")), services.settings.limits
+        ),
+        asker=request.asker,
+        deadline=request.deadline,
+    )
+    answer = await answer_to(request, question, None)
+    try:
+        # A plugin that lists nothing of a namespace knows it; the catalogue may have nothing of it at all.
+        if not answer.topics and answer.lister == "catalog" and not await is_known(services, namespace):
+            raise missing_namespace()
+        selection, block = answer.selection, BlockSize()
+        assert selection is not None  # the question has no hash
+        if request.values.get("bundle", "") not in _BUNDLES:
+            return web.json_response([])
+        items = partitioned_topics_json_items if partitioned else names_json_items
+        size = selection.fields_size + _QUOTES * len(selection)
+        body = RenderedBody("application/json", items(selection, block), block, size, b"[", b"]\n")
+        return await write_body(request, body, {})
+    finally:
+        answer.release()

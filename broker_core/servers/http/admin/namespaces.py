@@ -1,0 +1,96 @@
+"""Tenants, namespaces and their policies, as `pulsar-admin` asks for them: those of the embedded catalogue.
+
+A client is told of the namespaces that have a topic and that it may list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from aiohttp import web
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.errors import Cause
+from broker_core.names import NamespaceName
+from broker_core.servers.http.admin.paths import ADMIN, declared
+from broker_core.servers.http.admin.policies import POLICIES
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.namespaces.list_namespaces import allowed_namespaces
+from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.api.services import ApiServices
+
+__all__ = ["catalog_of", "is_known", "missing_namespace", "operations"]
+
+
+def operations() -> list[Operation]:
+    """The operations of this file."""
+    namespace = f"{ADMIN}namespaces/{{tenant}}/{{namespace}}"
+    return [
+        declared("GET", f"{ADMIN}tenants", _tenants),
+        declared("GET", f"{ADMIN}namespaces/{{tenant}}", _namespaces),
+        declared("GET", namespace, _policies),
+        declared("PUT", namespace, _no_such_write),
+        declared("DELETE", namespace, _no_such_write),
+    ]
+
+
+def catalog_of(services: ApiServices) -> SqliteCatalog:
+    """The embedded catalogue. Raises the error 501 before a cluster."""
+    if services.catalog is None:
+        raise refused(
+            501,
+            "The brokers behind this server hold the topics: ask the web service of a broker",
+            Cause.NOT_ALLOWED,
+        )
+    return services.catalog
+
+
+async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
+    """Whether a namespace exists: it has, or ever had, a topic in the catalogue. Before a cluster nobody can tell."""
+    catalog = services.catalog
+    if catalog is None:
+        return True
+    return (await asyncio.to_thread(catalog.version, namespace)).number > 0
+
+
+def missing_namespace() -> RequestRefused:
+    """The error to raise where a namespace that is not there is asked for."""
+    return refused(404, "Namespace does not exist")
+
+
+async def _tenants(request: ApiRequest) -> web.StreamResponse:
+    found = await _visible(request, "")
+    return web.json_response(list(dict.fromkeys(namespace.tenant for namespace in found)))
+
+
+async def _namespaces(request: ApiRequest) -> web.StreamResponse:
+    found = await _visible(request, request.http.match_info["tenant"] + "/")
+    if not found:
+        raise refused(404, "Tenant not found")
+    return web.json_response([str(namespace) for namespace in found])
+
+
+async def _policies(request: ApiRequest) -> web.StreamResponse:
+    await request.authorize("list")
+    catalog_of(request.services)
+    if not await is_known(request.services, request.namespace()):
+        raise missing_namespace()
+    return web.json_response(POLICIES)
+
+
+async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
+    await request.authorize("admin")
+    catalog_of(request.services)
+    raise refused(
+        501,
+        "A namespace is there with its first topic: create a topic, or delete its topics",
+        Cause.NOT_ALLOWED,
+    )
+
+
+async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
+    """The namespaces that begin with this, and that the client may list."""
+    found = await asyncio.to_thread(catalog_of(request.services).namespaces)
+    names = [name for name in map(str, found) if name.startswith(prefix)]
+    return await allowed_namespaces(request, names, len(names))

@@ -1,0 +1,24 @@
+"""Errors as the web service of a broker gives them: ``{"reason": "..."}``."""
+
+from __future__ import annotations
+
+import json
+
+from aiohttp import web
+
+from broker_core.errors import Cause
+from broker_core.servers.http.api.problem_details import Problem
+
+__all__ = ["reason_response"]
+
+
+def reason_response(problem: Problem) -> web.Response:
+    """A problem as a response. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker"""
+    status = 412 if problem.cause is Cause.NAME else problem.status
+    response = web.Response(
+        status=status, text=json.dumps({"reason": problem.detail}) + "\n", content_type="application/json"
+    )
+    pairs = problem.headers if isinstance(problem.headers, tuple) else problem.headers.items()
+    for name, value in pairs:
+        response.headers.add(name, value)
+    return response

@@ -1,0 +1,161 @@
+"""Lookups of clients with an ``http://`` service URL, through a gateway before a scripted broker."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from broker_core.errors import ServerError
+from broker_core.wire.pulsar import BaseCommand, CommandLookupTopicResponse, commands
+from tests.support.api_serving import ApiServed, api_served
+from tests.support.plugins import PluginOf
+from tests.support.scripted_server import Peer, ScriptedServer
+
+_LOOKUP = "/lookup/v2/topic/persistent/public/default"
+_ADMIN = "/admin/v2/persistent/public/default"
+
+
+async def _broker(peer: Peer, command: BaseCommand) -> None:
+    """A broker: topics are by their names what a test wants of them."""
+    if command.type == BaseCommand.LOOKUP:
+        topic, answer = command.lookupTopic.topic, BaseCommand(type=BaseCommand.LOOKUP_RESPONSE)
+        found = answer.lookupTopicResponse
+        found.request_id = command.lookupTopic.request_id
+        if "forbidden" in topic:
+            peer.send(
+                commands.refuse(command, ServerError.AuthorizationError, "Client is not authorized to Lookup")
+            )
+            return
+        found.response = CommandLookupTopicResponse.Connect
+        found.brokerServiceUrl = peer_url(peer)
+        if "secured" in topic:
+            found.brokerServiceUrlTls = "pulsar+ssl://broker:6651"
+        if command.lookupTopic.advertised_listener_name:
+            found.brokerServiceUrl = f"pulsar://{command.lookupTopic.advertised_listener_name}:6650"
+        peer.send(commands.encode(answer))
+    elif command.type == BaseCommand.PARTITIONED_METADATA:
+        asked = command.partitionMetadata
+        if "unknown" in asked.topic and not asked.metadata_auto_creation_enabled:
+            peer.send(commands.refuse(command, ServerError.TopicNotFound, ""))
+        else:
+            peer.send(
+                commands.partitioned_metadata_response(asked.request_id, 3 if "parted" in asked.topic else 0)
+            )
+    elif command.type == BaseCommand.GET_SCHEMA:
+        schema = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
+        body = schema.getSchemaResponse
+        body.request_id = command.getSchema.request_id
+        if "unknown" in command.getSchema.topic:
+            peer.send(commands.refuse(command, ServerError.TopicNotFound, "no schema"))
+            return
+        body.schema.name, body.schema.type, body.schema.schema_data = "s", 1, b"text"
+        body.schema_version = command.getSchema.schema_version or struct.pack(">q", 7)
+        peer.send(commands.encode(schema))
+
+
+def peer_url(peer: Peer) -> str:
+    host, port = peer.writer.get_extra_info("sockname")[:2]
+    return f"pulsar://{host}:{port}"
+
+
+@asynccontextmanager
+async def _gateway(folder: Path, **options: Any) -> AsyncIterator[tuple[ApiServed, ScriptedServer]]:
+    async with (
+        ScriptedServer(_broker) as broker,
+        api_served(folder, upstream={"service_url": broker.url}, **options) as served,
+    ):
+        yield served, broker
+
+
+async def test_the_broker_of_a_topic(tmp_path: Path) -> None:
+    async with _gateway(tmp_path) as (served, broker):
+        plain = broker.url
+        said = await served.ask(f"{_LOOKUP}/orders")
+        # The fields of a broker without TLS.
+        assert said.json == {"brokerUrl": plain, "nativeUrl": plain, "brokerUrlSsl": ""}
+        secured = "pulsar+ssl://broker:6651"
+        said = await served.ask(f"{_LOOKUP}/secured?authoritative=true")
+        assert said.json == {
+            "brokerUrl": plain,
+            "nativeUrl": plain,
+            "brokerUrlTls": secured,
+            "brokerUrlSsl": secured,
+        }
+        said = await served.ask(f"{_LOOKUP}/orders?listenerName=inside")
+        assert said.json["brokerUrl"] == "pulsar://inside:6650"
+
+
+async def test_refusals(tmp_path: Path) -> None:
+    async with _gateway(tmp_path) as (served, _):
+        said = await served.ask(f"{_LOOKUP}/forbidden")
+        assert (said.status, said.json) == (403, {"reason": "Client is not authorized to Lookup"})
+        said = await served.ask(f"{_ADMIN}/unknown/partitions")
+        assert (said.status, said.json) == (
+            404,
+            {"reason": "Topic persistent://public/default/unknown not found"},
+        )
+
+
+async def test_brokers_that_are_not_there(tmp_path: Path) -> None:
+    async with api_served(tmp_path, upstream={"service_url": "pulsar://127.0.0.1:1"}) as served:
+        said = await served.ask(f"{_LOOKUP}/orders")
+        assert said.status == 502
+        assert "Cannot ask the brokers" in said.json["reason"]
+
+
+async def test_partitions(tmp_path: Path) -> None:
+    async with _gateway(tmp_path) as (served, broker):
+        assert (await served.ask(f"{_ADMIN}/parted/partitions")).json == {"partitions": 3, "deleted": False}
+        assert broker.received[-1].partitionMetadata.metadata_auto_creation_enabled is False
+        said = await served.ask(f"{_ADMIN}/unknown/partitions?checkAllowAutoCreation=true")
+        assert said.json == {"partitions": 0, "deleted": False}
+        assert broker.received[-1].partitionMetadata.metadata_auto_creation_enabled is True
+
+
+async def test_schemas(tmp_path: Path) -> None:
+    schemas = "/admin/v2/schemas/public/default"
+    async with _gateway(tmp_path) as (served, _):
+        said = await served.ask(f"{schemas}/orders/schema")
+        assert (said.json["type"], said.json["data"], said.json["version"]) == ("STRING", "text", 7)
+        assert (await served.ask(f"{schemas}/orders/schema/3")).json["version"] == 3
+        for path in ("unknown/schema", "orders/schema/x", f"orders/schema/{2**70}"):
+            said = await served.ask(f"{schemas}/{path}")
+            assert (said.status, said.json) == (404, {"reason": "Schema not found"})
+
+
+async def test_a_hidden_topic_is_not_asked_for_at_the_brokers(tmp_path: Path) -> None:
+    def visible(topics: Any) -> Any:
+        return np.zeros(len(topics), bool)
+
+    async with _gateway(tmp_path, plugins={"p": PluginOf(visible=visible)}) as (served, broker):
+        for path in (
+            f"{_LOOKUP}/orders",
+            f"{_ADMIN}/orders/partitions",
+            "/admin/v2/schemas/public/default/o/schema",
+        ):
+            assert (await served.ask(path)).status == 404
+        assert not {BaseCommand.LOOKUP, BaseCommand.GET_SCHEMA} & {each.type for each in broker.received}
+
+
+async def test_rules_and_gates_are_asked_first(tmp_path: Path) -> None:
+    async with _gateway(tmp_path, authorization={"super_roles": ["root"]}) as (served, broker):
+        for path in (
+            f"{_LOOKUP}/orders",
+            f"{_ADMIN}/orders/partitions",
+            "/admin/v2/schemas/public/default/o/schema",
+        ):
+            said = await served.ask(path)
+            assert said.status == 403
+            assert "has no right to lookup" in said.json["reason"]
+        assert BaseCommand.LOOKUP not in {each.type for each in broker.received}
+
+
+async def test_a_catalogue_knows_partitions_and_properties(tmp_path: Path) -> None:
+    async with api_served(tmp_path) as served:
+        said = await served.ask(f"{_ADMIN}/orders/partitions?checkAllowAutoCreation=true")
+        assert said.json == {"partitions": 2, "deleted": False, "properties": {"region": "eu"}}

@@ -1,0 +1,64 @@
+"""Tenants, namespaces and policies for `pulsar-admin`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from broker_core import Refused
+from broker_core.access.access import Access
+from tests.support.api_serving import api_served
+from tests.support.plugins import PluginOf
+
+_TOPICS: dict[str, tuple[int, dict[str, str]]] = {
+    "persistent://acme/orders/a": (0, {}),
+    "persistent://acme/bills/a": (0, {}),
+    "persistent://umbrella/t/a": (0, {}),
+}
+
+
+async def test_those_that_have_topics(tmp_path: Path) -> None:
+    async with api_served(tmp_path, topics=_TOPICS) as served:
+        assert (await served.ask("/admin/v2/tenants")).json == ["acme", "umbrella"]
+        assert (await served.ask("/admin/v2/namespaces/acme")).json == ["acme/bills", "acme/orders"]
+        said = await served.ask("/admin/v2/namespaces/nobody")
+        assert (said.status, said.json) == (404, {"reason": "Tenant not found"})
+        assert (await served.ask("/admin/v2/namespaces/acme/orders")).json["bundles"]["numBundles"] == 1
+        said = await served.ask("/admin/v2/namespaces/acme/nowhere")
+        assert (said.status, said.json) == (404, {"reason": "Namespace does not exist"})
+
+
+async def test_only_those_that_the_client_may_list(tmp_path: Path) -> None:
+    def authorize(access: Access) -> Refused | None:
+        return Refused("not here") if str(access.namespace) == "acme/bills" else None
+
+    async with api_served(tmp_path, topics=_TOPICS, plugins={"p": PluginOf(authorize=authorize)}) as served:
+        assert (await served.ask("/admin/v2/namespaces/acme")).json == ["acme/orders"]
+        assert (await served.ask("/admin/v2/tenants")).json == ["acme", "umbrella"]
+        assert (await served.ask("/admin/v2/namespaces/acme/bills")).status == 403
+
+
+async def test_a_failing_gate_is_no_shorter_list(tmp_path: Path) -> None:
+    def authorize(access: Access) -> Refused | None:
+        if str(access.namespace) == "acme/bills":
+            raise RuntimeError("the gate is down")
+        return None
+
+    async with api_served(tmp_path, topics=_TOPICS, plugins={"p": PluginOf(authorize=authorize)}) as served:
+        said = await served.ask("/admin/v2/namespaces/acme")
+        assert said.status == 403
+        assert "RuntimeError" in said.json["reason"]
+
+
+async def test_rules_hide_namespaces(tmp_path: Path) -> None:
+    async with api_served(tmp_path, topics=_TOPICS, authorization={"super_roles": ["root"]}) as served:
+        assert (await served.ask("/admin/v2/tenants")).json == []
+        assert (await served.ask("/admin/v2/namespaces/acme")).status == 404
+        assert (await served.ask("/admin/v2/namespaces/acme/orders")).status == 403
+
+
+async def test_a_gateway_does_not_know_them(tmp_path: Path) -> None:
+    async with api_served(tmp_path, upstream={"service_url": "pulsar://127.0.0.1:1"}) as served:
+        for path in ("tenants", "namespaces/acme", "namespaces/acme/orders"):
+            said = await served.ask(f"/admin/v2/{path}")
+            assert said.status == 501
+            assert "ask the web service of a broker" in said.json["reason"]

@@ -1,0 +1,36 @@
+"""Paths and parameters of the admin interface: lenient where a broker is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.support.api_serving import api_served
+
+_LISTING = "/admin/v2/persistent/public/default"
+
+
+async def test_unknown_and_repeated_parameters_are_no_mistake(tmp_path: Path) -> None:
+    async with api_served(tmp_path) as served:
+        said = await served.ask(
+            f"{_LISTING}?authoritative=false&x=1&x=2&properties=region=us&properties=region=eu"
+        )
+        assert (said.status, said.json) == (200, ["persistent://public/default/bills"])
+
+
+async def test_mistakes_have_a_reason(tmp_path: Path) -> None:
+    async with api_served(tmp_path) as served:
+        for method, path, status in (
+            ("GET", f"{_LISTING}?properties=%ff", 400),
+            ("GET", "/admin/v2/persistent/public/bad~name", 412),
+            ("GET", "/admin/v2/nothing", 404),
+            ("GET", "/lookup/v2/nothing", 404),
+            ("POST", _LISTING, 405),
+        ):
+            said = await served.ask(path, method)
+            assert said.status == status, path
+            assert set(said.json) == {"reason"}
+
+
+async def test_they_can_be_turned_off(tmp_path: Path) -> None:
+    async with api_served(tmp_path, http={"api": False}) as served:
+        assert (await served.ask(_LISTING)).status == 404
