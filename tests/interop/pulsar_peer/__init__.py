@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from tests.interop.pulsar_peer.admin import Admin
 from tests.interop.pulsar_peer.broker import PulsarBroker
-from tests.interop.pulsar_peer.jars import PeerUnavailable, peer_jars
+from tests.interop.pulsar_peer.jars import PeerUnavailable, admin_tool_jars, peer_jars
 from tests.interop.pulsar_peer.security import ADMIN, GATEWAY, Security
 
-__all__ = ["ADMIN", "GATEWAY", "Admin", "PeerUnavailable", "PulsarBroker", "Security", "peer_jars"]
+__all__ = [
+    "ADMIN",
+    "GATEWAY",
+    "Admin",
+    "PeerUnavailable",
+    "PulsarBroker",
+    "Security",
+    "admin_tool_jars",
+    "peer_jars",
+]

@@ -1,4 +1,4 @@
-"""Downloads the jars of the real broker and of the official Java client from Maven Central, once."""
+"""Downloads the jars of the real broker, of the official Java client and of pulsar-admin from Maven Central, once."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["HERE", "PeerUnavailable", "peer_jars"]
+__all__ = ["HERE", "PeerUnavailable", "admin_tool_jars", "peer_jars"]
 
 HERE = Path(__file__).resolve().parent
-#: 243 MB of jars, kept out of git, shared by the tests and the benchmarks.
+#: 243 MB of jars of the broker and 82 MB of the tool, kept out of git, shared by the tests and the benchmarks.
 CACHE = HERE.parents[2] / ".cache" / "pulsar-peer"
 
 _FETCH_SECONDS = 900
@@ -29,12 +29,20 @@ class PeerUnavailable(Exception):
 
 
 def peer_jars() -> Path:
-    """The folder of all jars, fetched by Maven when it is not there yet.
+    """The folder of the jars of broker and client, fetched by Maven when it is not there yet.
 
     Raises :exc:`PeerUnavailable` where there is no JDK 17 or later, no Maven, or no way to Maven Central.
     """
+    return _jars(HERE / "pom.xml")
+
+
+def admin_tool_jars() -> Path:
+    """The same of the tool pulsar-admin: its version is another one, so it has a folder of its own."""
+    return _jars(HERE / "pulsar_admin_pom.xml")
+
+
+def _jars(pom: Path) -> Path:
     _require_jdk()
-    pom = HERE / "pom.xml"
     # A changed pom.xml is another set of jars: an old cache is never mixed with it.
     lib = CACHE / hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     CACHE.mkdir(parents=True, exist_ok=True)
@@ -67,7 +75,7 @@ def _require_jdk() -> None:
 def _fetch(pom: Path, lib: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise PeerUnavailable("the real Pulsar broker's jars are fetched by Maven: there is no `mvn`")
+        raise PeerUnavailable("the jars of the real Pulsar are fetched by Maven: there is no `mvn`")
     fresh = lib.with_name(lib.name + ".fetching")
     shutil.rmtree(fresh, ignore_errors=True)
     command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]
