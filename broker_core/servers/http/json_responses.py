@@ -10,6 +10,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from broker_core.errors import ListingFailed
+from broker_core.redaction.quoted import cut_short
 from broker_core.servers.http.status_codes import STATUS_CODES
 
 __all__ = ["errors_in_json", "json_response"]
@@ -32,11 +33,11 @@ async def errors_in_json(
     except ConnectionError:
         raise  # nobody is there who could be told anything
     except web.HTTPNotFound:
-        return json_response(404, {"error": f"there is nothing at {request.path}"})
+        return json_response(404, {"error": f"there is nothing at {cut_short(request.path)}"})
     except web.HTTPMethodNotAllowed as error:
         allowed = ", ".join(sorted(error.allowed_methods))
         response = json_response(
-            405, {"error": f"{request.path} does not take {request.method}, only {allowed}"}
+            405, {"error": f"{cut_short(request.path)} does not take {request.method}, only {allowed}"}
         )
         response.headers[hdrs.ALLOW] = allowed
         return response

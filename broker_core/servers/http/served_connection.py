@@ -14,7 +14,7 @@ from aiohttp import web
 __all__ = ["ServedConnection"]
 
 #: Bytes of a head that is not complete.
-_MOST_BYTES: Final = 64 * 1024
+_MOST_BYTES: Final = 96 * 1024
 #: Seconds from its first byte to its last one.
 _TIMEOUT: Final = 15.0
 

@@ -33,8 +33,8 @@ __all__ = ["HttpListenError", "HttpServer"]
 
 _log = structlog.get_logger(__name__)
 
-#: A pattern and properties are in the first line.
-#: The cursor of a page whose first name is the longest there may be has 45,000 characters.
+#: A pattern and properties are in the first line, and the cursor of a page, which has 45,000 characters where the first
+#: name is the longest there may be.
 _MAX_LINE_BYTES: Final = 64 * 1024
 #: A token with many claims has some kilobytes.
 _MAX_FIELD_BYTES: Final = 16 * 1024

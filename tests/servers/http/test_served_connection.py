@@ -26,7 +26,7 @@ async def test_a_head_of_many_lines_is_bounded_as_a_whole(served: Served) -> Non
     reader, writer = await asyncio.open_connection(*served.server.address)
     writer.write(ASK)
     line = b"X: " + b"a" * 10_000 + b"\r\n"
-    for _ in range(6):
+    for _ in range(9):
         writer.write(line)
         await writer.drain()
         await asyncio.sleep(0)

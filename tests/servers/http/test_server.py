@@ -28,7 +28,7 @@ async def test_no_answer_tells_what_serves_it(served: Served, session: aiohttp.C
     for wrong in (
         b"no request\r\n\r\n",
         b"GET / HTTP/1.1\r\n\r\n" + b"\0" * 100,
-        b"GET /" + b"a" * 40_000 + b"\r\n\r\n",
+        b"GET /" + b"a" * 70_000 + b"\r\n\r\n",
     ):
         said = (await served.raw(wrong)).lower()
         assert said.startswith(b"http/1.")
@@ -37,11 +37,20 @@ async def test_no_answer_tells_what_serves_it(served: Served, session: aiohttp.C
 
 
 async def test_requests_are_bounded(served: Served) -> None:
-    long_line = b"GET /" + b"a" * 33_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
+    long_line = b"GET /" + b"a" * 66_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n"
     long_header = b"GET /-/live HTTP/1.1\r\nHost: x\r\nX: " + b"a" * 17_000 + b"\r\n\r\n"
     many_headers = b"GET /-/live HTTP/1.1\r\nHost: x\r\n" + b"X: y\r\n" * 200 + b"\r\n"
     for request in (long_line, long_header, many_headers):
         assert (await served.raw(request)).split(b" ")[1] == b"400"
+
+
+async def test_an_error_repeats_little_of_what_was_asked(served: Served) -> None:
+    for method in (b"GET", b"POST"):
+        said = await served.raw(
+            method + b" /" + b"a" * 60_000 + b" HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        )
+        assert b"404" in said[:20]
+        assert len(said) < 1000
 
 
 async def test_a_port_in_use_is_named(served: Served) -> None:

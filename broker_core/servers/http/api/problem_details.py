@@ -12,6 +12,7 @@ import structlog
 from aiohttp import hdrs, web
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.redaction.quoted import cut_short
 from broker_core.servers.http.status_codes import STATUS_CODES
 
 __all__ = ["PROBLEM_JSON", "Problem", "RequestRefused", "problem_of", "problem_response", "refused"]
@@ -82,12 +83,12 @@ def problem_of(error: Exception, request: web.Request) -> Problem:
         allowed = ", ".join(sorted(error.allowed_methods))
         return Problem(
             405,
-            f"{request.path} does not take {request.method}, only {allowed}",
+            f"{cut_short(request.path)} does not take {request.method}, only {allowed}",
             Cause.NOT_ALLOWED,
             {str(hdrs.ALLOW): allowed},
         )
     if isinstance(error, web.HTTPNotFound):
-        return Problem(404, f"there is nothing at {request.path}", Cause.NOT_FOUND)
+        return Problem(404, f"there is nothing at {cut_short(request.path)}", Cause.NOT_FOUND)
     if isinstance(error, web.HTTPException):
         challenges = tuple(
             (hdrs.WWW_AUTHENTICATE, each) for each in error.headers.getall(hdrs.WWW_AUTHENTICATE, ())

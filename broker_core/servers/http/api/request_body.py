@@ -41,7 +41,7 @@ def check_body(request: web.Request, body: Body | None) -> None:
     """Raise the error for a request whose body is not what its operation takes, before anything of it is read."""
     if body is None:
         if request.body_exists:
-            raise refused(413, f"{request.method} {request.path} takes no body")
+            raise refused(413, f"{request.method} takes no body here")
         return
     if not request.body_exists:
         if body.required:
