@@ -192,9 +192,9 @@ class RegexConsumer:
         A topic that is not open keeps its subscription. Raises an :exc:`ExceptionGroup` of what failed, closed or not.
         """
         await self._stop_following()
-        outcomes = await asyncio.gather(
-            *(known.unsubscribe() for known in self._topics or ()), return_exceptions=True
-        )
+        topics = self._running
+        topics.give_up()
+        outcomes = await asyncio.gather(*(known.unsubscribe() for known in topics), return_exceptions=True)
         await self.close()
         failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failed:
