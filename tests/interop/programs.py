@@ -7,17 +7,18 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.support.program_lines import ProgramLines
 
-__all__ = ["DrivenConsumers", "GoConsumers", "JavaConsumers", "PythonConsumer"]
+__all__ = ["DrivenConsumers", "GoConsumers", "JavaConsumers", "PropertyConsumer", "PythonConsumer"]
 
 _HERE = Path(__file__).resolve().parent
 _EXAMPLE = _HERE.parents[1] / "examples" / "regex_consumer" / "regex_consumer.py"
+_PLAIN = _HERE / "python" / "plain_consumer.py"
 
 
 class _Program:
@@ -54,10 +55,12 @@ class _Program:
 
 
 class PythonConsumer(_Program):
-    """The example `regex_consumer` with the official Python client.
+    """A regex consumer of the official Python client alone.
 
     ``token`` and ``ca`` are files: its token, and the authority of the servers' certificates.
     """
+
+    program = _PLAIN
 
     def __init__(
         self,
@@ -68,8 +71,9 @@ class PythonConsumer(_Program):
         *,
         token: Path | None = None,
         ca: Path | None = None,
+        options: Sequence[str] = (),
     ) -> None:
-        command = [sys.executable, str(_EXAMPLE), service_url, pattern, subscription]
+        command = [sys.executable, str(self.program), service_url, pattern, subscription, *options]
         command += [] if token is None else ["--token-file", str(token)]
         command += [] if ca is None else ["--ca", str(ca)]
         super().__init__(command, log)
@@ -90,6 +94,29 @@ class PythonConsumer(_Program):
             timeout,
             what=f"messages {wanted}",
         )
+
+
+class PropertyConsumer(PythonConsumer):
+    """The example `regex_consumer`, of `broker_core.consumer`: with properties, each second."""
+
+    program = _EXAMPLE
+
+    def __init__(
+        self,
+        log: Path,
+        service_url: str,
+        pattern: str,
+        subscription: str,
+        properties: Mapping[str, str],
+        **files: Any,
+    ) -> None:
+        options = ["--period", "1", *(f"--property={key}={value}" for key, value in properties.items())]
+        super().__init__(log, service_url, pattern, subscription, options=options, **files)
+
+    def kill(self) -> None:
+        """SIGKILL, as if the machine went off."""
+        self._process.kill()
+        self._process.wait()
 
 
 def _messages(lines: list[str]) -> Counter[tuple[str, str]]:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.interop.programs import DrivenConsumers
 from tests.interop.secured_stage import BILLING, ORDERS, SHARED, SecuredStage
+from tests.support.eventually import eventually_sync
 
 __all__ = [
     "each_role_of_go_has_its_own",
@@ -111,22 +112,53 @@ def outlives_its_token(stage: SecuredStage) -> None:
 
 
 def outlives_restarts(stage: SecuredStage) -> None:
-    """A Java consumer while the gateway is killed and started again, and then the broker."""
+    """A Java consumer, and one of Python with properties, while the gateway is killed and started again, and then the
+    broker.
+    """
     base = f"persistent://public/{BILLING}"
-    stage.create([f"{base}/restart-1"])
+    python_topics: list[str] = []
+
+    def create(name: str) -> list[str]:
+        topics = [f"{base}/restart-{name}", f"{base}/python-{name}"]
+        stage.create(topics)
+        python_topics.append(topics[1])
+        stage.gate.rule(f"public/{BILLING}", teams={"blue": python_topics})
+        return topics
+
+    first = create("1")
     with stage.java(BILLING) as java:
-        wanted = {java.publish(f"{base}/restart-1", "before")}
-        java.subscribe("restart", f"{base}/restart-.*")
-        java.wait_received("restart", wanted, _SOON)
-        stage.gateway.kill()
-        stage.gateway.start()
-        stage.create([f"{base}/restart-2"])
-        wanted.add(java.publish(f"{base}/restart-2", "after the gateway"))
-        java.wait_received("restart", wanted, 2 * _SOON)
-        stage.broker.stop()
-        stage.broker.start()
-        stage.create([f"{base}/restart-3"])
-        wanted.add(java.publish(f"{base}/restart-3", "after the broker"))
-        java.wait_received("restart", wanted, 2 * _SOON)
-        # A message may come twice after a restart of the broker, but none is lost, and no other's is there.
-        assert set(java.received("restart")) == wanted
+        java_wanted, python_wanted = set(), set()
+
+        def publish(topics: list[str], text: str) -> None:
+            java_wanted.add(java.publish(topics[0], text))
+            python_wanted.add(java.publish(topics[1], text))
+
+        publish(first, "before")
+        with stage.property_consumer("python-restart", BILLING, f"{base}/.*", {"team": "blue"}) as python:
+            java.subscribe("restart", f"{base}/restart-.*")
+            java.wait_received("restart", java_wanted, _SOON)
+            python.wait_subscribed()
+            python.wait_received(python_wanted, _SOON)
+            stage.gateway.kill()
+            stage.gateway.start()
+            publish(create("2"), "after the gateway")
+            java.wait_received("restart", java_wanted, 2 * _SOON)
+            python.wait_received(python_wanted, 2 * _SOON)
+            stage.broker.stop()
+            stage.broker.start()
+            publish(create("3"), "after the broker")
+            publish(first, "after the broker")
+            java.wait_received("restart", java_wanted, 2 * _SOON)
+            python.wait_received(python_wanted, 2 * _SOON)
+            # A message may come twice after a restart of the broker, but none is lost, and no other's is there.
+            assert set(java.received("restart")) == java_wanted
+            assert set(python.received) == python_wanted
+            admin = stage.broker.admin
+            for topic in python_topics:
+                assert admin.subscriptions(topic) == {"python-restart"}
+                assert admin.consumers(topic, "python-restart") == 1
+                eventually_sync(
+                    lambda topic=topic: admin.backlog(topic, "python-restart") == 0,  # type: ignore[misc]
+                    _SOON,
+                    what="acknowledged messages",
+                )

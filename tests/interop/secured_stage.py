@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.request
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +11,13 @@ from typing import Any, Self
 
 from tests.interop.gate import Gate
 from tests.interop.go_program import go_consumers
-from tests.interop.programs import DrivenConsumers, GoConsumers, JavaConsumers, PythonConsumer
+from tests.interop.programs import (
+    DrivenConsumers,
+    GoConsumers,
+    JavaConsumers,
+    PropertyConsumer,
+    PythonConsumer,
+)
 from tests.interop.pulsar_peer import GATEWAY, PulsarBroker, Security
 from tests.support.eventually import eventually_sync
 from tests.support.ports import free_ports
@@ -60,6 +66,20 @@ class SecuredStage:
         token = self.security.token_file(role)
         return PythonConsumer(
             log, self.gateway.tls_service_url, pattern, name, token=token, ca=self.security.ca
+        )
+
+    def property_consumer(
+        self, name: str, role: str, pattern: str, properties: Mapping[str, str]
+    ) -> PropertyConsumer:
+        """Start a consumer of `broker_core.consumer` of a role; ``name`` is its subscription."""
+        return PropertyConsumer(
+            self.folder / f"property-{name}.log",
+            self.gateway.tls_service_url,
+            pattern,
+            name,
+            properties,
+            token=self.security.token_file(role),
+            ca=self.security.ca,
         )
 
     def java(self, role: str, *, token: Path | None = None) -> DrivenConsumers:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import pulsar
 
 from tests.interop.gate import Gate
-from tests.interop.programs import JavaConsumers, PythonConsumer
+from tests.interop.programs import JavaConsumers, PropertyConsumer, PythonConsumer
 from tests.interop.pulsar_peer import PulsarBroker
 
 __all__ = ["Stage", "partitions_of"]
@@ -60,6 +60,11 @@ class Stage:
     def python_consumer(self, name: str, pattern: str) -> PythonConsumer:
         """Start the Python client; ``name`` is its subscription."""
         return PythonConsumer(self.folder / f"python-{name}.log", self.service_url, pattern, name)
+
+    def property_consumer(self, name: str, pattern: str, properties: Mapping[str, str]) -> PropertyConsumer:
+        """Start a consumer of `broker_core.consumer`; ``name`` is its subscription."""
+        log = self.folder / f"property-{name}.log"
+        return PropertyConsumer(log, self.service_url, pattern, name, properties)
 
     def java_consumers(self, name: str) -> JavaConsumers:
         """Start a JVM with the Java client."""

@@ -56,7 +56,7 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredStage]:
 def playing(request: pytest.FixtureRequest, stage: SecuredStage) -> Iterator[dict[str, Future[None]]]:
     """The scenes that were selected, all of them playing."""
     wanted = [name for name in SCENES if any(f"[{name}]" in item.nodeid for item in request.session.items)]
-    with ThreadPoolExecutor(len(wanted)) as threads:
+    with ThreadPoolExecutor(max(1, len(wanted))) as threads:
         yield {name: threads.submit(SCENES[name], stage) for name in wanted}
 
 
