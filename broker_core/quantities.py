@@ -183,6 +183,11 @@ class ListenAddress:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine reaches it."""
+        return self.host.startswith("127.") or self.host in {"::1", "localhost"}
+
+    @property
     def from_here(self) -> ListenAddress:
         """The address by which this machine reaches a listener: loopback for a wildcard address."""
         return ListenAddress(_LOOPBACK.get(self.host, self.host), self.port)

@@ -204,3 +204,10 @@ def test_a_model_holds_plain_values_and_prints_readable_ones() -> None:
 def test_a_model_refuses_the_rest(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         _Model.model_validate(wrong)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.1.2.3", "::1", "localhost"])
+def test_an_address_that_only_this_machine_reaches(host: str) -> None:
+    assert ListenAddress(host, 1).is_loopback
+    assert not ListenAddress("0.0.0.0", 1).is_loopback
+    assert not ListenAddress("example.com", 1).is_loopback

@@ -30,6 +30,7 @@ class Permits:
     def __init__(self, limits: LimitsSettings | None = None, *, direct_reserve: int = DIRECT_RESERVE) -> None:
         self.limits = limits = limits or LimitsSettings()
         self.leases = Leases()
+        self._pressed: list[Callable[[PermitBudget], None]] = []
         self.overflow_told = False  # that plugins keep more than the snapshots have room for
         direct = limits.direct_permits
         reserve = max(min(direct_reserve, direct // 2), 1) if direct > 0 else 0
@@ -47,9 +48,14 @@ class Permits:
         self.unkept = PermitBudget(unkept, timeout=timeout, name="unkept snapshots")
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
-        """Call ``press`` with a budget in which a demand has waited long."""
+        """Call ``press`` with a budget in which a demand has waited long, besides whoever is called already."""
+        self._pressed.append(press)
         for budget in (self.heap, self.snapshots, self.unkept):
-            budget.on_pressure = press
+            budget.on_pressure = self._press
+
+    def _press(self, budget: PermitBudget) -> None:
+        for press in self._pressed:
+            press(budget)
 
     def close(self) -> None:
         for budget in (self.heap, self.direct, self.reserve, self.snapshots, self.unkept):

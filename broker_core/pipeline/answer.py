@@ -12,7 +12,8 @@ import pyarrow as pa
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
-from broker_core.memory.permit_budget import Permit
+from broker_core.memory.leases import Leases
+from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import ChainStep
 
@@ -66,6 +67,15 @@ class Answer:
     def fields_size(self) -> int:
         """Bytes of the encoded names that are sent."""
         return 0 if self.selection is None else self.selection.fields_size
+
+    def holds(self, budget: PermitBudget, leases: Leases) -> bool:
+        """Whether memory of this answer is of a budget: its own, or that of the listing that it is of."""
+        if self.selection is None:
+            return False
+        if self.permit is not None and self.permit.count and self.permit.budget is budget:
+            return True
+        leased = leases.held(self.selection.listing)
+        return isinstance(leased, Permit) and leased.budget is budget
 
     def release(self) -> None:
         """Give the heap permits back; once is enough."""

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.wide_settings import wide_settings
@@ -33,6 +35,26 @@ def test_all_addresses_and_proxies_without_rules_are() -> None:
         ("pulsar.haproxy_from", "::/0"),
         ("authorization.super_roles", "'proxy'"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("tables", "warned"),
+    [
+        ({}, False),
+        ({"http": {}}, False),
+        ({"http": {"listen": "[::1]:80"}}, False),
+        ({"http": {"listen": "192.0.2.1:80"}}, True),
+        ({"http": {"listen": "192.0.2.1:80", "writes": False}}, False),
+        ({"http": {"listen": "192.0.2.1:80", "api": False}}, False),
+        ({"http": {"listen": "192.0.2.1:80"}, "authorization": {"mode": "rules"}}, False),
+        ({"http": {"listen": "192.0.2.1:80"}, "authorization": {"super_roles": ["a"]}}, False),
+        ({"http": {"listen": "192.0.2.1:80"}, "upstream": {"service_url": "pulsar://192.0.2.2:6650"}}, False),
+        ({"http": {"tls": {"listen": "192.0.2.1:443", "certificate": "c", "key": "k"}}}, True),
+    ],
+)
+def test_changes_that_are_open_to_everybody_are(tables: dict[str, Any], warned: bool) -> None:
+    found = [name for name, _ in wide_settings(Settings.model_validate(tables))]
+    assert found == (["http.writes"] if warned else [])
 
 
 async def test_check_and_the_start_say_so(tmp_path: Path) -> None:

@@ -20,8 +20,6 @@ __all__ = ["listen_checks"]
 
 _IN_USE: Final = "is in use: another process listens there"
 
-_LOOPBACK: Final = ("127.", "::1", "localhost")
-
 
 def listen_checks(settings: Settings) -> Iterator[Check]:
     """The addresses that will be listened on: free, and who may reach them."""
@@ -52,9 +50,7 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             )
         elif problem is not None:
             yield Check.error(name, f"{address} {problem}")
-        elif not address.host.startswith(_LOOPBACK) and not (
-            name.endswith(".tls.listen") and settings.authentication.is_on
-        ):
+        elif not address.is_loopback and not (name.endswith(".tls.listen") and settings.authentication.is_on):
             risk = (
                 "without TLS: whoever reads the network has the tokens and passwords"
                 if settings.authentication.is_on
@@ -71,7 +67,7 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             and http is not None
             and settings.authentication.is_on
             and not http.protect
-            and not address.host.startswith(_LOOPBACK)
+            and not address.is_loopback
         ):
             yield Check.warning(
                 name, f"/metrics and health at {address} are open to all: http.protect asks for credentials"

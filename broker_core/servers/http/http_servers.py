@@ -53,6 +53,7 @@ class HttpServers:
         self._readiness = readiness
         self._problem = problem
         self._clients: HttpServer | None = None
+        services.permits.on_pressure(services.readers.make_room)
 
     async def start(
         self,

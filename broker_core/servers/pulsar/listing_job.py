@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, TooManyRequests
-from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Answer, Pipeline
@@ -86,13 +86,7 @@ class ListingJob:
         return self._client.no_place(self._request_id)
 
     def holds(self, budget: PermitBudget) -> bool:
-        answer = self._answer
-        if answer is None or answer.selection is None:
-            return False
-        if answer.permit is not None and answer.permit.count and answer.permit.budget is budget:
-            return True
-        leased = self._client.pipeline.permits.leases.held(answer.selection.listing)
-        return isinstance(leased, Permit) and leased.budget is budget
+        return self._answer is not None and self._answer.holds(budget, self._client.pipeline.permits.leases)
 
     def release(self) -> None:
         if self._answer is not None:

@@ -85,6 +85,7 @@ async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False)
         items = partitioned_topics_json_items if partitioned else names_json_items
         size = selection.fields_size + _QUOTES * len(selection)
         body = RenderedBody("application/json", items(selection, block), block, size, b"[", b"]\n")
-        return await write_body(request, body, {})
+        leases = services.permits.leases
+        return await write_body(request, body, {}, holds=lambda budget: answer.holds(budget, leases))
     finally:
         answer.release()

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -64,9 +64,16 @@ class RenderedBody:
 
 
 async def write_body(
-    request: ApiRequest, body: RenderedBody, headers: dict[str, str], *, status: int = 200
+    request: ApiRequest,
+    body: RenderedBody,
+    headers: dict[str, str],
+    *,
+    status: int = 200,
+    holds: Callable[[PermitBudget], bool] = lambda _budget: False,
 ) -> web.StreamResponse:
     """Answer with this body. Returns when its last bytes are with the kernel.
+
+    ``holds`` says whether what it is made of is memory of a budget: others may wait for that.
 
     Raises what making the first piece raises, and :exc:`~broker_core.errors.TooManyRequests` where no permits are to be
     had: nothing is sent then. Later failures, and clients that do not read, end the connection.
@@ -81,7 +88,9 @@ async def write_body(
     source = _Source(body, compress)
     if body.size + len(body.begin) + len(body.end) <= SMALL_ANSWER:
         return await _write_small(request, source, headers, status)
-    return await _LargeBody(request, source).write(headers, status)
+    large = _LargeBody(request, source)
+    with request.services.readers.reading(large.pace, holds, large.cut_slow):
+        return await large.write(headers, status)
 
 
 class _Source:
@@ -162,10 +171,22 @@ class _LargeBody:
         pulsar = request.services.settings.pulsar
         self._write_timeout = pulsar.write_timeout
         self._started = self._loop.time()
-        self._pace = ReaderPace(
+        self.pace = ReaderPace(
             source.size, self._started, write_timeout=pulsar.write_timeout, min_rate=pulsar.min_write_rate
         )
         self._in_turn = 0  # bytes since others had a turn
+
+    def cut_slow(self) -> None:
+        """Close a slow reader, because other requests wait for the memory of its answer."""
+        request = self._request
+        if request.http.transport is not None:
+            request.http.transport.abort()
+            request.services.metrics.connection_closed("slow")
+            _log.info(
+                "an HTTP client reads slowly while others wait for the memory of its answer",
+                peer=request.asker.remote_address,
+                client=request.asker.client_version,
+            )
 
     async def write(self, headers: dict[str, str], status: int) -> web.StreamResponse:
         http = self._request.http
@@ -234,7 +255,7 @@ class _LargeBody:
         for part in parts:
             view = memoryview(part)
             while view:
-                size = self._pace.piece(self._loop.time())
+                size = self.pace.piece(self._loop.time())
                 await self._write_slice(view[:size])
                 view = view[size:]
 
@@ -246,13 +267,13 @@ class _LargeBody:
         transport.write(data)
         size = len(data)
         http.writer.output_size += size
-        self._pace.wrote(size)
+        self.pace.wrote(size)
         self._in_turn += size
         if http.protocol.writing_paused:
             self._in_turn = 0
-            self._pace.waits(self._loop.time())
-            await _drain(self._request, min(self._write_timeout, self._pace.patience))
-            self._pace.goes_on(self._loop.time())
+            self.pace.waits(self._loop.time())
+            await _drain(self._request, min(self._write_timeout, self.pace.patience))
+            self.pace.goes_on(self._loop.time())
         elif self._in_turn >= _TURN:
             self._in_turn = 0
             await asyncio.sleep(0)

@@ -12,6 +12,7 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.servers.pulsar import LookupService
 from broker_core.settings import HttpSettings, Settings
@@ -36,6 +37,7 @@ class ApiServices:
     writes: TopicWrites | None = None
     authenticates: bool = False
     admission: ApiAdmission = field(default_factory=ApiAdmission)
+    readers: SlowReaders = field(default_factory=SlowReaders)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from tests.support.api_serving import ApiServed, api_served
 from tests.support.eventually import eventually
+from tests.support.silent_reader import silent_reader
 
 MANY = 64 * 1024 * 1024
 
@@ -68,18 +67,6 @@ def direct(served: ApiServed) -> int:
     return served.broker.pipeline.permits.direct.acquired
 
 
-async def silent_reader(served: ApiServed, *, head: bytes = b"") -> socket.socket:
-    """A client that asks and reads nothing, whose kernel takes little."""
-    assert served.broker.http_address is not None
-    sock = socket.socket()
-    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    sock.setblocking(False)
-    loop = asyncio.get_running_loop()
-    await loop.sock_connect(sock, served.broker.http_address)
-    await loop.sock_sendall(sock, b"GET /v1/body HTTP/1.1\r\nHost: x\r\n" + head + b"\r\n")
-    return sock
-
-
 @pytest.mark.parametrize("size", [0, 1, 60_000, 66_000, 5_000_000])
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 async def test_every_byte_arrives(
@@ -121,7 +108,7 @@ async def test_a_client_that_does_not_read_holds_little_and_is_cut(
         _,
     ):
         with capture_logs() as logs:
-            sock = await silent_reader(served)
+            sock = await silent_reader(served, "/v1/body")
             await eventually(lambda: direct(served) > 0)
             assert direct(served) <= 2 * BLOCK
             await eventually(lambda: served.sample("connections_closed_total", reason="stalled") == 1)
@@ -134,7 +121,7 @@ async def test_what_a_client_holds_is_free_as_soon_as_it_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with bodies(tmp_path, monkeypatch) as (served, _):
-        sock = await silent_reader(served)
+        sock = await silent_reader(served, "/v1/body")
         await eventually(lambda: direct(served) > 0)
         sock.close()
         await eventually(lambda: direct(served) == 0)
@@ -164,7 +151,7 @@ async def test_many_that_do_not_read_leave_room_for_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with bodies(tmp_path, monkeypatch, limits={"direct_permits": "20MB"}) as (served, _):
-        silent = [await silent_reader(served) for _ in range(20)]
+        silent = [await silent_reader(served, "/v1/body") for _ in range(20)]
         permits = served.broker.pipeline.permits.direct
         await eventually(lambda: permits.acquired >= 20 * 64 * 1024)
         assert len((await served.ask("/v1/body")).body) == MANY + 2

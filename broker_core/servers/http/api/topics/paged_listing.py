@@ -56,7 +56,7 @@ async def paged_listing(
             total = Counted.of(answer) if total is None else total
             more = {"total": total.total, "topics_hash": total.topics_hash, "version": version}
         end = ListingEnd(answer.filtered, more.get("topics_hash"), following, more)
-        return await write_listing(request, _body(media_type, answer, asked, end), headers)
+        return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
     finally:
         answer.release()
 

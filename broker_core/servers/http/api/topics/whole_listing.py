@@ -42,9 +42,8 @@ async def whole_listing(
         if len(selection) > request.services.http.most_items:
             return None
         end = ListingEnd(answer.filtered, answer.topics_hash)
-        return await write_listing(
-            request, names_body(media_type, selection, selection.fields_size, end), headers
-        )
+        body = names_body(media_type, selection, selection.fields_size, end)
+        return await write_listing(request, body, headers, answer)
     finally:
         answer.release()
 
@@ -56,11 +55,12 @@ def listing_headers(answer: Answer) -> dict[str, str]:
 
 
 async def write_listing(
-    request: ApiRequest, body: RenderedBody, headers: dict[str, str]
+    request: ApiRequest, body: RenderedBody, headers: dict[str, str], answer: Answer
 ) -> web.StreamResponse:
-    """Answer with this body; the error 406 where a name is no line of text."""
+    """Answer with this body, which is made of ``answer``; the error 406 where a name is no line of text."""
+    leases = request.services.permits.leases
     try:
-        return await write_body(request, body, headers)
+        return await write_body(request, body, headers, holds=lambda budget: answer.holds(budget, leases))
     except LineFeedInName as error:
         raise refused(406, f"{error}: ask for JSON, NDJSON or an Arrow stream") from None
 
