@@ -23,6 +23,7 @@ from tests.benchmarks.floor import floor
 from tests.benchmarks.names import Questions, namespace_of
 from tests.benchmarks.ours import Catalogue, make_catalogue
 from tests.benchmarks.processes import machine
+from tests.benchmarks.python_client import client_figures
 from tests.benchmarks.real_broker import running_broker
 from tests.benchmarks.reconnects import Reconnects, run_reconnects
 from tests.benchmarks.report import print_report, summarize
@@ -56,6 +57,7 @@ def main() -> None:
                 )
                 if options.crowd and size == max(options.sizes):
                     results["crowd"] = _crowd(catalogue)
+                    results["client"] = _client(catalogue)
                     results["reconnects"] = _reconnects(work, options.returning)
             if broker is not None:
                 subjects["pulsar"] = summarize(_run_broker(broker, size, options.seconds, options.runs))
@@ -123,6 +125,12 @@ def _crowd(catalogue: Catalogue) -> dict[str, Any]:
         client.close()
         result = crowd(served.address, served.pid, namespace_of(catalogue.size))
     return {"topics": catalogue.size, **asdict(result)}
+
+
+def _client(catalogue: Catalogue) -> dict[str, Any]:
+    _say(f"{catalogue.size:,} topics: the Python client")
+    folder = catalogue.folder
+    return client_figures(folder / "catalog.sqlite", folder / "client", catalogue.size)
 
 
 def _reconnects(work: Path, returning: int) -> dict[str, Any]:

@@ -60,6 +60,8 @@ def print_report(results: dict[str, Any]) -> None:
     console.print(_other_table(results))
     if results.get("crowd"):
         _print_crowd(console, results["crowd"])
+    if results.get("client"):
+        _print_client(console, results["client"])
     if results.get("reconnects"):
         _print_reconnects(console, results["reconnects"])
 
@@ -136,6 +138,17 @@ def _print_crowd(console: Console, result: dict[str, Any]) -> None:
         f"longest {_ms(result['ping_max'])} ms (and the machine woke the asking process up to "
         f"{_ms(result['wake_up_max'])} ms late)."
     )
+
+
+def _print_client(console: Console, result: dict[str, Any]) -> None:
+    console.print()
+    for scheme, found in result.items():
+        console.print(
+            f"The Python client over {scheme}: ten topics in {_ms(found['small'])} ms ({_ms(found['small_cpu'])} ms of "
+            f"its CPU time); {found['topics']:,} topics in {_ms(found['all'])} ms ({_ms(found['all_cpu'])} ms), a "
+            f"listing of {found['names'] / MIB:,.0f} MiB and {found['blocks']:,} blocks of Python's memory, "
+            f"{found['peak'] / MIB:,.0f} MiB at most while it is read."
+        )
 
 
 def _print_reconnects(console: Console, result: dict[str, Any]) -> None:

@@ -120,6 +120,11 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
     assert set(figures["questions"]["prefix"]) == {"rotating", "repeating"}
     assert results["crowd"]["outcomes"] == {"listing": 200}
     assert results["crowd"]["different_answers"] == 1
+    assert {scheme: found["topics"] for scheme, found in results["client"].items()} == {
+        "pulsar": SIZE,
+        "http": SIZE,
+    }
+    assert all(found["blocks"] < SIZE for found in results["client"].values()), "no string for each topic"
     assert results["reconnects"]["outcomes"] == {"plain": 50, "tls": 10}
     for word in ("prefix", "unchanged", "listings a second", "resident", "PINGs", "came back at once"):
         assert word in done.stdout
