@@ -19,6 +19,7 @@ from broker_core.client import (
     Token,
     TopicListing,
     UnexpectedAnswer,
+    topics_hash,
 )
 from broker_core.errors import InvalidName, ServerError
 from broker_core.names import Mode, NamespaceName, TopicName
@@ -245,6 +246,26 @@ async def test_another_address_answers_where_one_is_gone() -> None:
                 assert await client.get_topics_under_namespace("t/n") == [TOPIC]
 
 
+async def test_a_server_that_asks_for_new_credentials_gets_them() -> None:
+    tokens = iter(["first.b.c", "second.b.c"])
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        if command.type == BaseCommand.GET_TOPICS_OF_NAMESPACE:
+            peer.send(commands.auth_challenge("Scripted1", "token", commands.REFRESH, protocol_version=21))
+        elif command.type == BaseCommand.AUTH_RESPONSE:
+            peer.send(answer(peer.received[-2], [TOPIC]))
+
+    async with (
+        ScriptedServer(script) as server,
+        LookupClient(server.url, auth=Token(lambda: next(tokens))) as client,
+    ):
+        assert await client.get_topics_under_namespace("t/n") == [TOPIC]
+        connect, _question, response = server.received
+        assert (connect.connect.auth_method_name, connect.connect.auth_data) == ("token", b"first.b.c")
+        assert response.authResponse.response.auth_data == b"second.b.c"
+        assert len(server.peers) == 1
+
+
 # ---- equal questions ---------------------------------------------------------------------------------------
 
 
@@ -383,22 +404,32 @@ def test_what_it_shows() -> None:
     assert repr(LookupClient("pulsar://a,b", auth=Token("a.b.c"))) == "<LookupClient of pulsar://a,b>"
 
 
-async def test_this_server() -> None:
+@pytest.mark.parametrize("road", ["pulsar", "http"])
+async def test_this_server(road: str) -> None:
     names = [f"persistent://public/default/orders-{number}" for number in range(3000)]
-    async with serve(topics=names) as server, LookupClient(server.url) as client:
-        found = await client.get_topics_under_namespace(
-            "public/default", topics_pattern="public/default/orders-1.*"
-        )
+    async with (
+        serve(topics=names) as server,
+        LookupClient(server.url if road == "pulsar" else server.http_url) as client,
+    ):
+        await server.create("persistent://public/default/parted x", partitions=3)
+        question: dict[str, Any] = {"topics_pattern": "persistent://public/default/orders-1.*"}
+        found = await client.get_topics_under_namespace("public/default", **question)
         assert isinstance(found, TopicListing)
         assert (len(found), found.filtered) == (1111, True)
         assert all(name in found for name in names if "-1" in name)
+        assert found.topics_hash == topics_hash(found)
         again = await client.get_topics_under_namespace(
-            "public/default", topics_pattern="public/default/orders-1.*", topics_hash=found.topics_hash
+            "public/default", topics_hash=found.topics_hash, **question
         )
         assert not again.changed
+        assert len(await client.get_topics_under_namespace("public/unknown")) == 0
         assert await client.partitioned_metadata(names[0]) == 0
+        assert await client.partitioned_metadata("persistent://public/default/parted x") == 3
         with pytest.raises(ServerRefused) as refused:
             await client.partitioned_metadata("persistent://public/default/none")
         assert refused.value.code is ServerError.TopicNotFound
+        with pytest.raises(ServerRefused) as refused:
+            await client.get_topics_under_namespace("public/default", topics_pattern="(")
+        assert refused.value.code is ServerError.MetadataError
         with pytest.raises(ClientError, match="no brokers behind it"):
             await client.lookup(names[0])

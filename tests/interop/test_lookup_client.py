@@ -91,7 +91,10 @@ def test_partitions_and_brokers(service_url: str, pulsar_broker: PulsarBroker) -
 
 
 @pytest.mark.parametrize("road", ["pulsar", "http"])
-async def test_a_gateway_is_killed_and_asked_again(restarted: Served, topics: list[str], road: str) -> None:
+async def test_a_gateway_is_killed_and_asked_again(
+    restarted: Served, pulsar_broker: PulsarBroker, topics: list[str], road: str
+) -> None:
+    broker_url = pulsar_broker.service_url
     url = restarted.service_url if road == "pulsar" else f"http://{restarted.ready['http']}"
     async with LookupClient(url) as client:
         assert sorted(await client.get_topics_under_namespace(NAMESPACE)) == topics
@@ -100,3 +103,5 @@ async def test_a_gateway_is_killed_and_asked_again(restarted: Served, topics: li
         await eventually(lambda: "cannot connect" in str(client._service.problem))
         await asyncio.to_thread(restarted.start)
         assert sorted(await asked) == topics
+        assert await client.partitioned_metadata(f"persistent://{NAMESPACE}/orders-eu") == 2
+        assert (await client.lookup(f"persistent://{NAMESPACE}/bills")).url == broker_url

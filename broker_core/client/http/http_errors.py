@@ -17,7 +17,6 @@ from broker_core.client.errors import (
     ConnectTimeout,
     HandshakeRefused,
     ServerRefused,
-    TlsCutShort,
     TlsFailed,
     UnexpectedAnswer,
 )
@@ -71,8 +70,7 @@ def connection_error(failed: Exception, shown: str) -> ClientError:
             return TlsFailed(f"{shown} speaks no TLS")
         return TlsFailed(f"TLS with {shown} failed: {getattr(cause, 'reason', None) or cause}")
     if isinstance(failed, aiohttp.ClientConnectorError):
-        kind = TlsCutShort if isinstance(failed.os_error, ConnectionResetError) else ConnectionLost
-        return kind(f"cannot connect to {shown}: {failed.os_error.strerror or failed.os_error}")
+        return ConnectionLost(f"cannot connect to {shown}: {failed.os_error.strerror or failed.os_error}")
     if isinstance(failed, TimeoutError):
         return ConnectTimeout(f"{shown} did not answer in time")
     if isinstance(failed, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):

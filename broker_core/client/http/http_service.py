@@ -13,7 +13,6 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import aiohttp
 import pyarrow as pa
-import yarl
 from aiohttp import hdrs
 
 from broker_core.client.client_tls import ClientTls
@@ -231,18 +230,18 @@ class HttpService:
         raise UnexpectedAnswer(f"{self._url} redirects more than {MAX_REDIRECTS} times")
 
     async def _get(self, address: Address, path: str, headers: Mapping[str, str]) -> _Response:
-        url = yarl.URL(f"{self._scheme}://{shown(address)}{path}", encoded=True)
+        url = f"{self._scheme}://{shown(address)}{path}"
         context = True if self._tls is None else await asyncio.to_thread(self._tls.context)
         sent = {**headers, **await self._authorization()}
         try:
             async with self._open().get(url, headers=sent, allow_redirects=False, ssl=context) as response:
-                link = response.links.get("next")
+                link: Any = response.links.get("next")
                 return _Response(
                     address,
                     response.status,
                     response.headers,
                     await response.read(),
-                    None if link is None else yarl.URL(str(link.get("url"))).raw_path_qs,
+                    None if link is None else link["url"].raw_path_qs,
                 )
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
             raise connection_error(failed, shown(address)) from None
