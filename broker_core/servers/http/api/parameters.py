@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote_to_bytes
 
 from aiohttp import web
 
@@ -19,6 +19,7 @@ __all__ = ["MODE", "PATTERN", "PROPERTY", "flag", "number", "one_of", "read_para
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
     """The value of each declared parameter by name. Raises the error 400 for what is not declared, or wrong."""
+    _check_path(request)
     given = _query(request)
     declared = {each.name for each in operation.parameters if each.within == "query"}
     for name in given:
@@ -35,6 +36,16 @@ def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any
             texts = given.get(each.name, [])
         values[each.name] = _value(each, texts)
     return values
+
+
+def _check_path(request: web.Request) -> None:
+    """A part that is no UTF-8 is left encoded by aiohttp, and would be the name of something else."""
+    path = request.rel_url.raw_path
+    if "%" in path:
+        try:
+            unquote_to_bytes(path).decode()
+        except UnicodeDecodeError:
+            raise _bad("the path is not in UTF-8") from None
 
 
 def _query(request: web.Request) -> dict[str, list[str]]:

@@ -7,6 +7,7 @@ from typing import Any, Final
 from broker_core.catalog import TopicRecord, topic_id_text
 from broker_core.change_log import CatalogVersion
 from broker_core.servers.http.api.operation import Schema
+from broker_core.servers.http.api.version_text import version_text
 
 __all__ = ["TOPIC_SCHEMA", "topic_object"]
 
@@ -19,7 +20,7 @@ TOPIC_SCHEMA: Final[Schema] = {
         "topic_id": {"type": "string", "description": "As Kafka prints ids (KIP-516)."},
         "properties": {"type": "object", "additionalProperties": {"type": "string"}},
         "created": {"type": "string", "format": "date-time"},
-        "version": {"type": "string", "description": "Of the namespace: catalogue and number."},
+        "version": {"type": "string", "description": "Of the namespace, for `since=` of its changes."},
     },
 }
 
@@ -32,5 +33,5 @@ def topic_object(topic: TopicRecord, version: CatalogVersion) -> dict[str, Any]:
         "topic_id": topic_id_text(topic.topic_id),
         "properties": dict(topic.properties),
         "created": topic.created.isoformat(timespec="milliseconds"),
-        "version": str(version),
+        "version": version_text(version),
     }

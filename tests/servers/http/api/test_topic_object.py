@@ -23,6 +23,6 @@ def test_a_topic_as_an_object() -> None:
         "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
         "properties": {"k": "v"},
         "created": "2026-01-02T03:04:05.678+00:00",
-        "version": "file:7",
+        "version": "file:7.stamp",
     }
     assert list(shown) == TOPIC_SCHEMA["required"] == list(TOPIC_SCHEMA["properties"])

@@ -16,6 +16,7 @@ from broker_core.servers.http.api.services import ApiServices, needs_writes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.topic_object import TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
+from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
@@ -172,7 +173,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
             require=lambda there: _check_if_there(request, there),
             deadline=request.deadline,
         )
-    return web.Response(status=204, headers={NAMESPACE_VERSION: str(write.version)})
+    return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
 
 def _check_if_there(request: ApiRequest, topic: TopicRecord | None) -> None:
@@ -189,7 +190,7 @@ def _said(write: TopicWrite, status: int = 200, headers: dict[str, str] | None =
         content_type="application/json",
         headers={
             str(hdrs.ETAG): topic_etag(write.after),
-            NAMESPACE_VERSION: str(write.version),
+            NAMESPACE_VERSION: version_text(write.version),
             **(headers or {}),
         },
     )

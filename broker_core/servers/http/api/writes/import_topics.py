@@ -14,6 +14,7 @@ from broker_core.servers.http.api.operation import Body, Operation, Parameter, R
 from broker_core.servers.http.api.parameters import flag, number
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_writes
+from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
 from broker_core.servers.http.topic_imports import MOST_BYTES, BodyTooLarge
@@ -42,7 +43,7 @@ _REPORT: Final[Schema] = {
     "required": [*_COUNTS, "version"],
     "properties": {
         **{name: {"type": "integer", "description": text} for name, text in _COUNTS.items()},
-        "version": {"type": "string", "description": "Of the namespace: catalogue and number."},
+        "version": {"type": "string", "description": "Of the namespace, for `since=` of its changes."},
     },
 }
 _EXACT: Final = Parameter(
@@ -112,9 +113,9 @@ async def _import(request: ApiRequest) -> web.StreamResponse:
     return web.Response(
         text=json.dumps(_told(report)) + "\n",
         content_type="application/json",
-        headers={NAMESPACE_VERSION: str(report.version)},
+        headers={NAMESPACE_VERSION: version_text(report.version)},
     )
 
 
 def _told(report: ImportReport) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in _COUNTS} | {"version": str(report.version)}
+    return {name: getattr(report, name) for name in _COUNTS} | {"version": version_text(report.version)}

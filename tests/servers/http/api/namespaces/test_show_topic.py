@@ -12,6 +12,7 @@ from yarl import URL
 
 from broker_core.catalog import topic_id_text
 from broker_core.names import TopicName
+from broker_core.servers.http.api.version_text import version_text
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.chain_plugins import fails, lists
 from tests.support.plugins import PluginOf
@@ -31,7 +32,7 @@ async def test_all_that_is_known_is_shown(served: ApiServed) -> None:
         "properties": {"region": "eu"},
         "topic_id": topic_id_text(record.topic_id),
         "created": record.created.isoformat(timespec="milliseconds"),
-        "version": str(served.broker.catalog.version(record.name.namespace)),
+        "version": version_text(served.broker.catalog.version(record.name.namespace)),
     }
     bills = await served.ask(f"{TOPICS}/bills")
     assert (bills.json["name"], bills.json["partitions"]) == ("persistent://public/default/bills", 0)
