@@ -35,7 +35,8 @@ class KnownTopics:
             counted = [(names, count + 1) for names, count in self.missing]
             added = _NO_NAMES
         else:
-            added, absent = _without(listed, self.names), _without(self.names, listed)
+            here, there = _between_common_ends(listed, self.names)
+            added, absent = _without(here, there), _without(there, here)
             counted = []
             fresh = absent
             for names, count in self.missing:
@@ -52,6 +53,27 @@ class KnownTopics:
         else:
             known = _without(self.names, removed)
         return KnownTopics(known, missing), added, removed
+
+
+def _between_common_ends(names: _Names, others: _Names) -> tuple[_Names, _Names]:
+    """Both without what they begin and end with alike: what few changes leave to compare by a table of all names."""
+    begin = _alike(names, others, at_end=False)
+    names, others = names.slice(begin), others.slice(begin)
+    end = _alike(names, others, at_end=True)
+    return names.slice(0, len(names) - end), others.slice(0, len(others) - end)
+
+
+def _alike(names: _Names, others: _Names, *, at_end: bool) -> int:
+    """How many names are the same in the same order, from the begin or from the end."""
+    size = min(len(names), len(others))
+    if not size:
+        return 0
+    if at_end:
+        names, others = names.slice(len(names) - size), others.slice(len(others) - size)
+    same = pc.equal(names.slice(0, size), others.slice(0, size)).to_numpy(zero_copy_only=False)
+    if same.all():
+        return size
+    return int((same[::-1] if at_end else same).argmin())
 
 
 def _all(columns: list[_Names]) -> _Names:

@@ -65,4 +65,4 @@ def test_no_topic_is_an_object() -> None:
     finally:
         tracemalloc.stop()
     assert (len(known.names), len(added), len(removed)) == (200_000, 0, 0)
-    assert most < 100_000  # bytes
+    assert most < 1_000_000  # bytes: names alone would take ten times that
