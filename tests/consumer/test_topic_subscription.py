@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pulsar
 import pytest
@@ -76,6 +77,18 @@ async def test_a_refused_topic_is_tried_again(stage: _Stage, caplog: pytest.LogC
     assert stage.topic.error is None
     assert caplog.text.count("cannot consume from t") == 3
     assert stage.shared.budget.granted == stage.broker.opened[0][1]
+
+
+async def test_whatever_opening_raises_is_a_failure(stage: _Stage) -> None:
+    async def wrong(*_: object) -> None:
+        raise TypeError("wrong options")
+
+    shared = replace(stage.shared, open=wrong)
+    topic = TopicSubscription("t", shared)
+    assert str(await topic.want(True)) == "wrong options"
+    assert shared.budget.granted == 0
+    topic.give_up()
+    await eventually(lambda: topic.task is None)
 
 
 async def test_a_refused_topic_that_is_wanted_no_more_is_left(stage: _Stage) -> None:
