@@ -23,10 +23,11 @@ from broker_core.access.authorization import Authorization
 from broker_core.access.sessions import Sessions
 from broker_core.access.wide_settings import wide_settings
 from broker_core.broker_handle import BrokerHandle
-from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots
+from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots, show_catalog
 from broker_core.client import default_client_version
 from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import Permits
+from broker_core.metrics.event_loop_lag import watch_event_loop
 from broker_core.metrics.metrics import Metrics
 from broker_core.metrics.permit_metrics import show_permits
 from broker_core.pipeline import Pipeline, PipelineOptions, Sight, open_sight
@@ -119,6 +120,8 @@ class Broker:
             core = self._core = await self._stack.enter_async_context(
                 _opened(settings, self._given, identifies=self._identify is not None, sight=sight)
             )
+            looking = asyncio.create_task(watch_event_loop(core.metrics), name="event loop")
+            self._stack.callback(looking.cancel)
             entrances = await self._tls_entrances(core.metrics)
             files = FileBudget.of_process(
                 upstream=0 if core.upstream is None else core.upstream.places.limit,
@@ -392,6 +395,7 @@ async def _opened(
             )
             stack.callback(of_catalog.close)
             stack.push_async_callback(of_catalog.store, _STORING)
+            show_catalog(metrics, of_catalog)
             warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)

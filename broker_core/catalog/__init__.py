@@ -9,6 +9,7 @@ from broker_core.catalog.bulk_changes.set_properties import (
     set_properties,
     set_properties_of_matching,
 )
+from broker_core.catalog.catalog_metrics import show_catalog as show_catalog  # for other parts of the core
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,

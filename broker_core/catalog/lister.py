@@ -93,6 +93,10 @@ class CatalogLister:
         self._loop = asyncio.get_running_loop()
         self._turn = loop_turn()
 
+    def last_change(self) -> tuple[int, float] | None:
+        """The number of the newest logged change of any topic, and its time in Unix seconds, if there is one."""
+        return self._watch.last_change()
+
     def close(self) -> None:
         """Let go of all snapshots; what requests still have stays theirs."""
         for _, task in self._reads.values():

@@ -69,6 +69,17 @@ class FileWatch:
         except sqlite3.Error:
             return None
 
+    def last_change(self) -> tuple[int, float] | None:
+        """The number of the newest logged change of any topic, and its time in Unix seconds; ``None`` before the first.
+
+        ``None`` too where that cannot be read at once.
+        """
+        try:
+            row = self._connection.execute("SELECT id, time FROM changes ORDER BY id DESC LIMIT 1").fetchone()
+        except sqlite3.Error:
+            return None
+        return None if row is None else (int(row[0]), row[1] / 1000)
+
     @property
     def replaced(self) -> bool:
         """Whether there is another file in the place of the one that is open, or none."""

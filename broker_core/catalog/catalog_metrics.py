@@ -1,0 +1,31 @@
+"""The metrics of the catalogue: how many changes its log has seen, and when the last one was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from broker_core.catalog.lister import CatalogLister
+from broker_core.metrics.metrics import Metrics
+
+__all__ = ["show_catalog"]
+
+
+def show_catalog(metrics: Metrics, lister: CatalogLister) -> None:
+    """Declare the metrics. Without a change they have no value."""
+    metrics.read_counter(
+        "catalog_changes",
+        "Changes of topics in the log of the catalogue, by any process.",
+        partial(_last_change, lister, 0),
+    )
+    metrics.gauge(
+        "catalog_last_change_seconds",
+        "The time of the last of them, in Unix seconds.",
+        partial(_last_change, lister, 1),
+    )
+
+
+def _last_change(lister: CatalogLister, part: int) -> Mapping[Any, float]:
+    change = lister.last_change()
+    return {} if change is None else {(): change[part]}

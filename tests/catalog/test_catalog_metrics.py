@@ -1,0 +1,35 @@
+"""The metrics of the catalogue: changes of any process, and the time of the last one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from broker_core.catalog import CatalogLister, SqliteCatalog, show_catalog
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.names import TopicName
+
+
+async def test_changes_of_any_process_are_counted(tmp_path: Path) -> None:
+    metrics = Metrics()
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        lister = CatalogLister(catalog, Permits())
+        try:
+            show_catalog(metrics, lister)
+
+            def value(name: str) -> float | None:
+                return metrics.registry.get_sample_value(f"broker_core_catalog_{name}")
+
+            assert value("changes_total") is value("last_change_seconds") is None
+            with SqliteCatalog(tmp_path / "topics.sqlite") as other:
+                for name in "ab":
+                    other.create(TopicName.parse(f"persistent://t/n/{name}"))
+            assert value("changes_total") == 2
+            last = value("last_change_seconds")
+            assert last is not None
+            assert abs(time.time() - last) < 60
+            catalog.delete(TopicName.parse("persistent://t/n/a"))
+            assert value("changes_total") == 3
+        finally:
+            lister.close()
