@@ -433,3 +433,21 @@ async def test_this_server(road: str) -> None:
         assert refused.value.code is ServerError.MetadataError
         with pytest.raises(ClientError, match="no brokers behind it"):
             await client.lookup(names[0])
+
+
+async def test_this_server_above_its_cap() -> None:
+    """Over HTTP it answers in pages, which have no hash of the whole: that is computed."""
+    # A link to the page behind such a name is longer than most clients take.
+    names = [f"persistent://public/default/o-{number:0{16_000 if number % 9 else 6}}" for number in range(30)]
+    async with (
+        serve(topics=names, settings={"http": {"most_items": 7}}) as server,
+        LookupClient(server.http_url) as client,
+    ):
+        question: dict[str, Any] = {"topics_pattern": "public/default/o-0.*"}
+        found = await client.get_topics_under_namespace("public/default", **question)
+        assert sorted(found) == sorted(names)
+        assert (found.filtered, found.topics_hash) == (True, topics_hash(names))
+        again = await client.get_topics_under_namespace(
+            "public/default", topics_hash=found.topics_hash, **question
+        )
+        assert not again.changed

@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 _FIRST_BACKOFF: Final = 0.1  # seconds
 _LONGEST_BACKOFF: Final = 2.0
+_LONGEST_HEADER: Final = 256 * 1024  # bytes; the link to a next page has the name that it begins behind
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _PROBLEM: Final = "application/problem+json"
 _FILTERED: Final = "Topics-Filtered"
@@ -257,6 +258,8 @@ class HttpService:
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
                 headers={hdrs.USER_AGENT: self._client_version, hdrs.ACCEPT_ENCODING: "identity"},
                 cookie_jar=aiohttp.DummyCookieJar(),
+                max_line_size=_LONGEST_HEADER,
+                max_field_size=_LONGEST_HEADER,
             )
         return self._session
 
