@@ -5,6 +5,7 @@ from __future__ import annotations
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.explain import explain
+from broker_core.pipeline.in_flight import NextRuns
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.sight import Sight, open_sight
@@ -14,6 +15,7 @@ from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_na
 __all__ = [
     "Answer",
     "ChangeNotices",
+    "NextRuns",
     "Pipeline",
     "PipelineOptions",
     "Sight",

@@ -38,6 +38,7 @@ OURS = {
     "broker_core_denials",
     "broker_core_haproxy_preambles",
     "broker_core_http_connections",
+    "broker_core_http_streams",
     "broker_core_http_request_seconds",
     "broker_core_http_requests",
     "broker_core_http_requests_under_way",

@@ -81,6 +81,7 @@ async def api_served(
     *,
     topics: Mapping[str, tuple[int, Mapping[str, str]]] = TOPICS,
     plugins: Mapping[str, object] | None = None,
+    plugin_settings: Mapping[str, Any] | None = None,
     **tables: Mapping[str, Any],
 ) -> AsyncIterator[ApiServed]:
     """A broker with these topics; ``tables`` are those of the settings. At the end all permits are free again."""
@@ -93,6 +94,7 @@ async def api_served(
             "pulsar": {"listen": "127.0.0.1:0"},
             "catalog": {"path": path, "property_keys": ["region"]} | dict(tables.pop("catalog", {})),
             "http": {"listen": "127.0.0.1:0"} | dict(tables.pop("http", {})),
+            "plugins": dict(plugin_settings or {}),
             **tables,
         }
     )

@@ -15,6 +15,11 @@ class RequestSlots:
         self.taken = 0
 
     @property
+    def limit(self) -> int:
+        """How many there are; 0: any number."""
+        return max(self._limit, 0)
+
+    @property
     def are_taken(self) -> bool:
         return 0 < self._limit <= self.taken
 

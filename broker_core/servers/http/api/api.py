@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from aiohttp import web
@@ -89,9 +90,10 @@ class Api:
             return await self._operate(operation, request)
 
     async def _operate(self, operation: Operation, request: web.Request) -> web.StreamResponse:
-        asker = await self._admit(request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
+        admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
+        asker = await admit()
         values = self._read(request, operation)
-        asked = ApiRequest(request, self._services, asker, values, operation.body)
+        asked = ApiRequest(request, self._services, asker, values, operation.body, admit)
         if operation.has_namespace:
             asked.namespace()
         with self._services.admission.place(asker):

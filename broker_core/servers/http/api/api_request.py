@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any
 
 from aiohttp import web
@@ -27,7 +27,7 @@ class ApiRequest:
     object for each HTTP connection.
     """
 
-    __slots__ = ("asker", "body", "deadline", "http", "services", "values")
+    __slots__ = ("_admit", "asker", "body", "deadline", "http", "services", "values")
 
     def __init__(
         self,
@@ -36,8 +36,10 @@ class ApiRequest:
         asker: Asker,
         values: Mapping[str, Any],
         body: Body | None = None,
+        admit: Callable[[], Awaitable[Asker]] | None = None,
     ) -> None:
         self.http = http
+        self._admit = admit
         self.body = body
         self.services = services
         self.asker = asker
@@ -51,6 +53,13 @@ class ApiRequest:
             return NamespaceName(tenant, namespace)
         except InvalidName as error:
             raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
+
+    async def admitted_again(self) -> Asker:
+        """Who asks by the credentials of the request as they are now, for an answer that lasts.
+
+        Raises what refuses a request: they may have ended since.
+        """
+        return self.asker if self._admit is None else await self._admit()
 
     async def authorize(self, action: str, topic: TopicName | None = None) -> None:
         """Ask rules and gates about an action of :data:`~broker_core.access.access.ACTIONS` in the path's namespace.

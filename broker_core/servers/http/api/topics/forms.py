@@ -18,7 +18,6 @@ from broker_core.servers.http.api.body_writer import RenderedBody
 __all__ = [
     "ARROW",
     "DETAILS",
-    "EVENTS",
     "JSON",
     "NAMES",
     "NDJSON",
@@ -32,7 +31,6 @@ JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 TEXT: Final = "text/plain"
 ARROW: Final = "application/vnd.apache.arrow.stream"
-EVENTS: Final = "text/event-stream"
 
 
 @dataclass(frozen=True, slots=True)

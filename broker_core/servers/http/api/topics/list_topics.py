@@ -11,8 +11,9 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, feeds_of, stream_topics
 from broker_core.servers.http.api.negotiation import chosen_type
-from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT
@@ -60,6 +61,12 @@ _FORMS: Final[Mapping[str, Schema]] = {
         "listing; null in a page without `count`), `filtered` and `next`. Without that line the answer was cut.",
     },
     TEXT: {"type": "string", "description": "One full name a line."},
+    EVENT_STREAM: {
+        "type": "string",
+        "description": "Server-sent events: `snapshot` with all topics, in parts of which the last one has `last`; "
+        "then `added` and `removed` as topics come and go; `error` with a problem, which leaves the topics as "
+        "they were. `id` is the topics hash of what the client has then.",
+    },
     ARROW: {
         "description": "An Arrow IPC stream with a column `name` of strings, and those of `detail`.",
         "format": "binary",
@@ -71,10 +78,16 @@ _HEADERS: Final = {
     "Link": "The address of the next page.",
     FILTERED: "Whether the server applied the pattern: `true` or `false`.",
 }
+_LAST_EVENT_ID: Final = Parameter(
+    LAST_EVENT_ID,
+    "For a stream of events: the `id` of the last one, to go on from there.",
+    within="header",
+)
 
 
-def operations(_services: ApiServices) -> list[Operation]:
+def operations(services: ApiServices) -> list[Operation]:
     """The operations of this package."""
+    feeds_of(services)  # with its metrics, before the first stream
     return [
         Operation(
             "GET",
@@ -88,7 +101,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 304: Reply("The client has this listing already (`If-None-Match`)."),
                 406: Reply("None of the forms is one that the client takes."),
             },
-            parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT),
+            parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT, _LAST_EVENT_ID),
         )
     ]
 
@@ -97,9 +110,13 @@ async def _list_topics(request: ApiRequest) -> web.StreamResponse:
     namespace = request.namespace()
     most = request.services.http.most_items
     asked = asked_of(request.values, namespace, most)
-    media_type = chosen_type(request.http, tuple(DETAILS if asked.columns else NAMES))
+    is_whole = asked.is_plain and not asked.count
+    forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if asked.columns else NAMES)
+    media_type = chosen_type(request.http, forms)
     question, uncompiled = listing_request(request)
-    if asked.is_plain and not asked.count:
+    if media_type == EVENT_STREAM:
+        return await stream_topics(request, question, uncompiled)
+    if is_whole:
         response = await whole_listing(request, question, uncompiled, media_type)
         if response is not None:
             return response

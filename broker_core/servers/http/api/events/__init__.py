@@ -1,0 +1,8 @@
+"""The topics of a question as a stream of server-sent events: all of them, then what comes and goes."""
+
+from __future__ import annotations
+
+from broker_core.servers.http.api.events.listing_feeds import feeds_of
+from broker_core.servers.http.api.events.topic_stream import EVENT_STREAM, LAST_EVENT_ID, stream_topics
+
+__all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "feeds_of", "stream_topics"]

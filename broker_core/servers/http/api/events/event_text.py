@@ -1,0 +1,73 @@
+"""Server-sent events as bytes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
+
+The data of an event is one line of JSON, in which every line break is escaped. ``id`` is the topics hash of what a
+client has after the event; of events that belong together only the last one has it, so that a client which is cut off
+between them resumes at the one before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any, Final
+
+from aiohttp import web
+
+from broker_core.listing.listing import Selection
+from broker_core.listing.rendered.names import names_json_items
+from broker_core.servers.http.api.problem_details import problem_of, problem_response
+
+__all__ = ["HEARTBEAT", "ROWS", "changed_text", "error_text", "event_text", "first_text", "snapshot_text"]
+
+#: Keeps proxies from taking a quiet stream for a dead one.
+HEARTBEAT: Final = b":\n\n"
+#: Names of one event.
+ROWS: Final = 1000
+
+
+def event_text(name: str, data: bytes, topics_hash: str | None = None) -> bytes:
+    """One event; ``data`` has no line break."""
+    last_id = b"" if topics_hash is None else b"id: %s\n" % topics_hash.encode()
+    return b"event: %s\n%sdata: %s\n\n" % (name.encode(), last_id, data)
+
+
+def first_text(milliseconds: int) -> bytes:
+    """What a stream begins with: after how long a client that was cut off should come back."""
+    return b"retry: %d\n\n" % milliseconds
+
+
+def changed_text(added: Selection, removed: Selection, topics_hash: str) -> bytes:
+    """The events of one change; ``topics_hash`` is that of the answer after it."""
+    parts = [("added", each) for each in _parts(added)] + [("removed", each) for each in _parts(removed)]
+    last = len(parts) - 1
+    return b"".join(
+        event_text(name, b'{"items": [%s]}' % _items(part), topics_hash if number == last else None)
+        for number, (name, part) in enumerate(parts)
+    )
+
+
+def snapshot_text(answer: Selection, low: int, topics_hash: str, more: dict[str, Any]) -> bytes:
+    """The event with the names from row ``low`` on of a whole answer; ``more`` are members of the last one."""
+    high = min(low + ROWS, len(answer))
+    is_last = high == len(answer)
+    told: dict[str, Any] = {"part": low // ROWS, "last": is_last}
+    if is_last:
+        told |= {"topics_hash": topics_hash, **more}
+    data = b'{"items": [%s], %s' % (_items(answer.range(low, high)), json.dumps(told)[1:].encode())
+    return event_text("snapshot", data, topics_hash if is_last else None)
+
+
+def error_text(error: Exception, request: web.Request) -> bytes:
+    """The event ``error``: the problem that a response would have."""
+    text = problem_response(problem_of(error, request)).text
+    assert text is not None
+    return event_text("error", text.strip().encode())
+
+
+def _parts(selection: Selection) -> Iterator[Selection]:
+    for low in range(0, len(selection), ROWS):
+        yield selection.range(low, min(low + ROWS, len(selection)))
+
+
+def _items(names: Selection) -> bytes:
+    return b"".join(names_json_items(names))

@@ -1,0 +1,206 @@
+"""One stream of topics over HTTP: what is written to it, as fast as its client reads."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Hashable
+from functools import partial
+from typing import Final
+
+from aiohttp import HttpVersion11, hdrs, web
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.errors import TooManyRequests
+from broker_core.memory.permit_budget import Permit
+from broker_core.memory.permit_errors import PermitError
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.events.event_text import (
+    HEARTBEAT,
+    ROWS,
+    error_text,
+    first_text,
+    snapshot_text,
+)
+from broker_core.servers.http.api.events.listing_feed import ListingFeed
+from broker_core.servers.http.api.events.listing_feeds import feeds_of
+from broker_core.servers.http.api.events.subscriber import Subscriber
+from broker_core.servers.http.api.negotiation import VARY
+
+__all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "stream_topics"]
+
+EVENT_STREAM: Final = "text/event-stream"
+LAST_EVENT_ID: Final = "Last-Event-ID"
+
+#: Seconds between signs of life, and after which the credentials are looked at again.
+_HEARTBEAT: Final = 15.0
+_CREDENTIALS: Final = 30.0
+#: Milliseconds after which a client that was cut off comes back: not all at once.
+_RETRY: Final = 1000
+_SPREAD: Final = 4000
+#: Bytes that wait in a transport, about; and what a stream holds permits for while it writes nothing large.
+_SLICE: Final = 16 * 1024
+_HELD: Final = 32 * 1024
+
+
+async def stream_topics(
+    request: ApiRequest,
+    question: ListingRequest,
+    uncompiled: str | None,
+) -> web.StreamResponse:
+    """Answer with the topics of a question, and then with each change, until the client or the server goes away.
+
+    Raises what a listing raises, before anything is sent.
+    """
+    headers = {hdrs.CONTENT_TYPE: EVENT_STREAM, hdrs.VARY: VARY, "X-Accel-Buffering": "no"}
+    services, namespace = request.services, question.namespace
+    await services.pipeline.authorize(Access("list", namespace, None, request.asker), request.deadline)
+    if request.http.method == hdrs.METH_HEAD:
+        return web.Response(headers=headers)
+    if uncompiled is not None:
+        question = await services.pipeline.with_pattern(question, uncompiled)
+    feeds, client = feeds_of(services), _client(request.asker)
+    feeds.take_place(services.admission, client)
+    permit = None
+    try:
+        permit = await _permit(request, _HELD)
+        feed, subscriber = await feeds.join(question, request.http.headers.get(LAST_EVENT_ID))
+        try:
+            return await _TopicStream(request, feed, subscriber).run(headers)
+        finally:
+            feeds.leave(feed, subscriber)
+    finally:
+        feeds.give_place(services.admission, client)
+        if permit is not None:
+            permit.release()
+
+
+async def _permit(request: ApiRequest, size: int) -> Permit:
+    try:
+        return await request.services.permits.direct.acquire(size, key=request.asker.connection)
+    except PermitError:
+        raise TooManyRequests("Cannot acquire permits for direct memory", reason="direct") from None
+
+
+def _client(asker: Asker) -> Hashable:
+    """Whose streams are counted together: those of a role, or of an address where there are no roles."""
+    return asker.host if asker.role is None else (asker.role, asker.original_principal)
+
+
+class _TopicStream:
+    """The writing of one stream."""
+
+    def __init__(self, request: ApiRequest, feed: ListingFeed, subscriber: Subscriber) -> None:
+        self._request = request
+        self._feed = feed
+        self._subscriber = subscriber
+        self._chunked = request.http.version >= HttpVersion11
+        self._timeout = request.services.settings.pulsar.write_timeout
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self, headers: dict[str, str]) -> web.StreamResponse:
+        """Write until it is over; a client that stays behind for too long is cut off."""
+        http, subscriber = self._request.http, self._subscriber
+        response = web.StreamResponse(headers=headers)
+        if self._chunked:
+            response.enable_chunked_encoding()
+        response.force_close()
+        await response.prepare(http)
+        await self._write(first_text(_RETRY + secrets.randbelow(_SPREAD)))
+        looked = self._loop.time()
+        while True:
+            if subscriber.failure is not None:
+                failure, subscriber.failure = subscriber.failure, None
+                await self._write(error_text(failure, http))
+            elif subscriber.ended is not None:
+                await self._write(error_text(subscriber.ended, http))
+                break
+            elif subscriber.is_closed:
+                break
+            elif subscriber.lags:
+                await self._write_all()
+            elif (event := subscriber.next()) is not None:
+                await self._write_frame(event.frame)
+            else:
+                if self._loop.time() - looked >= _CREDENTIALS:
+                    looked = self._loop.time()
+                    if not await self._is_still_admitted():
+                        break
+                await self._wait()
+        await response.write_eof()
+        return response
+
+    async def _wait(self) -> None:
+        """Until there is something to write, or time for a sign of life."""
+        woken = self._subscriber.woken
+        woken.clear()
+        try:
+            async with asyncio.timeout(_HEARTBEAT):
+                await woken.wait()
+        except TimeoutError:
+            await self._write(HEARTBEAT)
+
+    async def _is_still_admitted(self) -> bool:
+        """Whether the credentials are good and those of the same role; the client is told where not."""
+        try:
+            asker = await self._request.admitted_again()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the client has no more right to this
+            await self._write(error_text(error, self._request.http))
+            return False
+        own = self._request.asker
+        return (asker.role, asker.original_principal) == (own.role, own.original_principal)
+
+    async def _write_all(self) -> None:
+        """All topics of this moment; what changes meanwhile comes after them."""
+        feed, subscriber, request = self._feed, self._subscriber, self._request
+        subscriber.begin_anew()
+        selection, topics_hash, told = feed.selection, feed.topics_hash, feed.told
+        assert selection is not None
+        low = 0
+        workers = request.services.pipeline.workers
+        while True:
+            high = min(low + ROWS, len(selection))
+            size = 3 * selection.range(low, high).fields_size
+            permit = await _permit(request, size)
+            try:
+                work = partial(snapshot_text, selection, low, topics_hash, told)
+                text = await workers.call(request.asker, work, quick=high - low <= 100)
+                await self._write(text)
+            finally:
+                permit.release()
+            low = high
+            if low >= len(selection) or subscriber.ended is not None or subscriber.is_closed:
+                break
+            if subscriber.is_suspended:
+                return
+
+    async def _write(self, text: bytes) -> None:
+        await self._write_frame(b"%x\r\n%s\r\n" % (len(text), text))
+
+    async def _write_frame(self, frame: bytes) -> None:
+        """Write a chunk of the body, in slices of which one at a time waits in the transport."""
+        if not self._chunked:
+            frame = frame[frame.index(b"\n") + 1 : -2]
+        http = self._request.http
+        view = memoryview(frame)
+        while view:
+            transport = http.transport
+            if transport is None or transport.is_closing():
+                raise ConnectionResetError("the client is gone")
+            transport.write(bytes(view[:_SLICE]) if len(view) > _SLICE else view)
+            view = view[_SLICE:]
+            if http.protocol.writing_paused:
+                await self._drain()
+
+    async def _drain(self) -> None:
+        http = self._request.http
+        try:
+            async with asyncio.timeout(self._timeout):
+                await http.writer.drain()
+        except TimeoutError:
+            self._request.services.metrics.connection_closed("stalled")
+            if http.transport is not None:
+                http.transport.abort()
+            raise ConnectionResetError("the client does not read") from None

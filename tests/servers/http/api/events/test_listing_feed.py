@@ -1,0 +1,131 @@
+"""One feed: asked once for all who wait, differences that are told or not, and what is kept of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.access.asker import Asker
+from broker_core.broker import opened_pipeline
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.http.api.events.listing_feed import ListingFeed
+from broker_core.servers.http.api.events.subscriber import Subscriber
+from broker_core.settings import Settings
+from tests.support.eventually import eventually
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+@pytest.fixture
+async def catalog(tmp_path: Path) -> AsyncIterator[SqliteCatalog]:
+    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
+        opened.create(topic("first"))
+        yield opened
+
+
+@pytest.fixture
+async def pipeline(catalog: SqliteCatalog) -> AsyncIterator[Pipeline]:
+    settings = Settings.model_validate({"catalog": {"path": catalog.path}})
+    async with opened_pipeline(settings) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def feed(pipeline: Pipeline) -> AsyncIterator[ListingFeed]:
+    feed = ListingFeed(pipeline, ListingRequest(NAMESPACE), frozenset, lambda _: True)
+    yield feed
+    feed.close()
+
+
+def topic(local: str) -> TopicName:
+    return TopicName("persistent", NAMESPACE, local)
+
+
+async def joined(feed: ListingFeed, last_hash: str | None = None) -> Subscriber:
+    subscriber = Subscriber(Asker())
+    await feed.refresh(subscriber.asker)
+    feed.join(subscriber, last_hash)
+    return subscriber
+
+
+async def test_all_who_wait_share_an_answer(
+    pipeline: Pipeline, feed: ListingFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[ListingRequest] = []
+    answer_now = pipeline.answer_now
+
+    def counted(request: ListingRequest) -> object:
+        asked.append(request)
+        return answer_now(request)
+
+    monkeypatch.setattr(pipeline, "answer_now", counted)
+    await asyncio.gather(*(feed.refresh(Asker()) for _ in range(50)))
+    assert len(asked) <= 2
+    assert feed.selection is not None
+    assert feed.selection.names.to_pylist() == [str(topic("first"))]
+
+
+async def test_changes_are_kept_for_those_that_come_back(catalog: SqliteCatalog, feed: ListingFeed) -> None:
+    stays = await joined(feed)
+    stays.begin_anew()
+    hashes = [feed.topics_hash]
+    for number in range(70):
+        catalog.create(topic(f"x{number}"))
+        await feed.refresh(Asker())
+        hashes.append(feed.topics_hash)
+        event = stays.next()
+        assert event is not None
+        assert (event.before, event.after) == (hashes[-2], hashes[-1])
+    missed = await joined(feed, hashes[-4])
+    events = [missed.next() for _ in range(4)]
+    assert [None if each is None else each.after for each in events] == [*hashes[-3:], None]
+    assert not missed.lags
+    assert (await joined(feed, hashes[3])).lags  # too long ago
+    assert (await joined(feed, None)).lags
+    now = await joined(feed, hashes[-1])
+    assert (now.lags, now.next()) == (False, None)
+
+
+async def test_a_large_difference_is_not_told_by_itself(
+    catalog: SqliteCatalog, feed: ListingFeed, pipeline: Pipeline
+) -> None:
+    stays = await joined(feed)
+    stays.begin_anew()
+    catalog.create(topic("y" * 500), partitions=2000)
+    await feed.refresh(Asker())
+    assert stays.lags
+    assert feed.selection is not None
+    assert len(feed.selection) == 2001
+    assert pipeline.permits.heap.acquired == 0
+
+
+async def test_it_asks_again_when_it_is_woken(catalog: SqliteCatalog, feed: ListingFeed) -> None:
+    stays = await joined(feed)
+    stays.begin_anew()
+    catalog.create(topic("x"))
+    feed.wake()
+    await eventually(lambda: stays.next() is not None)
+    feed.leave(stays)
+    catalog.create(topic("z"))
+    feed.wake()
+    again = await joined(feed, feed.topics_hash)
+    assert not again.lags
+    assert feed.selection is not None
+    assert len(feed.selection) == 3
+
+
+async def test_what_is_kept_has_permits(
+    catalog: SqliteCatalog, feed: ListingFeed, pipeline: Pipeline
+) -> None:
+    await joined(feed)
+    before = pipeline.permits.snapshots.acquired
+    catalog.create(topic("x"))
+    await feed.refresh(Asker())
+    assert pipeline.permits.snapshots.acquired > before
+    assert pipeline.permits.heap.acquired == 0
