@@ -30,8 +30,6 @@ async def errors_in_json(
     """Whatever a handler raises, as a response: a middleware."""
     try:
         return await handler(request)
-    except ConnectionError:
-        raise  # nobody is there who could be told anything
     except web.HTTPNotFound:
         return json_response(404, {"error": f"there is nothing at {cut_short(request.path)}"})
     except web.HTTPMethodNotAllowed as error:

@@ -266,8 +266,6 @@ class HttpServer:
         """An unknown path or method below an API, as an error in its form."""
         try:
             return await handler(request)
-        except ConnectionError:
-            raise  # nobody is there who could be told anything
         except Exception as error:
             for api in self._apis:
                 if request.path.startswith(api.prefix):

@@ -72,7 +72,9 @@ class Api:
                 try:
                     response = await self._answer(operation, request)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
-                    response = self._failed(error, request)
+                    if request.writer.output_size > 0 or isinstance(error, ConnectionError):
+                        return _cut(error, request)
+                    response = self._refused(error, request)
                 status, size = response.status, _size_to_come(response)
                 return response
             finally:
@@ -102,19 +104,23 @@ class Api:
             check_body(request, operation.body)
             return await operation.handler(asked)
 
-    def _failed(self, error: Exception, request: web.Request) -> web.StreamResponse:
-        if request.writer.output_size > 0 or isinstance(error, ConnectionError):
-            # Part of an answer is sent: only a cut connection says that it is not whole.
-            if request.transport is not None:
-                request.transport.abort()
-            if isinstance(error, ConnectionError):
-                raise error
-            problem_of(error, request)  # which logs what nobody foresaw
-            raise ConnectionResetError("an answer is cut") from error
+    def _refused(self, error: Exception, request: web.Request) -> web.Response:
         response = self._form(problem_of(error, request))
         if self._services.admission.draining.is_set():
             response.force_close()
         return response
+
+
+def _cut(error: Exception, request: web.Request) -> web.Response:
+    """End the connection: the client is gone, or part of its answer is sent, and only so it hears that it is not whole.
+
+    The response is for aiohttp, which would log what is raised: it cannot be sent.
+    """
+    if not isinstance(error, ConnectionError):
+        problem_of(error, request)  # which logs what nobody foresaw
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=500)
 
 
 def _size_to_come(response: web.StreamResponse) -> int:

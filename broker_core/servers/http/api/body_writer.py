@@ -38,7 +38,7 @@ _log = structlog.get_logger(__name__)
 _LEAST_BLOCK: Final = 4 * LEAST_PIECE
 #: What a piece should take to be read, in seconds.
 _BLOCK_SECONDS: Final = 0.02
-#: Bytes that are written in one turn of the event loop where the socket takes all of them.
+#: Bytes that are written in one turn of the event loop where the socket takes all of them, and nobody else writes.
 _TURN: Final = 512 * 1024
 #: Bodies with fewer bytes are not compressed.
 _LEAST_GZIP: Final = 1024
@@ -274,7 +274,7 @@ class _LargeBody:
             self.pace.waits(self._loop.time())
             await _drain(self._request, min(self._write_timeout, self.pace.patience))
             self.pace.goes_on(self._loop.time())
-        elif self._in_turn >= _TURN:
+        elif self._in_turn >= _TURN or not self._request.services.readers.is_alone:
             self._in_turn = 0
             await asyncio.sleep(0)
 

@@ -39,6 +39,11 @@ class SlowReaders:
         finally:
             self._readers.discard(reader)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether there is one at the most, so that nobody else waits for a turn to write."""
+        return len(self._readers) <= 1
+
     def make_room(self, budget: PermitBudget) -> None:
         """A request has waited long for permits of ``budget``: cut the slowest reader off whose answer holds some."""
         now = asyncio.get_running_loop().time()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,19 @@ from tests.support.eventually import eventually
 from tests.support.silent_reader import silent_reader
 
 MANY = 64 * 1024 * 1024
+
+
+@contextmanager
+def caplog_of(name: str) -> Iterator[list[logging.LogRecord]]:
+    """What this logger of the standard library is told."""
+    records: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = records.append  # type: ignore[method-assign, assignment]
+    logging.getLogger(name).addHandler(handler)
+    try:
+        yield records
+    finally:
+        logging.getLogger(name).removeHandler(handler)
 
 
 class Bodies:
@@ -59,8 +73,11 @@ async def bodies(
 ) -> AsyncIterator[tuple[ApiServed, Bodies]]:
     made = Bodies()
     monkeypatch.setattr(topics, "operations", made.operations)
-    async with api_served(folder, **tables) as served:
-        yield served, made
+    # aiohttp logs what a handler raises with a traceback: a client that is gone is none of that.
+    with caplog_of("aiohttp.server") as logged:
+        async with api_served(folder, **tables) as served:
+            yield served, made
+    assert not logged
 
 
 def direct(served: ApiServed) -> int:
