@@ -8,13 +8,23 @@ import subprocess
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.support.program_lines import ProgramLines
 
-__all__ = ["DrivenConsumers", "GoConsumers", "JavaConsumers", "PropertyConsumer", "PythonConsumer"]
+__all__ = [
+    "AdminTool",
+    "DrivenConsumers",
+    "GoConsumers",
+    "JavaConsumers",
+    "LibraryListing",
+    "PropertyConsumer",
+    "PythonConsumer",
+    "ToolOutcome",
+]
 
 _HERE = Path(__file__).resolve().parent
 _EXAMPLE = _HERE.parents[1] / "examples" / "regex_consumer" / "regex_consumer.py"
@@ -208,6 +218,64 @@ class GoConsumers(DrivenConsumers):
         self, log: Path, binary: Path, service_url: str, *, token: Path | None = None, ca: Path | None = None
     ) -> None:
         super().__init__([str(binary), service_url, *_files(token, ca)], log)
+
+
+@dataclass(frozen=True)
+class ToolOutcome:
+    """What one command did: its exit code, and what it printed."""
+
+    exit: int
+    out: str
+    err: str
+
+
+class AdminTool(_Program):
+    """The real `pulsar-admin`, any number of commands in one JVM."""
+
+    def __init__(self, log: Path, jars: Path) -> None:
+        source = _HERE / "java" / "PulsarAdminCommands.java"
+        command = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-cp", f"{jars}/*"]
+        super().__init__([*command, str(source)], log)
+        self._lines.wait_for(lambda line: json.loads(line)["event"] == "ready", 120.0, what="pulsar-admin")
+        self._commands = 0
+
+    def run(self, url: str, *arguments: str, token: str | None = None) -> ToolOutcome:
+        """Run a command at the web service ``url``."""
+        self._commands += 1
+        name = str(self._commands)
+        options = ["--admin-url", url]
+        if token is not None:
+            plugin = "org.apache.pulsar.client.impl.auth.AuthenticationToken"
+            options += ["--auth-plugin", plugin, "--auth-params", f"token:{token}"]
+        order = {"id": name, "arguments": [*options, *arguments]}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
+        self._process.stdin.flush()
+        line = self._lines.wait_for(
+            lambda line: json.loads(line).get("id") == name, 60.0, what=" ".join(arguments)
+        )
+        said = json.loads(line)
+        return ToolOutcome(said["exit"], said["out"], said["err"])
+
+
+class LibraryListing:
+    """Listings by the admin library of Pulsar, which sends properties, as `pulsar-admin` of its version does."""
+
+    def __init__(self, jars: Path) -> None:
+        self._jars = jars
+
+    def topics(self, url: str, namespace: str, properties: Mapping[str, str]) -> list[str]:
+        """The topics of a namespace that have these properties."""
+        source = _HERE / "java" / "ListByProperties.java"
+        command = [
+            "java",
+            "-XX:TieredStopAtLevel=1",
+            f"-Dlog4j2.configurationFile={_HERE / 'java' / 'log4j2.xml'}",
+        ]
+        command += ["-cp", f"{self._jars}/*", str(source), url, namespace, json.dumps(properties)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        topics: list[str] = json.loads(done.stdout.splitlines()[-1])
+        return topics
 
 
 def _files(token: Path | None, ca: Path | None) -> list[str]:
