@@ -152,7 +152,7 @@ class Broker:
             )
             if settings.http is not None:
                 self._http = await servers.start(
-                    settings.http, files, authenticator, self._identify, entrances.get("http")
+                    settings.http, files, authenticator, self._identify, entrances.get("http"), core.sessions
                 )
             if settings.admin.socket is not None:
                 await servers.start_operators(settings.admin.socket)

@@ -20,6 +20,7 @@ from broker_core.access.authentication import AuthenticationFailed, Authenticato
 from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
 from broker_core.access.remote_address import host_of
+from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.errors import BrokerCoreError, ListingFailed
 from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import common_name
@@ -59,7 +60,7 @@ class HttpAccess:
 
     ``methods`` are those of the settings, ``pace`` that of failures by address. ``count`` is called with the outcome of
     each authentication, ``denied`` when the rules deny a page. ``identify`` gives a client's identity, from what is
-    known of it. Raises
+    known of it. ``sessions`` gets the credentials of each request, where a gateway passes them on. Raises
     :exc:`ProtectedFromAll`.
     """
 
@@ -73,6 +74,7 @@ class HttpAccess:
         pace: FailurePace | None = None,
         count: Callable[[str], object] = lambda _outcome: None,
         identify: Callable[[Asker], Asker] | None = None,
+        sessions: Sessions | None = None,
         denied: Callable[[], object] = lambda: None,
     ) -> None:
         if protect and not authenticator.enabled:
@@ -86,6 +88,7 @@ class HttpAccess:
         self._count = count
         self._identify = identify
         self._protect = protect
+        self._sessions = sessions
         self._denied = denied
 
     async def admit(self, request: web.Request, needs: Needs) -> Asker:
@@ -132,7 +135,12 @@ class HttpAccess:
             principal, original_principal=request.headers.get(_ORIGINAL_PRINCIPAL)
         )
         self._count("anonymous" if principal is self._authenticator.anonymous else "ok")
-        return replace(asker, role=role, original_principal=original)
+        asker = replace(asker, role=role, original_principal=original)
+        if self._sessions is not None and method is not None:
+            # The next request of a connection may be another client's, behind a proxy: nothing of the last one stays.
+            self._sessions.end(asker)
+            self._sessions.put(asker, ClientCredentials(method, data))
+        return asker
 
     def _unauthenticated(self, error: AuthenticationFailed, asker: Asker) -> web.HTTPUnauthorized:
         said = "credentials are needed here"

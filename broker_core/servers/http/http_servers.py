@@ -14,6 +14,7 @@ from aiohttp import web
 
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
+from broker_core.access.sessions import Sessions
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
@@ -62,6 +63,7 @@ class HttpServers:
         authenticator: Authenticator,
         identify: Callable[[Asker], Asker] | None,
         tls: TlsEntrance | None,
+        sessions: Sessions | None = None,
     ) -> HttpServer:
         """Serve clients as the table ``[http]`` says.
 
@@ -76,6 +78,7 @@ class HttpServers:
             protect=settings.protect,
             count=partial(metrics.authentication, "http"),
             identify=identify,
+            sessions=sessions,
             denied=lambda: metrics.denied("admin", "rules"),
         )
         endpoints = Endpoints(

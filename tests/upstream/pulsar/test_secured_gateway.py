@@ -61,6 +61,13 @@ async def topics_of(broker: Broker, role: str) -> list[str]:
         return (await client.get_topics("t/n")).topics
 
 
+async def topics_over_http(broker: Broker, role: str, session: aiohttp.ClientSession) -> Any:
+    assert broker.http_address is not None
+    url = "http://{}:{}/admin/v2/persistent/t/n".format(*broker.http_address)
+    async with session.get(url, headers={"Authorization": f"Bearer {token_of(role)}"}) as answer:
+        return await answer.json()
+
+
 @pytest.mark.parametrize("forward", ["gateway", "client"])
 async def test_each_principal_sees_its_own_topics(tmp_path: Path, forward: str) -> None:
     authority = Authority(tmp_path)
@@ -75,6 +82,11 @@ async def test_each_principal_sees_its_own_topics(tmp_path: Path, forward: str) 
                         assert await topics_of(broker, role) == [f"persistent://t/n/of-{role}"]
                 assert broker.http_address is not None
                 host, port = broker.http_address
+                for _ in range(2):
+                    for role in ("alice", "bob", "alice"):  # over one connection, as behind a proxy of HTTP
+                        assert await topics_over_http(broker, role, session) == [
+                            f"persistent://t/n/of-{role}"
+                        ]
                 async with session.get(f"http://{host}:{port}/metrics") as answer:
                     shown = await answer.text()
         assert 'broker_core_upstream_connects_total{outcome="connected"}' in shown
