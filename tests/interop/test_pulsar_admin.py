@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -101,7 +102,7 @@ def tool(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AdminTool]:
 @pytest.fixture(scope="module")
 def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("standalone")
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         "http": {"listen": "127.0.0.1:0"},
         "catalog": {"path": str(folder / "topics.sqlite"), "property_keys": ["region"]},
     }
@@ -204,7 +205,7 @@ def test_through_a_gateway(pulsar_broker: PulsarBroker, tool: AdminTool, tmp_pat
 
 def test_tokens_give_rights(tool: AdminTool, tmp_path: Path) -> None:
     security = Security(tmp_path / "security")
-    tables = {
+    tables: dict[str, dict[str, Any]] = {
         "http": {"listen": "127.0.0.1:0"},
         "catalog": {"path": str(tmp_path / "topics.sqlite")},
         "authentication": {"methods": ["token"], "token": {"key": f"file:{security.token_public_key}"}},

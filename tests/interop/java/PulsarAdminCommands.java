@@ -3,6 +3,7 @@ import com.google.gson.JsonObject;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
+import java.io.OutputStream;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
@@ -30,14 +31,31 @@ public class PulsarAdminCommands {
         }
     }
 
+    /** What one thread writes: clients of earlier commands may still log something from threads of their own. */
+    private static final class OfOneThread extends OutputStream {
+        private final ByteArrayOutputStream written = new ByteArrayOutputStream();
+        private final Thread thread = Thread.currentThread();
+
+        @Override
+        public void write(int b) {
+            if (Thread.currentThread() == thread) {
+                written.write(b);
+            }
+        }
+
+        String text() {
+            return written.toString(StandardCharsets.UTF_8);
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         PrintStream output = System.out;
         output.println(GSON.toJson(Map.of("event", "ready")));
         var input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         for (String line = input.readLine(); line != null; line = input.readLine()) {
             JsonObject order = GSON.fromJson(line, JsonObject.class);
-            var out = new ByteArrayOutputStream();
-            var err = new ByteArrayOutputStream();
+            var out = new OfOneThread();
+            var err = new OfOneThread();
             System.setOut(new PrintStream(out, true, StandardCharsets.UTF_8));
             System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
             int exit;
@@ -49,7 +67,7 @@ public class PulsarAdminCommands {
             }
             output.println(GSON.toJson(Map.of(
                     "event", "ended", "id", order.get("id").getAsString(), "exit", exit,
-                    "out", out.toString(StandardCharsets.UTF_8), "err", err.toString(StandardCharsets.UTF_8))));
+                    "out", out.text(), "err", err.text())));
         }
         System.exit(0);
     }
