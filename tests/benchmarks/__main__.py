@@ -1,7 +1,7 @@
 """`make bench`: ask broker-core, and with BENCH_PEER=1 a real Pulsar broker, the same questions with the same client.
 
 Each option has an environment variable, for `make bench`: BENCH_SIZES=10000,100000 BENCH_RUNS=3 BENCH_PEER=1
-BENCH_SECONDS=1 BENCH_CROWD=1 BENCH_RETURNING=1000 BENCH_OUTPUT=bench-results.json.
+BENCH_SECONDS=1 BENCH_CROWD=1 BENCH_HTTP=1 BENCH_RETURNING=1000 BENCH_OUTPUT=bench-results.json.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 
 from tests.benchmarks.crowd import crowd
 from tests.benchmarks.floor import floor
+from tests.benchmarks.http_listings import http_listings
 from tests.benchmarks.names import Questions, namespace_of
 from tests.benchmarks.ours import Catalogue, make_catalogue
 from tests.benchmarks.processes import machine
@@ -55,6 +56,8 @@ def main() -> None:
                 subjects["broker-core"] = summarize(
                     [_run_ours(catalogue, options.seconds, run) for run in range(options.runs)]
                 )
+                if options.http:
+                    results.setdefault("http", {})[str(size)] = _http(catalogue, options.runs)
                 if options.crowd and size == max(options.sizes):
                     results["crowd"] = _crowd(catalogue)
                     results["client"] = _client(catalogue)
@@ -133,6 +136,12 @@ def _client(catalogue: Catalogue) -> dict[str, Any]:
     return client_figures(folder / "catalog.sqlite", folder / "client", catalogue.size)
 
 
+def _http(catalogue: Catalogue, runs: int) -> dict[str, Any]:
+    _say(f"{catalogue.size:,} topics: over HTTP")
+    with catalogue.server(http=True) as served:
+        return asdict(http_listings(served, catalogue.path, catalogue.size, times=10 * runs))
+
+
 def _reconnects(work: Path, returning: int) -> dict[str, Any]:
     wanted = Reconnects(plain=returning * 5, tls=returning)
     _say(f"{wanted.plain + wanted.tls:,} clients come back at once")
@@ -182,6 +191,12 @@ def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
         action=argparse.BooleanOptionalAction,
         default=switch("BENCH_CROWD", "1"),
         help="200 clients at once",
+    )
+    parser.add_argument(
+        "--http",
+        action=argparse.BooleanOptionalAction,
+        default=switch("BENCH_HTTP", "1"),
+        help="listings over HTTP",
     )
     parser.add_argument(
         "--returning",

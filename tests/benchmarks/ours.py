@@ -21,9 +21,15 @@ class Catalogue:
     size: int
     import_seconds: float
 
-    def server(self) -> Served:
-        """A server for it, not started yet."""
-        return Served(self.folder, _settings(self.folder), start_seconds=120)
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.folder / "catalog.sqlite"
+
+    def server(self, *, http: bool = False) -> Served:
+        """A server for it, not started yet; with ``http`` it serves HTTP too."""
+        tables = _settings(self.folder) | ({"http": {"listen": "127.0.0.1:0"}} if http else {})
+        return Served(self.folder, tables, start_seconds=120)
 
     def create_topic(self, local: str) -> None:
         """Change the catalogue from another process, as an operator does while the server runs."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -58,6 +58,8 @@ def print_report(results: dict[str, Any]) -> None:
     )
     console.print(_latency_table(results))
     console.print(_other_table(results))
+    if results.get("http"):
+        console.print(_http_table(results["http"]))
     if results.get("crowd"):
         _print_crowd(console, results["crowd"])
     if results.get("client"):
@@ -125,6 +127,37 @@ def _other_table(results: dict[str, Any]) -> Table:
         table.add_row(f"{size:,}", "resident after the questions, MiB", memory[0], "", memory[1], "", "")
         table.add_section()
     return table
+
+
+def _http_table(by_size: dict[str, Any]) -> Table:
+    """One column a size. The client alone: a process that reads the same bytes from a socket."""
+    table = Table("what", title="Over HTTP", title_justify="left")
+    for size_text in by_size:
+        table.add_column(f"{int(size_text):,} topics", justify="right")
+    rows: dict[str, Callable[[dict[str, Any]], str]] = {
+        "all as text, p50 ms": lambda one: _ms(one["text_p50"]),
+        "all as text, MB/s": lambda one: f"{one['text_bytes'] / one['text_p50'] / 1e6:,.0f}",
+        "the client alone, MB/s": lambda one: f"{one['text_bytes'] / one['floor_seconds'] / 1e6:,.0f}",
+        "CPU time of the server for it, ms": lambda one: _ms(one["text_cpu"]),
+        "resident before it, MiB": lambda one: f"{one['resident_before'] / MIB:,.0f}",
+        "more with four such clients at once, MiB": lambda one: f"{_growth(one) / MIB:,.0f}",
+        "not modified (304), p50 ms": lambda one: _ms(one["unchanged_p50"]),
+        "not modified (304), p99 ms": lambda one: _ms(one["unchanged_p99"]),
+        "a page while names come and go, p50 ms": lambda one: _ms(one["page_p50"]),
+        "a page while names come and go, p99 ms": lambda one: _ms(one["page_p99"]),
+        "CPU time of the server for it, and for the changes, ms": lambda one: _ms(one["page_cpu"]),
+        "pages": lambda one: f"{one['pages']:,} of {one['page_limit']:,} names",
+        "changes meanwhile": lambda one: f"{one['changes']:,}",
+        "names twice, names missed": lambda one: f"{one['twice']}, {one['missed']}",
+    }
+    for what, shown in rows.items():
+        table.add_row(what, *(shown(one) for one in by_size.values()))
+    return table
+
+
+def _growth(one: dict[str, Any]) -> int:
+    growth: int = max(0, one["resident_peak"] - one["resident_before"])
+    return growth
 
 
 def _print_crowd(console: Console, result: dict[str, Any]) -> None:

@@ -126,7 +126,18 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
     }
     assert all(found["blocks"] < SIZE for found in results["client"].values()), "no string for each topic"
     assert results["reconnects"]["outcomes"] == {"plain": 50, "tls": 10}
-    for word in ("prefix", "unchanged", "listings a second", "resident", "PINGs", "came back at once"):
+    over_http = results["http"][str(SIZE)]
+    assert (over_http["twice"], over_http["missed"]) == (0, 0)
+    assert over_http["pages"] >= 20
+    for word in (
+        "prefix",
+        "unchanged",
+        "Over HTTP",
+        "listings a second",
+        "resident",
+        "PINGs",
+        "came back at once",
+    ):
         assert word in done.stdout
 
 
