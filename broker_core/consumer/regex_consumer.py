@@ -169,21 +169,20 @@ class RegexConsumer:
         await self._stop_following()
         topics, client = self._topics, self._client
         tasks: list[asyncio.Task[None]] = []
-        if topics is not None:
-            topics.ready.end(ConsumerClosed("the consumer is closed"))
-            tasks = topics.give_up()
-        if client is not None:
-            try:
-                async with asyncio.timeout(_CLOSE_SECONDS):
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                if topics is not None:
+                    topics.ready.end(ConsumerClosed("the consumer is closed"))
+                    tasks = topics.give_up()
+                    await topics.end()
+                if client is not None:
                     await call(client._client.close_async)  # noqa: SLF001
-            except (TimeoutError, pulsar.asyncio.PulsarException) as error:
-                _log.info("closing the client of %s: %s", self.service_url, error)
+        except (TimeoutError, pulsar.asyncio.PulsarException) as error:
+            _log.info("closing the client of %s: %s", self.service_url, error)
         if tasks:
             _, late = await asyncio.wait(tasks, timeout=1)
             for task in late:
                 task.cancel()
-        if topics is not None:
-            topics.clear()
         await self._lookups.close()
 
     async def unsubscribe(self) -> None:

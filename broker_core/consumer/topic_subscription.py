@@ -24,6 +24,8 @@ _OK: Final = pulsar.Result.Ok
 #: Seconds between attempts to open a consumer: the first pause, which doubles, and the longest.
 _FIRST_PAUSE: Final = 1.0
 _LONGEST_PAUSE: Final = 60.0
+#: Seconds that a client has to call back for a consumer that is closed.
+_LAST_CALL: Final = 5.0
 
 #: A topic's full name and the size of its queue in messages, to a consumer of the C++ client.
 OpenConsumer: TypeAlias = Callable[[str, int], Awaitable[Any]]
@@ -53,7 +55,9 @@ class TopicSubscription:
         "_armed",
         "_callback",
         "_consumer",
+        "_ended",
         "_held",
+        "_opened",
         "_reopen",
         "_seeking",
         "_shared",
@@ -76,6 +80,8 @@ class TopicSubscription:
         self._reopen = False
         self._consumer: Any = None
         self._callback: Callable[..., None] | None = None
+        self._opened = 0
+        self._ended: asyncio.Future[None] | None = None
         self._size = 0
         self._armed = False
         self._seeking = False
@@ -110,9 +116,28 @@ class TopicSubscription:
         return tried
 
     def give_up(self) -> None:
-        """Open it no more, and leave it to the client to close its consumer."""
+        """Open it no more; its consumer is left to :meth:`end`."""
         self._wanted = False
         self._wake.set()
+
+    async def end(self) -> None:
+        """Close the consumer, before the client is closed.
+
+        It waits until the client has called back for the message that is asked for: a client that is closed with such
+        calls under way keeps its memory, a thread and files for ever.
+        """
+        consumer = self._consumer
+        if consumer is None:
+            return
+        self._ended = self._shared.loop.create_future()
+        try:
+            await call(consumer.close_async)
+        except PulsarException as error:
+            _log.info("closing the consumer of %s: %s", self.topic, error)
+        if self._armed:
+            await asyncio.wait([self._ended], timeout=_LAST_CALL)
+        if consumer is self._consumer:
+            self._let_go()
 
     def resize(self) -> None:
         """Open it anew with the queue that is right for the number of topics, if nobody can notice: no message of it
@@ -210,11 +235,14 @@ class TopicSubscription:
             self._armed = True
             self._consumer.receive_async(self._callback)
 
-    def _received(self, consumer: Any, result: Any, message: Any) -> None:
-        if consumer is not self._consumer:
+    def _received(self, opened: int, result: Any, message: Any) -> None:
+        if opened != self._opened or self._consumer is None:
             return  # it was closed since
         self._armed = False
-        if result != _OK:
+        if self._ended is not None:
+            if not self._ended.done():
+                self._ended.set_result(None)
+        elif result != _OK:
             if self._wanted:
                 self._lose(PulsarException(result))
         elif self._seeking:
@@ -294,7 +322,9 @@ class TopicSubscription:
                 shared.budget.give_back(size)
                 raise
         self._consumer, self._size, self.error = consumer, size, None
-        self._callback = on_loop(shared.loop, partial(self._received, consumer))
+        self._opened += 1
+        # The client keeps it. No way leads from it to the consumer: no garbage collector would see that circle.
+        self._callback = on_loop(shared.loop, partial(self._received, self._opened))
         self._settle_try()
         self._arm()
         return True

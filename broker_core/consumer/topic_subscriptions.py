@@ -78,13 +78,14 @@ class TopicSubscriptions:
         return found
 
     def give_up(self) -> list[asyncio.Task[None]]:
-        """Open none any more, before the client is closed with all its consumers; the tasks that are still at it."""
+        """Open none any more; the tasks that are still at it."""
         for known in self._topics.values():
             known.give_up()
         return [known.task for known in self._topics.values() if known.task is not None]
 
-    def clear(self) -> None:
-        """Forget all, after the client was closed."""
+    async def end(self) -> None:
+        """Close all consumers at once, before the client is closed."""
+        await asyncio.gather(*(known.end() for known in self._topics.values()))
         self._topics.clear()
 
     def _forget(self, topic: TopicSubscription) -> None:

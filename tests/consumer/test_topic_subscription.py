@@ -272,3 +272,26 @@ async def test_a_client_that_closes_is_no_failure(stage: _Stage, caplog: pytest.
     stage.broker.consumers["t"].lose()
     assert not caplog.text
     assert stage.topic.task is None
+
+
+async def test_the_end_waits_for_the_message_that_is_asked_for(stage: _Stage) -> None:
+    await stage.open()
+    stage.topic.give_up()
+    consumer = stage.broker.consumers["t"]
+    callback, consumer.waiting = consumer.waiting, None  # the client calls back later than it closes
+    assert callback is not None
+    ending = asyncio.create_task(stage.topic.end())
+    await eventually(lambda: stage.broker.closed)
+    assert not ending.done()
+    callback(pulsar.Result.AlreadyClosed, None)
+    await ending
+    assert not stage.topic.is_open
+    await stage.topic.end()
+
+
+async def test_the_end_waits_for_no_message_where_one_is_here(stage: _Stage) -> None:
+    stage.broker.publish("t", "1")
+    await stage.open()
+    stage.topic.give_up()
+    await stage.topic.end()
+    assert stage.broker.closed == ["t"]

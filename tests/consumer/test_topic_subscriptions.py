@@ -80,5 +80,7 @@ async def test_nothing_is_opened_once_it_was_given_up(broker: FakeBroker) -> Non
     tasks = topics.give_up()
     assert len(tasks) == 1
     await asyncio.wait(tasks)
-    topics.clear()
+    await topics.end()
     assert not len(topics)
+    assert broker.closed == ["a"]
+    assert topics.budget.granted == 0

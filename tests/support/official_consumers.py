@@ -92,7 +92,7 @@ class FakeConsumer:
 
     def unsubscribe_async(self, callback: Callable[..., None]) -> None:
         self.broker.unsubscribed.append(self.topic)
-        self.closed = True
+        self.lose()
         callback(_OK)
 
     def close_async(self, callback: Callable[..., None]) -> None:
