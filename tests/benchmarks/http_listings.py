@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import threading
+from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,6 +28,8 @@ __all__ = ["HttpResult", "http_listings"]
 
 #: Clients that read the whole listing at once, for the memory that it takes.
 _AT_ONCE: Final = 4
+#: Topics more than there were, while others come and go.
+_THERE: Final = 100
 #: Seconds between two changes of the catalogue while it is paged.
 _PAUSE: Final = 0.005
 
@@ -96,8 +99,9 @@ def http_listings(served: Served, catalogue: Path, size: int, *, times: int) -> 
 
 @contextmanager
 def _changes(catalogue: Path, size: int) -> Iterator[list[TopicName]]:
-    """Topics come and go, in a thread of this process, all over the namespace."""
+    """Topics come and go, in a thread of this process, all over the namespace; at the end all of them are gone."""
     made: list[TopicName] = []
+    there: deque[TopicName] = deque()
     ended = threading.Event()
 
     def change() -> None:
@@ -107,8 +111,10 @@ def _changes(catalogue: Path, size: int) -> Iterator[list[TopicName]]:
                 name = TopicName.parse(f"persistent://{namespace_of(size)}/device-{number:07d}-x-{len(made)}")
                 catalog.create(name)
                 made.append(name)
-                if len(made) > 100:
-                    catalog.delete(made[-100])
+                there.append(name)
+                if len(there) > _THERE:
+                    catalog.delete(there.popleft())
+            catalog.delete_all(there)
 
     changing = threading.Thread(target=change)
     changing.start()
