@@ -100,12 +100,12 @@ def test_no_name_twice_and_none_missed_that_was_there_throughout(
         items, cursor = place.page(namespace, cursor, limit)
         assert len(items) == limit or cursor is None
         pages += items
+        assert len(pages) == len(set(pages))  # here, or a pass that stands still would not end
         if cursor is None:
             break
         create(coming)
         delete(going)
         now = place.names(namespace)
         throughout, ever = throughout & now, ever | now
-    assert len(pages) == len(set(pages))
     assert throughout <= set(pages) <= ever
     assert pages == [each.name for each in sorted(map(Position.of, pages))]
