@@ -1,7 +1,8 @@
 """One HTTP connection: how long and how large the head of a request may be.
 
 aiohttp bounds each line of a head. Here the whole head is bounded, in bytes and in time, so that a client that sends it
-byte by byte, or in many lines, does not hold memory.
+byte by byte, or in many lines, does not hold memory. What is no HTTP is answered without a word of it in the log: it
+may be credentials, and anybody may send it.
 """
 
 from __future__ import annotations
@@ -9,9 +10,16 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+import structlog
 from aiohttp import web
+from aiohttp.http_exceptions import HttpProcessingError
+
+from broker_core.errors import Cause
+from broker_core.servers.http.api.problem_details import Problem, problem_response
 
 __all__ = ["ServedConnection"]
+
+_log = structlog.get_logger(__name__)
 
 #: Bytes of a head that is not complete.
 _MOST_BYTES: Final = 96 * 1024
@@ -46,6 +54,21 @@ class ServedConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._end_head()
         super().connection_lost(exc)
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = 500,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if not isinstance(exc, HttpProcessingError):
+            return super().handle_error(request, status, exc, message)
+        _log.debug("bytes are no HTTP", peer=request.remote, error=type(exc).__name__)
+        response = problem_response(Problem(400, "these bytes are no request of HTTP/1.1", Cause.BAD_REQUEST))
+        response.headers["Cache-Control"] = "no-store"
+        response.force_close()
+        return response
 
     def _end_head(self) -> None:
         self._head_bytes = 0

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.servers.http import served_connection
 from tests.support.http_serving import Served
@@ -45,3 +46,19 @@ async def test_requests_in_pieces_and_one_after_the_other_are_answered(served: S
         assert b'{"status": "live"}' in await reader.readuntil(b"}")
     writer.close()
     await writer.wait_closed()
+
+
+@pytest.mark.parametrize("line", [b"Authorization: Bearer hunter2\0", b"Authorization : hunter2", b"hunter2"])
+async def test_what_is_no_http_is_not_in_the_log(
+    served: Served, line: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    reader, writer = await asyncio.open_connection(*served.server.address)
+    writer.write(ASK + line + b"\r\n\r\n")
+    with capture_logs() as logs:
+        said = await reader.read()
+    assert said.startswith((b"HTTP/1.1 400", b"HTTP/1.0 400"))
+    assert b"hunter2" not in said
+    assert b'"cause": "BAD_REQUEST"' in said
+    assert [each["log_level"] for each in logs] == ["debug"]
+    assert "hunter2" not in f"{logs}{caplog.text}"
+    writer.close()
