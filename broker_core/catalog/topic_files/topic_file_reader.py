@@ -278,7 +278,7 @@ class TopicLines:
         if type(name) is not str:
             raise self._refused(number, 'it has no "name", or one that is not a string')
         if partitions is not None:
-            self._check_partitions(number, partitions)
+            partitions = self._partitions(number, partitions)
         return name, partitions, text
 
     def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
@@ -319,9 +319,13 @@ class TopicLines:
                 hint = f'did you mean "{near[0]}"?' if near else "known are name, partitions and properties"
                 raise self._refused(number, f"unknown key {_shown(key)}: {hint}")
 
-    def _check_partitions(self, number: int, partitions: Any) -> None:
-        if type(partitions) is not int or not 0 <= partitions <= MAX_PARTITIONS:
+    def _partitions(self, number: int, value: Any) -> int:
+        """The number; JSON has no other type for 3.0 than for 3."""
+        if isinstance(value, float) and value.is_integer():
+            value = int(value)
+        if type(value) is not int or not 0 <= value <= MAX_PARTITIONS:
             raise self._refused(number, f'"partitions" must be a whole number from 0 to {MAX_PARTITIONS}')
+        return value
 
     def _text_of(self, number: int, properties: Any) -> str:
         """The stored text of a line's properties."""

@@ -247,6 +247,11 @@ def test_what_is_wrong_with_a_json_line(line: str, reason: str) -> None:
     assert reason in error.reason
 
 
+def test_a_whole_number_may_be_written_with_a_point() -> None:
+    data = b'{"name": "a", "partitions": 2.0}\n{"name": "b", "partitions": 0.0}\n'
+    assert names_of(data) == {"a-partition-0", "a-partition-1", "b"}
+
+
 def test_properties_are_remembered_within_bounds() -> None:
     lines = TopicLines(NAMESPACE, io.BytesIO(b""))
     for number in range(50_000):

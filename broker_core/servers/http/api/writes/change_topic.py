@@ -14,7 +14,7 @@ from broker_core.servers.http.api.operation import Body, Operation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_writes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
-from broker_core.servers.http.api.topic_object import TOPIC_SCHEMA, topic_object
+from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
@@ -53,6 +53,7 @@ _HEADERS: Final = {
     "ETag": "Of the topic as it is now, for If-Match.",
     NAMESPACE_VERSION: "The version of the namespace.",
 }
+_EXAMPLE: Final = {_JSON: TOPIC_EXAMPLE}
 _REFUSALS: Final = {
     409: Reply("What is there does not allow it, such as fewer partitions."),
     412: Reply("The topic does not meet If-Match or If-None-Match."),
@@ -73,15 +74,22 @@ def operations(_services: ApiServices) -> list[Operation]:
             Right.CREDENTIALS,
             _put,
             {
-                200: Reply("The topic is there, and is this.", topic, _HEADERS),
-                201: Reply("The topic was made.", topic, _HEADERS | {"Location": "The path of the topic."}),
+                200: Reply("The topic is there, and is this.", topic, _HEADERS, _EXAMPLE),
+                201: Reply(
+                    "The topic was made.", topic, _HEADERS | {"Location": "The path of the topic."}, _EXAMPLE
+                ),
                 **_REFUSALS,
             },
             description="The topic has this content then: a topic that is there with another one is left as it is "
             "(409), unless `If-Match` says which one is to be replaced. It keeps its id; partitions can only be "
             "added. `If-None-Match: *` only creates.",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
-            body=Body({_JSON: _CONTENT}, _MOST_BYTES),
+            body=Body(
+                {_JSON: _CONTENT},
+                _MOST_BYTES,
+                "What the topic shall have; what is left out is none.",
+                examples={_JSON: {"partitions": 2, "properties": {"region": "eu"}}},
+            ),
             tag="writes",
         ),
         Operation(
@@ -92,13 +100,18 @@ def operations(_services: ApiServices) -> list[Operation]:
             Right.CREDENTIALS,
             _patch,
             {
-                200: Reply("The topic as it is now.", topic, _HEADERS),
+                200: Reply("The topic as it is now.", topic, _HEADERS, _EXAMPLE),
                 404: Reply("There is no such topic."),
                 **_REFUSALS,
             },
             description=f"As in RFC 7396: what is not named stays as it is. {_ETAG}",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
-            body=Body({_MERGE_PATCH: _CHANGES, _JSON: _CHANGES}, _MOST_BYTES),
+            body=Body(
+                {_MERGE_PATCH: _CHANGES, _JSON: _CHANGES},
+                _MOST_BYTES,
+                "What changes.",
+                examples={_MERGE_PATCH: {"properties": {"region": "us", "team": None}}},
+            ),
             tag="writes",
         ),
         Operation(
@@ -124,8 +137,7 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
     writes, topic = needs_writes(request.services), topic_of(request)
     await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
     content = _members(await request.json())
-    partitions, properties = content.get("partitions", 0), content.get("properties", {})
-    _check_partitions(partitions)
+    partitions, properties = _partitions(content.get("partitions", 0)), content.get("properties", {})
     if properties is None:
         raise refused(400, "properties must be an object of strings")
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
@@ -148,15 +160,14 @@ async def _patch(request: ApiRequest) -> web.StreamResponse:
     writes, topic = needs_writes(request.services), topic_of(request)
     await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
     changes = _members(await request.json())
-    if "partitions" in changes:
-        _check_partitions(changes["partitions"])
+    partitions = _partitions(changes["partitions"]) if "partitions" in changes else None
     properties = changes.get("properties", {})
     with write_problems():
         write = await writes.merge(
             request.asker,
             topic,
             properties,
-            changes.get("partitions"),
+            partitions,
             require=lambda there: _check_if_there(request, there),
             deadline=request.deadline,
         )
@@ -207,6 +218,10 @@ def _members(content: Any) -> dict[str, Any]:
     return content
 
 
-def _check_partitions(partitions: Any) -> None:
-    if type(partitions) is not int:
+def _partitions(value: Any) -> int:
+    """The number; JSON has no other type for 3.0 than for 3."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if type(value) is not int:
         raise refused(400, "partitions must be a whole number")
+    return value

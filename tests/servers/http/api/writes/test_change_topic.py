@@ -47,6 +47,11 @@ async def test_a_topic_is_made_and_listed_at_once(served: ApiServed) -> None:
     assert (again.headers["ETag"], again.json["version"]) == (made.headers["ETag"], made.json["version"])
 
 
+async def test_a_whole_number_may_be_written_with_a_point(served: ApiServed) -> None:
+    assert content(await put(served, "new", {"partitions": 2.0})) == (201, 2, {})
+    assert content(await patch(served, "new", {"partitions": 3.0})) == (200, 3, {})
+
+
 async def test_names_are_local_or_full_and_percent_encoded(served: ApiServed) -> None:
     full = "non-persistent%3A%2F%2Fpublic%2Fdefault%2F%C3%A4%20%25"
     made = await put(served, full, {"partitions": 2})
