@@ -22,5 +22,8 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
         *import_topics.operations(services),
         *namespaces.operations(services),
     ]
-    document = openapi_operation(operations, version, authenticates=services.authenticates)
+    authentication = services.settings.authentication
+    # Without one of these it is a plugin that authenticates, as a rule by tokens.
+    methods = (authentication.methods or ("token",)) if services.authenticates else ()
+    document = openapi_operation(operations, version, methods, anonymous=bool(authentication.anonymous_role))
     return Api("/v1/", [*operations, document], services, admit)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from http import HTTPStatus
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from aiohttp import web
@@ -18,21 +17,48 @@ from broker_core.servers.http.api.problem_details import PROBLEM_JSON
 __all__ = ["openapi_document", "openapi_operation"]
 
 _PATH: Final = "/v1/openapi.json"
+_ABOUT: Final = """\
+Which topics of a namespace match, for the client that asks: the answers, rights, limits and errors are those of
+Pulsar's binary protocol.
+
+HEAD is taken wherever GET is. Any other method of a path is answered with 405 and `Allow`, an unknown path with 404, a
+parameter that is unknown, or given twice without need, with 400. Errors are problem details (RFC 9457) with the `cause`
+that the binary protocol has. Bytes that are no request of HTTP, or whose head is too large or too slow, are answered
+with 400, 408 or 431 before any operation, and the connection ends.
+
+Every answer says `Cache-Control`. An answer that fails after its status was sent ends with the connection, never as if
+it were whole. No answer has a header of CORS.
+"""
+_TAGS: Final[Mapping[str, str]] = {
+    "topics": "Listings, and one topic.",
+    "namespaces": "Namespaces, their counts and their changes.",
+    "writes": "Changes of the catalogue of a server that is not before a cluster.",
+    "server": "How a listing comes about, and this document.",
+}
 _PROBLEM: Final = {
     "type": "object",
     "description": "What went wrong (RFC 9457).",
     "required": ["type", "title", "status", "detail"],
     "properties": {
         "type": {"type": "string", "const": "about:blank"},
-        "title": {"type": "string"},
+        "title": {"type": "string", "description": "The words of the status."},
         "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "detail": {"type": "string"},
+        "detail": {"type": "string", "description": "What is wrong, for people."},
         "cause": {
             "type": "string",
             "enum": [cause.name for cause in Cause],
             "description": "Why, in the words of all transports of the server.",
         },
     },
+    "examples": [
+        {
+            "type": "about:blank",
+            "title": "Bad Request",
+            "status": 400,
+            "detail": "parameter limit must be a number from 1 to 10000, not '0'",
+            "cause": "BAD_REQUEST",
+        }
+    ],
 }
 _PROBLEM_SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
 _PART: Final = {
@@ -41,16 +67,47 @@ _PART: Final = {
     "minLength": 1,
     "maxLength": MAX_NAMESPACE,
 }
-#: The errors that every operation may have.
-_ERRORS: Final = (400, 401, 403, 500, 503, 504)
-_SECURITY: Final = {
-    "bearer": {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"},
-    "basic": {"type": "http", "scheme": "basic"},
-    "mutualTLS": {"type": "mutualTLS"},
+_PART_EXAMPLES: Final = {"tenant": "public", "namespace": "default"}
+#: What the errors mean that operations have in common.
+_ERRORS: Final[Mapping[int, str]] = {
+    400: "The request is wrong: a name (NAME), the pattern (PATTERN), or something else (BAD_REQUEST).",
+    401: "There are no credentials, or none that are accepted (UNAUTHENTICATED).",
+    403: "This client may not do this here (DENIED), or nobody may (NOT_ALLOWED).",
+    408: "Nothing came of the body for some time (TIME).",
+    413: "The body is too large, or one is sent where none is taken, or the answer would be too large (TOO_LARGE).",
+    415: "The body has another `Content-Type` or `Content-Encoding` than the operation takes, or no type.",
+    500: "The server failed (INTERNAL, CATALOG); its log says more.",
+    502: "A plugin (PLUGIN) or the brokers behind the server (UPSTREAM) failed.",
+    503: "The server has no place (QUEUE) or memory (PERMITS) for this now, or it stops (UNAVAILABLE).",
+    504: "There was no answer in time (TIME).",
+}
+_ERROR_HEADERS: Final[Mapping[int, Mapping[str, Any]]] = {
+    401: {
+        "WWW-Authenticate": {
+            "description": "The schemes that are accepted, one a header.",
+            "schema": {"type": "string"},
+            "required": True,
+        }
+    },
+    503: {
+        "Retry-After": {
+            "description": "Seconds after which to ask again.",
+            "schema": {"type": "integer", "minimum": 0},
+            "required": True,
+        }
+    },
+}
+#: The scheme of each method of authentication.
+_SCHEMES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "token": ("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"}),
+    "basic": ("basic", {"type": "http", "scheme": "basic"}),
+    "tls": ("mutualTLS", {"type": "mutualTLS"}),
 }
 
 
-def openapi_operation(operations: Iterable[Operation], version: str, *, authenticates: bool) -> Operation:
+def openapi_operation(
+    operations: Iterable[Operation], version: str, methods: Collection[str], *, anonymous: bool = False
+) -> Operation:
     """The operation that serves the document of these operations and itself."""
 
     async def document(_request: ApiRequest) -> web.Response:
@@ -66,46 +123,73 @@ def openapi_operation(operations: Iterable[Operation], version: str, *, authenti
         {200: Reply("The OpenAPI document of this server.", {"application/json": {"type": "object"}})},
         tag="server",
     )
-    described = openapi_document([*operations, operation], version, authenticates=authenticates)
+    described = openapi_document([*operations, operation], version, methods, anonymous=anonymous)
     text = json.dumps(described) + "\n"
     return operation
 
 
-def openapi_document(operations: Iterable[Operation], version: str, *, authenticates: bool) -> dict[str, Any]:
-    """The document as plain values. ``authenticates`` says whether clients must have credentials."""
+def openapi_document(
+    operations: Iterable[Operation], version: str, methods: Collection[str], *, anonymous: bool = False
+) -> dict[str, Any]:
+    """The document as plain values.
+
+    ``methods`` are those of authentication, of which a client must use one unless it may be ``anonymous``. Where there
+    are none, all are let in.
+    """
     paths: dict[str, dict[str, Any]] = {}
     for operation in operations:
-        described = _operation(operation)
-        if authenticates and operation.needs is Right.NOTHING:
+        described = _operation(operation, authenticates=bool(methods))
+        if methods and operation.needs is Right.NOTHING:
             described["security"] = []
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
+    components: dict[str, Any] = {
+        "schemas": {"Problem": _PROBLEM},
+        "responses": {f"Error{status}": _error(status) for status in _ERRORS if status != 401 or methods},
+    }
     document: dict[str, Any] = {
         "openapi": "3.1.0",
         "info": {
             "title": "broker-core",
             "version": version,
-            "description": "Which topics of a namespace match, for whom.",
+            "summary": "Topic listings by plugins.",
+            "description": _ABOUT,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
+        "tags": [{"name": name, "description": text} for name, text in _TAGS.items()],
         "paths": paths,
-        "components": {
-            "schemas": {"Problem": _PROBLEM},
-            "responses": {
-                f"Error{status}": {
-                    "description": HTTPStatus(status).phrase,
-                    "content": {PROBLEM_JSON: {"schema": _PROBLEM_SCHEMA}},
-                }
-                for status in _ERRORS
-            },
-            "securitySchemes": _SECURITY,
-        },
+        "components": components,
     }
-    if authenticates:
-        document["security"] = [{name: []} for name in _SECURITY]
+    if methods:
+        # A plugin that authenticates may know other schemes, and is asked with this one too.
+        schemes = dict(_SCHEMES.get(method, _SCHEMES["token"]) for method in methods)
+        components["securitySchemes"] = schemes
+        document["security"] = [{name: []} for name in schemes] + ([{}] if anonymous else [])
     return document
 
 
-def _operation(operation: Operation) -> dict[str, Any]:
+def _error(status: int) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "description": _ERRORS[status],
+        "content": {PROBLEM_JSON: {"schema": _PROBLEM_SCHEMA}},
+    }
+    if status in _ERROR_HEADERS:
+        described["headers"] = _ERROR_HEADERS[status]
+    return described
+
+
+def _errors_of(operation: Operation, *, authenticates: bool) -> list[int]:
+    """The common errors that an operation may have."""
+    left_out = set()
+    if not authenticates:
+        left_out.add(401)
+    if operation.needs is Right.NOTHING:
+        left_out |= {502, 504}  # it asks nobody
+    if operation.body is None:
+        left_out |= {408, 415}
+    return [status for status in _ERRORS if status not in left_out]
+
+
+def _operation(operation: Operation, *, authenticates: bool) -> dict[str, Any]:
     described: dict[str, Any] = {
         "operationId": operation.operation_id,
         "summary": operation.summary,
@@ -114,26 +198,33 @@ def _operation(operation: Operation) -> dict[str, Any]:
     }
     if operation.description:
         described["description"] = operation.description
-    parameters = [_part(name) for name in ("tenant", "namespace") if f"{{{name}}}" in operation.path]
+    parameters = [_part(name) for name in _PART_EXAMPLES if f"{{{name}}}" in operation.path]
     parameters += [_parameter(each) for each in operation.parameters]
     if parameters:
         described["parameters"] = parameters
     if operation.body is not None:
         described["requestBody"] = {
             "required": operation.body.required,
-            "description": operation.body.description,
-            "content": _content(operation.body.content),
+            "description": operation.body.description or "The content.",
+            "content": _content(operation.body.content, operation.body.examples),
         }
     described["responses"] = {
         str(status): _reply(status, each) for status, each in operation.responses.items()
     }
-    for status in _ERRORS:
+    for status in _errors_of(operation, authenticates=authenticates):
         described["responses"].setdefault(str(status), {"$ref": f"#/components/responses/Error{status}"})
     return described
 
 
 def _part(name: str) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": _PART, "description": f"The {name}."}
+    return {
+        "name": name,
+        "in": "path",
+        "required": True,
+        "schema": _PART,
+        "description": f"The {name}.",
+        "example": _PART_EXAMPLES[name],
+    }
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
@@ -155,7 +246,7 @@ def _reply(status: int, reply: Reply) -> dict[str, Any]:
     described: dict[str, Any] = {"description": reply.description}
     content = reply.content or ({PROBLEM_JSON: _PROBLEM_SCHEMA} if status >= 400 else {})
     if content:
-        described["content"] = _content(content)
+        described["content"] = _content(content, reply.examples)
     if reply.headers:
         described["headers"] = {
             name: {"description": text, "schema": {"type": "string"}} for name, text in reply.headers.items()
@@ -163,5 +254,10 @@ def _reply(status: int, reply: Reply) -> dict[str, Any]:
     return described
 
 
-def _content(content: Mapping[str, Any]) -> dict[str, Any]:
-    return {media_type: {"schema": dict(schema)} for media_type, schema in content.items()}
+def _content(content: Mapping[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        media_type: {"schema": dict(schema)} for media_type, schema in content.items()
+    }
+    for media_type, example in examples.items():
+        described[media_type]["example"] = example
+    return described

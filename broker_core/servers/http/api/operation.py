@@ -64,11 +64,15 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response as the OpenAPI document tells it: ``content`` has the schema by media type, of errors by itself."""
+    """A response as the OpenAPI document tells it: ``content`` has the schema by media type, of errors by itself.
+
+    ``examples`` has an example by media type.
+    """
 
     description: str
     content: Mapping[str, Schema] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)  # the description by name
+    examples: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ PROPERTY: Final = Parameter(
     "property",
     "A property of the question, as KEY=VALUE; may be given several times, and the last of a repeated key counts.",
     read=_property,
-    schema={"type": "array", "items": {"type": "string", "pattern": "^[^=]+=.*$"}},
+    schema={"type": "array", "items": {"type": "string", "pattern": "^[^=]+="}},
     repeated=True,
     example=["region=eu"],
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from aiohttp import hdrs, web
@@ -27,7 +27,7 @@ class Body:
 
     A request with another ``Content-Type``, or none, is refused (415): a web page of somebody else cannot send these
     types without being asked for leave (CORS), which is never given. A body may have one of the ``encodings``
-    (``Content-Encoding``): the operation itself decompresses it.
+    (``Content-Encoding``): the operation itself decompresses it. ``examples`` has an example by media type.
     """
 
     content: Mapping[str, Schema]
@@ -35,6 +35,7 @@ class Body:
     description: str = ""
     required: bool = True
     encodings: tuple[str, ...] = ()
+    examples: Mapping[str, Any] = field(default_factory=dict)
 
 
 def check_body(request: web.Request, body: Body | None) -> None:

@@ -7,11 +7,18 @@ from hashlib import blake2b
 from typing import Final
 
 from broker_core.catalog import PreconditionFailed, TopicRecord, topic_id_text
-from broker_core.servers.http.api.operation import Parameter
+from broker_core.servers.http.api.operation import Parameter, Schema
 
-__all__ = ["IF_MATCH", "IF_NONE_MATCH", "EntityTags", "check_conditions", "topic_etag"]
+__all__ = ["ENTITY_TAGS", "IF_MATCH", "IF_NONE_MATCH", "EntityTags", "check_conditions", "topic_etag"]
 
 _TAG: Final = re.compile(r'[ \t]*(W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")[ \t]*(?:,|$)')
+
+#: What :class:`EntityTags` reads, for the document; spaces aside.
+ENTITY_TAGS: Final[Schema] = {
+    "type": "string",
+    "format": "entity-tags",
+    "pattern": r'^(\*|(W/)?"[!#-~]*"(, ?(W/)?"[!#-~]*")*)$',
+}
 
 
 def topic_etag(topic: TopicRecord) -> str:
@@ -46,12 +53,14 @@ IF_MATCH: Final = Parameter(
     "If-Match",
     "The ETag that the topic must have, or `*` for any topic that is there; otherwise the answer is 412.",
     read=EntityTags,
+    schema=ENTITY_TAGS,
     within="header",
 )
 IF_NONE_MATCH: Final = Parameter(
     "If-None-Match",
     "`*`: the topic must not be there; otherwise the answer is 412.",
     read=EntityTags,
+    schema=ENTITY_TAGS,
     within="header",
 )
 

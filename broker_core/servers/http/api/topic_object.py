@@ -9,7 +9,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.servers.http.api.operation import Schema
 from broker_core.servers.http.api.version_text import version_text
 
-__all__ = ["TOPIC_SCHEMA", "topic_object"]
+__all__ = ["TOPIC_EXAMPLE", "TOPIC_SCHEMA", "topic_object"]
 
 TOPIC_SCHEMA: Final[Schema] = {
     "type": "object",
@@ -22,6 +22,14 @@ TOPIC_SCHEMA: Final[Schema] = {
         "created": {"type": "string", "format": "date-time"},
         "version": {"type": "string", "description": "Of the namespace, for `since=` of its changes."},
     },
+}
+TOPIC_EXAMPLE: Final = {
+    "name": "persistent://public/default/orders",
+    "partitions": 2,
+    "topic_id": "pLW3lPqvQYyE8maO_j3eRw",
+    "properties": {"region": "eu"},
+    "created": "2026-11-22T18:49:05.694+00:00",
+    "version": "A1sqh0DGTTO5k7Gf3O4HIA:3.a3eedc6b04209c5daba6f027",
 }
 
 

@@ -40,6 +40,11 @@ _REPORT: Final[Schema] = {
         "error": {"type": "string"},
     },
 }
+_EXAMPLE: Final = {
+    "pattern": "persistent://public/default/orders-.*",
+    "mode": "persistent",
+    "properties": {"region": "eu"},
+}
 #: Bytes of a body besides those that its properties may have, each character written as six.
 _MOST_PATTERN: Final = 64 * 1024
 
@@ -59,7 +64,12 @@ def operations(services: ApiServices) -> list[Operation]:
             _explain,
             {200: Reply("The explanation, of a listing that fails too.", {"application/json": _REPORT})},
             tag="server",
-            body=Body({"application/json": _QUESTION}, most),
+            body=Body(
+                {"application/json": _QUESTION},
+                most,
+                "The question, as `GET .../topics` takes it by parameters.",
+                examples={"application/json": _EXAMPLE},
+            ),
         )
     ]
 

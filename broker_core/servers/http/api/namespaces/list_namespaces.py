@@ -62,6 +62,16 @@ _ENVELOPE: Final[Schema] = {
         },
     },
 }
+_EXAMPLE: Final = {
+    "items": [
+        {
+            "namespace": "public/default",
+            "version": "A1sqh0DGTTO5k7Gf3O4HIA:3.1bb0",
+            "counts": {"persistent": 3, "non_persistent": 1, "all": 4},
+        }
+    ],
+    "next": None,
+}
 
 
 def operations(services: ApiServices) -> list[Operation]:
@@ -81,7 +91,15 @@ def operations(services: ApiServices) -> list[Operation]:
             "The namespaces that hold topics, and that the client may list.",
             Right.CREDENTIALS,  # each namespace is asked about
             list_namespaces,
-            {200: Reply("A page in the order of the names.", {"application/json": _ENVELOPE})},
+            {
+                200: Reply(
+                    "A page in the order of the names.",
+                    {"application/json": _ENVELOPE},
+                    {"Link": "The address of the next page, if there is one."},
+                    {"application/json": _EXAMPLE},
+                ),
+                501: Reply("Brokers hold the topics: ask them for the namespaces."),
+            },
             tag="namespaces",
             parameters=(
                 Parameter(
@@ -91,7 +109,18 @@ def operations(services: ApiServices) -> list[Operation]:
                     schema={"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL},
                     default=_USUAL,
                 ),
-                Parameter("cursor", "`next` of the page before.", read=_read_cursor, default=""),
+                Parameter(
+                    "cursor",
+                    "`next` of the page before, as it is.",
+                    read=_read_cursor,
+                    schema={
+                        "type": "string",
+                        "format": "cursor",
+                        "pattern": "^[A-Za-z0-9_-]+$",
+                        "minLength": 1,
+                    },
+                    default="",
+                ),
             ),
         )
     ]

@@ -30,6 +30,11 @@ _NAMESPACE: Schema = {
         "counts": {**COUNTS, "type": "object", "description": "The names that a listing of each mode has."},
     },
 }
+_EXAMPLE = {
+    "namespace": "public/default",
+    "version": "A1sqh0DGTTO5k7Gf3O4HIA:3.a3eedc6b04209c5daba6f027",
+    "counts": {"persistent": 3, "non_persistent": 1, "all": 4},
+}
 
 
 def operations(services: ApiServices) -> list[Operation]:
@@ -49,7 +54,13 @@ def operations(services: ApiServices) -> list[Operation]:
             "How many topics a namespace has for the client that asks; none of an unknown one.",
             Right.LIST,
             show,
-            {200: Reply("The namespace.", {"application/json": _NAMESPACE})},
+            {
+                200: Reply(
+                    "The namespace.",
+                    {"application/json": _NAMESPACE},
+                    examples={"application/json": _EXAMPLE},
+                )
+            },
             tag="namespaces",
         )
     ]

@@ -22,8 +22,8 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topic_etag import EntityTags, topic_etag
-from broker_core.servers.http.api.topic_object import TOPIC_SCHEMA, topic_object
+from broker_core.servers.http.api.topic_etag import ENTITY_TAGS, EntityTags, topic_etag
+from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
 from broker_core.servers.http.json_responses import json_response
 
@@ -44,6 +44,7 @@ _IF_NONE_MATCH: Final = Parameter(
     "If-None-Match",
     "The ETags that the client has; 304 where one of them is still that of the topic.",
     read=EntityTags,
+    schema=ENTITY_TAGS,
     within="header",
 )
 
@@ -63,10 +64,13 @@ def operations(_services: ApiServices) -> list[Operation]:
                     "The topic.",
                     {"application/json": _SHOWN},
                     {"ETag": "Of the topic, for `If-Match` of a change; of topics of the catalogue alone."},
+                    {"application/json": TOPIC_EXAMPLE},
                 ),
-                304: Reply("The client has it."),
+                304: Reply("The client has it.", headers={"ETag": "Of the topic."}),
                 404: Reply("There is none for this client."),
             },
+            description="What hides a topic from the listings of a client hides it here too. A null is not known: of a "
+            "topic that a plugin lists, or brokers.",
             parameters=(TOPIC, _IF_NONE_MATCH),
         )
     ]

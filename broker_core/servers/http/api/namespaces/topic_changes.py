@@ -66,6 +66,23 @@ _ENVELOPE: Final[Schema] = {
         "changes": {"type": "array", "items": _CHANGE, "description": "The oldest is first."},
     },
 }
+_EXAMPLE: Final = {
+    "since": "A1sqh0DGTTO5k7Gf3O4HIA:0",
+    "version": "A1sqh0DGTTO5k7Gf3O4HIA:1.a3eedc6b04209c5daba6f027",
+    "more": False,
+    "changes": [
+        {
+            "version": 1,
+            "operation": "create",
+            "topic": "persistent://public/default/orders",
+            "topic_id": "pLW3lPqvQYyE8maO_j3eRw",
+            "added": {"plain": False, "partitions": [[0, 1]]},
+            "removed": {"plain": False, "partitions": []},
+            "properties": {"region": "eu"},
+            "time": "2026-11-22T18:49:05.694+00:00",
+        }
+    ],
+}
 
 
 def operations(services: ApiServices) -> list[Operation]:
@@ -84,7 +101,11 @@ def operations(services: ApiServices) -> list[Operation]:
             Right.LIST,
             list_changes,
             {
-                200: Reply("The changes; none without `since`.", {"application/json": _ENVELOPE}),
+                200: Reply(
+                    "The changes; none without `since`.",
+                    {"application/json": _ENVELOPE},
+                    examples={"application/json": _EXAMPLE},
+                ),
                 409: Reply("No change log has exactly what the client is shown of this namespace."),
                 410: Reply(
                     "The log does not reach back to that version: list anew. `version` is the one now."
@@ -98,7 +119,11 @@ def operations(services: ApiServices) -> list[Operation]:
                     "since",
                     "A version of this namespace: `version` of an earlier answer.",
                     read=_version,
-                    example="0b3c…:17",
+                    schema={
+                        "type": "string",
+                        "format": "version",
+                        "pattern": r"^[A-Za-z0-9_-]{22}:[0-9]+(\.[A-Za-z0-9_-]+)?$",
+                    },
                 ),
                 Parameter(
                     "limit",

@@ -12,7 +12,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, feeds_of, stream_topics
-from broker_core.servers.http.api.negotiation import chosen_type
+from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.services import ApiServices
@@ -34,33 +34,50 @@ _DETAILED: Schema = {
         "properties": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
     },
 }
+_ITEM: Schema = {"oneOf": [{"type": "string"}, _DETAILED]}
+_HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{1,16}$"}
+_END: Mapping[str, Schema] = {
+    "filtered": {"type": "boolean", "description": "Whether the server applied the pattern."},
+    "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
+    "total": {
+        "type": "integer",
+        "minimum": 0,
+        "description": "How many names the whole listing has (`count`).",
+    },
+    "topics_hash": {**_HASH, "description": "The hash of the whole listing (`count`)."},
+    "version": {
+        "type": ["string", "null"],
+        "description": "The version of the namespace before the answer (`count`), if it is known.",
+    },
+}
 _ENVELOPE: Schema = {
     "type": "object",
     "required": ["items", "filtered", "next"],
     "properties": {
         "items": {
             "type": "array",
-            "items": {"oneOf": [{"type": "string"}, _DETAILED]},
+            "items": _ITEM,
             "description": "Full names, each partition one; with `detail` objects.",
         },
-        "filtered": {"type": "boolean", "description": "Whether the server applied the pattern."},
-        "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
-        "total": {"type": "integer", "description": "How many names the whole listing has (`count`)."},
-        "topics_hash": {"type": "string", "description": "The hash of the whole listing (`count`)."},
-        "version": {
-            "type": ["string", "null"],
-            "description": "The version of the namespace before the answer (`count`), if it is known.",
-        },
+        **_END,
     },
+}
+_TRAILER: Schema = {
+    "type": "object",
+    "required": ["topics_hash", "filtered", "next"],
+    "properties": {**_END, "topics_hash": {**_HASH, "type": ["string", "null"]}},
 }
 
 _FORMS: Final[Mapping[str, Schema]] = {
     JSON: _ENVELOPE,
     NDJSON: {
+        "type": "array",
         "description": "One item a line, as in `items`; the last line is an object with `topics_hash` (of the whole "
         "listing; null in a page without `count`), `filtered` and `next`. Without that line the answer was cut.",
+        "minItems": 1,
+        "items": {"anyOf": [*_ITEM["oneOf"], _TRAILER]},
     },
-    TEXT: {"type": "string", "description": "One full name a line."},
+    TEXT: {"type": "string", "description": "One full name a line; not with `detail`."},
     EVENT_STREAM: {
         "type": "string",
         "description": "Server-sent events: `snapshot` with all topics, in parts of which the last one has `last`; "
@@ -69,13 +86,25 @@ _FORMS: Final[Mapping[str, Schema]] = {
     },
     ARROW: {
         "description": "An Arrow IPC stream with a column `name` of strings, and those of `detail`.",
-        "format": "binary",
+        "contentMediaType": ARROW,
     },
+}
+_NAMES: Final = [
+    "persistent://public/default/bills",
+    "persistent://public/default/orders-partition-0",
+    "persistent://public/default/orders-partition-1",
+]
+_EXAMPLES: Final = {
+    JSON: {"items": _NAMES, "filtered": False, "next": None},
+    NDJSON: [*_NAMES, {"topics_hash": "114a690c", "filtered": False, "next": None}],
+    TEXT: "".join(f"{name}\n" for name in _NAMES),
 }
 
 _HEADERS: Final = {
-    "ETag": "Of these topics, in any form.",
-    "Link": "The address of the next page.",
+    "ETag": "Of these topics, in any form; weak. Of all names of a listing it is their hash; of a page or of details "
+    "it has the version too, and there is none where that is not known.",
+    "Link": "The address of the next page, if there is one. Where the form has `next`, a very long one is left out.",
+    "Vary": VARY,
     FILTERED: "Whether the server applied the pattern: `true` or `false`.",
 }
 _LAST_EVENT_ID: Final = Parameter(
@@ -97,10 +126,15 @@ def operations(services: ApiServices) -> list[Operation]:
             Right.CREDENTIALS,  # the pipeline asks rules and gates
             _list_topics,
             {
-                200: Reply("The listing.", _FORMS, _HEADERS),
-                304: Reply("The client has this listing already (`If-None-Match`)."),
-                406: Reply("None of the forms is one that the client takes."),
+                200: Reply("The listing.", _FORMS, _HEADERS, _EXAMPLES),
+                304: Reply("The client has this listing already (`If-None-Match`).", headers=_HEADERS),
+                406: Reply("None of the forms is one that the client takes, or a name is no line of text."),
             },
+            description="An unknown namespace has no topics. `Accept` chooses the form, `Accept-Encoding: gzip` "
+            "compresses it, and `If-None-Match` with the `ETag` of an earlier answer asks only for what has changed. "
+            "Without `limit` all names are in one answer, in the order of the topics hash, up to a bound of the server "
+            "(`http.most_items`); above it the answer is the first page. Pages are in the order of names: who follows "
+            "`next` gets no name twice, and each name that was there throughout.",
             parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT, _LAST_EVENT_ID),
         )
     ]

@@ -27,6 +27,7 @@ __all__ = ["COUNT", "CURSOR", "DETAIL", "LIMIT", "MOST_LIMIT", "Asked", "Counted
 
 #: The most names of a page.
 MOST_LIMIT: Final = 10_000
+_WORDS: Final = "|".join(SHOWN_DETAILS)
 
 
 def _detail(text: str) -> tuple[str, ...]:
@@ -47,14 +48,20 @@ LIMIT: Final = Parameter(
 CURSOR: Final = Parameter(
     "cursor",
     "Where the page begins: `next` of the page before, as it is. It is a position by name, so it does not expire.",
-    schema={"type": "string", "pattern": "^[A-Za-z0-9_-]+$", "maxLength": MAX_CURSOR},
+    schema={
+        "type": "string",
+        "format": "cursor",
+        "pattern": "^[A-Za-z0-9_-]+$",
+        "minLength": 1,
+        "maxLength": MAX_CURSOR,
+    },
 )
 DETAIL: Final = Parameter(
     "detail",
     f"What is said of each topic besides its name, with commas between: {', '.join(SHOWN_DETAILS)}. Items are objects "
     "then, one for each full name; the details are those of its topic.",
     read=_detail,
-    schema={"type": "string", "pattern": "^[a-z_]+(,[a-z_]+)*$"},
+    schema={"type": "string", "pattern": f"^({_WORDS})(,({_WORDS}))*$"},
     default=(),
     example="partitions,properties",
 )

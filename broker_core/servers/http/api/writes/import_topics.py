@@ -24,10 +24,24 @@ __all__ = ["operations"]
 _NDJSON: Final = "application/x-ndjson"
 _MOST_DELETIONS: Final = 2**53 - 1
 _LINES: Final[Schema] = {
-    "type": "string",
-    "description": 'Objects such as {"name": "orders", "partitions": 3, "properties": {"region": "eu"}}, one a line. '
-    "The name is a local or a full one; the rest may be left out.",
+    "type": "array",
+    "description": "Objects, one a line.",
+    "minItems": 1,
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {"type": "string", "description": "A local name or a full one.", "minLength": 1},
+            "partitions": {"type": ["integer", "null"], "minimum": 0, "maximum": 1_000_000},
+            "properties": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+        },
+    },
 }
+_EXAMPLE: Final = [
+    {"name": "orders", "partitions": 3, "properties": {"region": "eu"}},
+    {"name": "bills"},
+]
 _COUNTS: Final = {
     "lines": "Lines of the body.",
     "topics": "Topics in them.",
@@ -77,6 +91,11 @@ def operations(_services: ApiServices) -> list[Operation]:
                     "What became of the topics.",
                     {"application/json": _REPORT},
                     {NAMESPACE_VERSION: "The version of the namespace."},
+                    {
+                        "application/json": dict.fromkeys(_COUNTS, 0)
+                        | {"lines": 2, "topics": 2, "created": 2}
+                        | {"version": "A1sqh0DGTTO5k7Gf3O4HIA:4.b5bc23107921e4c98e49386e"}
+                    },
                 ),
                 409: Reply(
                     "Nothing was changed: `deletions` of `there` listed names would be deleted, or a topic would be "
@@ -88,7 +107,13 @@ def operations(_services: ApiServices) -> list[Operation]:
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
             "number in `line`. The body may be compressed with gzip.",
             parameters=(_EXACT, _MOST),
-            body=Body({_NDJSON: _LINES}, MOST_BYTES, encodings=("gzip",)),
+            body=Body(
+                {_NDJSON: _LINES},
+                MOST_BYTES,
+                "Topics, one a line.",
+                encodings=("gzip",),
+                examples={_NDJSON: _EXAMPLE},
+            ),
             tag="writes",
         )
     ]

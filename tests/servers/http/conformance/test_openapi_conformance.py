@@ -1,0 +1,84 @@
+"""The server answers as its OpenAPI document says: schemathesis asks it what the document allows, and what it does not.
+
+``SCHEMATHESIS_EXAMPLES`` is how many requests are made of each operation besides those of its edges; 10.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openapi_spec_validator import OpenAPIV31SpecValidator
+from structlog.testing import capture_logs
+
+from tests.support.api_serving import ApiServed, api_served
+from tests.support.htpasswd import write_htpasswd
+
+HERE = Path(__file__).parent
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "10"))
+PHASES = "examples,coverage,fuzzing,stateful"
+SECONDS = 240 + 4 * EXAMPLES
+
+
+def secured(folder: Path) -> dict[str, Any]:
+    users = folder / "users"
+    write_htpasswd(users, somebody="secret")
+    return {
+        "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
+        "authorization": {"super_roles": ["somebody"]},
+    }
+
+
+async def test_the_document_is_valid(tmp_path: Path) -> None:
+    for tables in ({}, secured(tmp_path)):
+        folder = tmp_path / str(len(tables))
+        folder.mkdir()
+        async with api_served(folder, **tables) as served:
+            document = (await served.ask("/v1/openapi.json")).json
+            assert list(OpenAPIV31SpecValidator(document).iter_errors()) == []
+
+
+@pytest.mark.parametrize(
+    ("authenticates", "options"),
+    [
+        (False, ("--phases", PHASES)),
+        # Each request is repeated without credentials, and with wrong ones.
+        (True, ("--phases", "examples", "--auth", "somebody:secret")),
+    ],
+    ids=["open", "with authentication"],
+)
+async def test_answers_are_those_of_the_document(
+    tmp_path: Path, authenticates: bool, options: Sequence[str]
+) -> None:
+    with capture_logs() as logs:
+        async with api_served(tmp_path, **(secured(tmp_path) if authenticates else {})) as served:
+            await check(served, tmp_path, *options)
+    assert [line for line in logs if line["log_level"] in {"error", "critical"}] == []
+
+
+async def check(served: ApiServed, folder: Path, *options: str) -> None:
+    """Let schemathesis ask; :exc:`AssertionError` with all that it prints where an answer is wrong."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "schemathesis.cli", "--config-file", str(HERE / "schemathesis.toml")),
+        *("run", f"{served.url}/v1/openapi.json", "--checks", "all", "--seed", "14", "--no-color"),
+        *("--max-examples", str(EXAMPLES), "--continue-on-failure", *options),
+        cwd=folder,
+        env=os.environ
+        | {"SCHEMATHESIS_HOOKS": f"{__package__}.schemathesis_hooks", "PYTHONPATH": str(HERE.parents[3])},
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(SECONDS):
+            printed, _ = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    assert process.returncode == 0, printed.decode(errors="replace")
