@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
@@ -10,11 +11,14 @@ from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
+from tests.support.quick_debug_mode import note_no_stacks
 from tests.support.unit_tests import is_unit_tests
 
 # A slow machine is no failure of a property.
 settings.register_profile("broker-core", deadline=None)
 settings.load_profile("broker-core")
+
+note_no_stacks()
 
 ROOT = Path(__file__).parent.parent
 
@@ -27,6 +31,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.getoption("--unit") and collection_path.suffix == ".py":
         return True if not is_unit_tests(collection_path, ROOT / "tests") else None
     return None
+
+
+def pytest_collection_finish() -> None:
+    """What the modules of all tests hold stays: a collection need not look at it each time."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

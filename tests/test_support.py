@@ -55,8 +55,12 @@ def test_eventually_sync() -> None:
         eventually_sync(lambda: False, timeout=0.01)
 
 
-async def test_the_loops_of_tests_are_in_debug_mode() -> None:
-    assert asyncio.get_running_loop().get_debug()
+async def test_the_loops_of_tests_refuse_calls_of_other_threads_and_note_no_stacks() -> None:
+    loop = asyncio.get_running_loop()
+    with pytest.raises(RuntimeError, match="Non-thread-safe"):
+        await asyncio.to_thread(loop.call_soon, print)
+    handle = loop.call_soon(int)
+    assert getattr(handle, "_source_traceback", None) is None
 
 
 def test_free_ports_differ_and_can_be_bound() -> None:

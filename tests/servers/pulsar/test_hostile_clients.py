@@ -23,12 +23,6 @@ MIB = 1024 * 1024
 SMALL = 16 * 1024  # a buffer of the kernel
 
 
-@pytest.fixture(autouse=True)
-async def _no_debug_mode() -> None:
-    """The loop's debug mode notes where each callback is from, which is most of the time of a crowd."""
-    asyncio.get_running_loop().set_debug(False)
-
-
 async def lives(s: Serving) -> None:
     """Others are answered."""
     async with await s.client() as client:
