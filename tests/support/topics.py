@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import cache
 
 import numpy as np
 import re2
@@ -39,6 +40,7 @@ _PIECES = [
 ]
 
 
+@cache
 def local_names() -> st.SearchStrategy[str]:
     """Valid local names of topics."""
     hostile = st.lists(st.sampled_from(_PIECES), min_size=1, max_size=4).map("".join)
@@ -48,6 +50,7 @@ def local_names() -> st.SearchStrategy[str]:
     return st.one_of(hostile, hostile, any_text)
 
 
+@cache
 def full_names(mode: Mode = Mode.ALL) -> st.SearchStrategy[str]:
     """Full names of topics in :data:`NAMESPACE` that a listing of ``mode`` takes."""
     domains = [domain for domain in DOMAINS if mode.lists(domain)]
