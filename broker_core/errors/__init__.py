@@ -38,6 +38,9 @@ _BY_CAUSE: Final[Any] = object()
 class BrokerCoreError(Exception):
     """The root of all errors that this package raises on purpose."""
 
+    #: Whether metrics and logs have the listing that ended with it.
+    told: bool = False
+
 
 class InvalidName(BrokerCoreError, ValueError):
     """A name does not parse; the message says which and why."""

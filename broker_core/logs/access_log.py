@@ -51,11 +51,11 @@ class AccessLog:
         return self._place < self._sample
 
     def write(self, *fields: str) -> None:
-        """Write a line of these fields, which :func:`json_fields` made, with the time in front of them."""
+        """Write a line of these fields, which :func:`json_fields` made, with the time in front, without empty ones."""
         now = time.time()
         stamp = f'{{"time": "{_second(int(now))}.{int(now % 1 * 1000):03d}Z"'
         # Everything but ASCII is escaped by json, DEL is not.
-        self._queue.offer(", ".join((stamp, *fields)).replace("\x7f", "\\u007f") + "}\n")
+        self._queue.offer(", ".join((stamp, *filter(None, fields))).replace("\x7f", "\\u007f") + "}\n")
 
     def reopen(self) -> None:
         """Go on in a new file of the same name, after the former one was moved away.

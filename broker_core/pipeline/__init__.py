@@ -7,7 +7,9 @@ from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.in_flight import NextRuns
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.outcomes import Ended
 from broker_core.pipeline.pipeline import Pipeline
+from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.sight import Sight, open_sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_names
@@ -15,9 +17,11 @@ from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_na
 __all__ = [
     "Answer",
     "ChangeNotices",
+    "Ended",
     "NextRuns",
     "Pipeline",
     "PipelineOptions",
+    "QuestionText",
     "Sight",
     "StandingAnswer",
     "Topic",

@@ -10,6 +10,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.logs import LONGEST_TEXT, AccessLog, json_fields, shown
 from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 
@@ -24,27 +25,48 @@ class AccessLines:
     def __init__(self, log: AccessLog) -> None:
         self._log = log
 
-    def served(self, request: ListingRequest, answer: Answer, waited: float, seconds: float) -> None:
-        """A request has an answer."""
-        if not self._log.takes_next():
-            return
-        fields = self._question(request, request.asker)
-        fields.append(_answered(answer, answer.lister))
-        fields.append(_times(waited, seconds))
-        if answer.stale is not None:
-            fields.append(f'"stale_s": {answer.stale:.3f}')
-        self._log.write(*fields)
+    def ended(
+        self,
+        request: ListingRequest,
+        answer: Answer,
+        waited: float,
+        seconds: float,
+        unsent: ListingFailed | None,
+    ) -> None:
+        """The answer to a request was sent, or could not be."""
+        if unsent is not None:
+            self.refused(QuestionText.of(request), request.asker, unsent, waited, seconds)
+        elif self._log.takes_next():
+            fields = self._question(QuestionText.of(request), request.asker)
+            fields += (_answered(answer, answer.lister), _times(waited, seconds))
+            if answer.stale is not None:
+                fields.append(f'"stale_s": {answer.stale:.3f}')
+            self._log.write(*fields)
 
-    def served_again(self, standing: StandingAnswer, asker: Asker, lister: str, seconds: float) -> None:
-        """A question has the answer that it had before."""
-        if self._log.takes_next():
-            question = self._question(standing.question, asker)
+    def ended_again(
+        self,
+        standing: StandingAnswer,
+        asker: Asker,
+        lister: str,
+        seconds: float,
+        unsent: ListingFailed | None,
+    ) -> None:
+        """The same of an answer that the question had before."""
+        if unsent is not None:
+            self.refused(QuestionText.of(standing.question), asker, unsent, 0.0, seconds)
+        elif self._log.takes_next():
+            question = self._question(QuestionText.of(standing.question), asker)
             self._log.write(*question, _answered(standing, lister), _times(0.0, seconds))
 
-    def refused(self, request: ListingRequest, failure: ListingFailed, waited: float, seconds: float) -> None:
-        """A request has no answer. The message is left out: it may have text of anybody."""
+    def refused(
+        self, question: QuestionText, asker: Asker, failure: ListingFailed, waited: float, seconds: float
+    ) -> None:
+        """A question has no answer, or its client does not get it.
+
+        The message is left out: it may have text of anybody.
+        """
         self._log.write(
-            *self._question(request, request.asker),
+            *self._question(question, asker),
             _times(waited, seconds),
             json_fields(
                 {
@@ -56,10 +78,8 @@ class AccessLines:
             ),
         )
 
-    def _question(self, request: ListingRequest, asker: Asker) -> list[str]:
+    def _question(self, question: QuestionText, asker: Asker) -> list[str]:
         """Who asks what."""
-        pattern = request.topics_pattern
-        begin = None if pattern is None else pattern[: LONGEST_TEXT + 1]
         fields = [
             _who(
                 asker.role,
@@ -68,15 +88,20 @@ class AccessLines:
                 asker.client_version,
                 asker.transport,
             ),
-            _asked(str(request.namespace), request.mode.name, begin),
+            _asked(_begin(question.namespace), question.mode, _begin(question.pattern)),
         ]
-        if request.properties and (keys := self._log.properties):
-            pairs = {key: shown(value) for key, value in request.properties.items() if key in keys}
+        if keys := self._log.properties:
+            pairs = {key: shown(value) for key, value in question.properties if key in keys}
             if pairs:
                 fields.append(json_fields({"properties": pairs}))
-        if request.page is not None:
-            fields.append(json_fields({"page_limit": request.page.limit}))
+        if question.page_limit is not None:
+            fields.append(json_fields({"page_limit": question.page_limit}))
         return fields
+
+
+def _begin(text: str | None) -> str | None:
+    """What can be shown of a text, and whether there is more."""
+    return None if text is None else text[: LONGEST_TEXT + 1]
 
 
 @lru_cache(2048)
@@ -93,9 +118,13 @@ def _who(role: str | None, principal: str | None, address: str, client_version: 
 
 
 @lru_cache(2048)
-def _asked(namespace: str, mode: str, pattern: str | None) -> str:
+def _asked(namespace: str | None, mode: str | None, pattern: str | None) -> str:
     return json_fields(
-        {"namespace": namespace, "mode": mode, "pattern": None if pattern is None else shown(pattern)}
+        {
+            "namespace": None if namespace is None else shown(namespace),
+            "mode": mode,
+            "pattern": None if pattern is None else shown(pattern),
+        }
     )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
@@ -44,8 +45,8 @@ class Answer:
     page_names: pa.LargeStringArray | None = None
     #: The default lister's listing, where this depends on nothing else but the pattern and the client's hash.
     source: weakref.ref[Listing] | None = None
-    #: Called once, with the release.
-    on_release: Callable[[], None] | None = None
+    #: Called with the release: with why the answer could not be sent, or ``None``.
+    on_release: tuple[Callable[[ListingFailed | None], object], ...] = ()
 
     @property
     def names(self) -> pa.LargeStringArray:
@@ -77,14 +78,14 @@ class Answer:
         leased = leases.held(self.selection.listing)
         return isinstance(leased, Permit) and leased.budget is budget
 
-    def release(self) -> None:
-        """Give the heap permits back; once is enough."""
+    def release(self, unsent: ListingFailed | None = None) -> None:
+        """Give the heap permits back; once is enough. ``unsent`` is why the client does not get the answer."""
         if self.permit is not None:
             self.permit.release()
             self.permit = None
-        if self.on_release is not None:
-            self.on_release()
-            self.on_release = None
+        ends, self.on_release = self.on_release, ()
+        for end in ends:
+            end(unsent)
 
 
 @dataclass(slots=True)

@@ -8,7 +8,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
 from broker_core.logs import LONGEST_TEXT, shown
 from broker_core.pipeline.answer import Answer
-from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.pipeline.question_text import QuestionText
 
 if TYPE_CHECKING:
     from broker_core.pipeline.standing_answer import StandingAnswer
@@ -16,19 +16,22 @@ if TYPE_CHECKING:
 __all__ = ["answered", "asked", "refused"]
 
 
-def asked(request: ListingRequest, asker: Asker, topics_pattern: str | None = None) -> dict[str, Any]:
-    """Who asks what; ``topics_pattern`` is one that the request does not have yet."""
-    pattern = request.topics_pattern if topics_pattern is None else topics_pattern
+def asked(question: QuestionText, asker: Asker) -> dict[str, Any]:
+    """Who asks what."""
     return {
         "role": asker.role,
         "principal": asker.original_principal,
         "address": asker.remote_address or None,
         "transport": asker.transport,
-        "namespace": str(request.namespace),
-        "mode": request.mode.name,
-        "pattern": None if pattern is None else shown(pattern[: LONGEST_TEXT + 1]),
-        "page_limit": None if request.page is None else request.page.limit,
+        "namespace": _shown(question.namespace),
+        "mode": question.mode,
+        "pattern": _shown(question.pattern),
+        "page_limit": question.page_limit,
     }
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else shown(text[: LONGEST_TEXT + 1])
 
 
 def answered(answer: Answer | StandingAnswer, lister: str) -> dict[str, Any]:

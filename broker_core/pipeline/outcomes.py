@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Final, NoReturn
+from functools import partial
+from typing import Final, NoReturn, TypeAlias
 
 import structlog
 
@@ -17,13 +18,17 @@ from broker_core.pipeline.access_lines import AccessLines
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.listing_spans import answered, asked, refused
 from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.plugin_api.hookspecs import ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import Dispatcher
 
-__all__ = ["Outcomes"]
+__all__ = ["Ended", "Outcomes"]
+
+#: Called once an answer was sent, or with why it could not be.
+Ended: TypeAlias = Callable[[ListingFailed | None], None]
 
 #: Characters of an error that observers are told.
 _LONGEST_TOLD: Final = 4096
@@ -86,13 +91,16 @@ class Outcomes:
             )
             self._tell(request, told)
         if self._lines is not None:
-            self._lines.served(request, answer, *_times(trace, seconds))
+            answer.on_release += (partial(self._lines.ended, request, answer, *_times(trace, seconds)),)
         if self._tracing is not None and trace is None:
-            values = asked(request, request.asker) | answered(answer, answer.lister)
+            values = asked(QuestionText.of(request), request.asker) | answered(answer, answer.lister)
             self._tracing.listed(values, seconds)
 
-    def served_again(self, standing: StandingAnswer, asker: Asker, lister: str, started: float) -> None:
-        """A question has the answer of ``lister`` that it had before; there are no observers."""
+    def served_again(self, standing: StandingAnswer, asker: Asker, lister: str, started: float) -> Ended:
+        """A question has the answer of ``lister`` that it had before; there are no observers.
+
+        What it returns is called once that is sent, or could not be.
+        """
         seconds = time.perf_counter() - started
         question = standing.question
         self._metrics.listing(
@@ -102,27 +110,54 @@ class Outcomes:
             seconds,
         )
         self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
-        if self._lines is not None:
-            self._lines.served_again(standing, asker, lister, seconds)
         if self._tracing is not None:
-            self._tracing.listed(asked(question, asker) | answered(standing, lister), seconds)
+            values = asked(QuestionText.of(question), asker) | answered(standing, lister)
+            self._tracing.listed(values, seconds)
+        if self._lines is None:
+            return _nothing
+        return partial(self._lines.ended_again, standing, asker, lister, seconds)
 
     def refused(
-        self, request: ListingRequest, failure: ListingFailed, started: float, trace: Trace | None = None
+        self,
+        request: ListingRequest,
+        failure: ListingFailed,
+        started: float,
+        trace: Trace | None = None,
+        topics_pattern: str | None = None,
     ) -> None:
-        """A request has no answer."""
+        """A request has no answer; ``topics_pattern`` is one that it does not have yet."""
         seconds = time.perf_counter() - started
-        self._metrics.listing_refused(failure.reason, seconds)
         if self._dispatcher.has_observers:
             message = failure.message[:_LONGEST_TOLD]
             told = ListingOutcome(
                 "error", failure.plugin, 0, False, None, seconds, message, cause=failure.cause
             )
             self._tell(request, told)
+        question = QuestionText.of(request, topics_pattern)
+        times = _times(trace, seconds)
+        self._refused(question, request.asker, failure, seconds, times, traced=trace is not None)
+
+    def refused_unasked(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
+        """A question was refused before it was a request; nothing happens where the pipeline has refused it."""
+        if not failure.told:
+            self._refused(question, asker, failure, 0.0, (0.0, 0.0), traced=False)
+
+    def _refused(
+        self,
+        question: QuestionText,
+        asker: Asker,
+        failure: ListingFailed,
+        seconds: float,
+        times: tuple[float, float],
+        *,
+        traced: bool,
+    ) -> None:
+        failure.told = True
+        self._metrics.listing_refused(failure.reason, seconds)
         if self._lines is not None:
-            self._lines.refused(request, failure, *_times(trace, seconds))
-        if self._tracing is not None and trace is None:
-            self._tracing.listed(asked(request, request.asker) | refused(failure), seconds, failure.reason)
+            self._lines.refused(question, asker, failure, *times)
+        if self._tracing is not None and not traced:
+            self._tracing.listed(asked(question, asker) | refused(failure), seconds, failure.reason)
 
     def failed(
         self, request: ListingRequest, error: Exception, started: float, trace: Trace | None = None
@@ -154,6 +189,10 @@ class Outcomes:
         if request.pattern is not None and self._options.is_long(request):
             request = replace(request, pattern=request.pattern.shortened(self._options.patterns.max_length))
         self._dispatcher.observers.tell(request, outcome)
+
+
+def _nothing(_unsent: ListingFailed | None = None) -> None:
+    """Nobody is told."""
 
 
 def _times(trace: Trace | None, seconds: float) -> tuple[float, float]:

@@ -39,8 +39,9 @@ from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import ListingInProgress
 from broker_core.pipeline.listing_spans import answered, asked, refused
 from broker_core.pipeline.options import PipelineOptions
-from broker_core.pipeline.outcomes import Outcomes
+from broker_core.pipeline.outcomes import Ended, Outcomes
 from broker_core.pipeline.paging import Paging
+from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
@@ -153,11 +154,20 @@ class Pipeline:
                     longest = self.options.patterns.max_length
                     pattern = await self.workers.compile(request.asker, topics_pattern, longest)
         except InvalidPattern as error:
-            raise _bad_pattern(error) from None
+            failure = _bad_pattern(error)
+            self._outcomes.refused(request, failure, started, trace, topics_pattern)
+            raise failure from None
         except ListingFailed as late:
-            self._outcomes.refused(request, late, started, trace)
+            self._outcomes.refused(request, late, started, trace, topics_pattern)
             raise
         return replace(request, pattern=pattern)
+
+    def refused(self, question: QuestionText, asker: Asker, failure: ListingFailed) -> None:
+        """A transport refuses a question before it asks this pipeline, which counts and tells it like any other.
+
+        Nothing happens where the failure is one of this pipeline itself.
+        """
+        self._outcomes.refused_unasked(question, asker, failure)
 
     def answer_now(self, request: ListingRequest) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``.
@@ -180,21 +190,20 @@ class Pipeline:
             self._outcomes.served(request, answer, started)
         return answer
 
-    def answer_again(self, standing: StandingAnswer, asker: Asker) -> bool:
-        """Whether an answer of :meth:`answer_now` is the answer now too; it is counted then as given once more.
+    def answer_again(self, standing: StandingAnswer, asker: Asker) -> Ended | None:
+        """Count an answer of :meth:`answer_now` as given once more where it is the answer now too, else ``None``.
 
-        The caller knows that the asker, who gets it, may list the namespace (:meth:`passes_now`).
+        What it returns is to be called once the answer was sent, or could not be. The caller knows that the asker, who
+        gets it, may list the namespace (:meth:`passes_now`).
         """
         if self.dispatcher.has_observers:
-            return False  # they are told who asked
+            return None  # they are told who asked
         started = time.perf_counter()
         try:
             stands = self._at_once.again(standing)
         except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
-            return False
-        if stands:
-            self._outcomes.served_again(standing, asker, self.lister.name, started)
-        return stands
+            return None
+        return self._outcomes.served_again(standing, asker, self.lister.name, started) if stands else None
 
     @property
     def has_guards(self) -> bool:
@@ -246,14 +255,14 @@ class Pipeline:
         tracing = self.sight.tracing
         if tracing is None:
             return await self._answer_in_time(request, trace, topics_pattern)
-        with tracing.listing(asked(request, request.asker, topics_pattern)) as span:
+        with tracing.listing(asked(QuestionText.of(request, topics_pattern), request.asker)) as span:
             try:
                 answer = await self._answer_in_time(request, trace, topics_pattern)
             except ListingFailed as failure:
                 span.note(**refused(failure))
                 raise
             span.note(**answered(answer, answer.lister))
-        answer.on_release = span.written
+        answer.on_release += (span.written,)
         return answer
 
     async def _answer_in_time(
@@ -262,7 +271,7 @@ class Pipeline:
         if trace is None and self.sight:
             trace = Trace()
         if self.has_guards:
-            await self._authorize(request, trace)
+            await self._authorize(request, trace, topics_pattern)
         if topics_pattern is not None:
             request = await self.with_pattern(request, topics_pattern, trace)
         started = time.perf_counter()
@@ -274,13 +283,15 @@ class Pipeline:
         self._outcomes.served(request, answer, started, trace)
         return answer
 
-    async def _authorize(self, request: ListingRequest, trace: Trace | None) -> None:
+    async def _authorize(
+        self, request: ListingRequest, trace: Trace | None, topics_pattern: str | None
+    ) -> None:
         started = time.perf_counter()
         access = Access("list", request.namespace, None, request.asker)
         try:
             await self.authorize(access, request.deadline, None if trace is None else trace.gates)
         except ListingFailed as failure:
-            self._outcomes.refused(request, failure, started, trace)
+            self._outcomes.refused(request, failure, started, trace, topics_pattern)
             raise
 
     async def _answer(self, request: ListingRequest, trace: Trace | None) -> Answer:

@@ -155,10 +155,12 @@ class ListingSpan(_Stage):
         self._writing = self._tracer.start_span("write", context=set_span_in_context(self._span))
         contexts.detach(self._token)
 
-    def written(self) -> None:
-        """The answer has left, or will not."""
+    def written(self, unsent: ListingFailed | None = None) -> None:
+        """The answer has left, or cannot be sent for this reason."""
         writing, self._writing = self._writing, None
         if writing is not None:
+            if unsent is not None:
+                self._span.set_status(Status(StatusCode.ERROR, unsent.reason))
             writing.end()
             self._span.end()
 

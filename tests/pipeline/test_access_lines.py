@@ -10,10 +10,10 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.access.asker import Asker
-from broker_core.errors import ListingFailed
+from broker_core.errors import Cause, ListingFailed, ResponseTooLarge
 from broker_core.listing.page import Page
 from broker_core.logs import AccessLog
-from broker_core.pipeline import PipelineOptions, Sight
+from broker_core.pipeline import PipelineOptions, QuestionText, Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.settings import AccessLogSettings, LimitsSettings, PatternsSettings
 from tests.support.eventually import eventually
@@ -62,8 +62,12 @@ async def test_an_answer_at_once_an_answer_again_and_an_unchanged_one(tmp_path: 
         answer.release()
         standing = StandingAnswer.of(question, answer)
         assert standing is not None
-        assert m.pipeline.answer_again(standing, ASKER)
-        m.pipeline.answer_now(request("t/n/0.*", asker=ASKER, topics_hash=answer.topics_hash))
+        ended = m.pipeline.answer_again(standing, ASKER)
+        assert ended is not None
+        ended(None)
+        same = m.pipeline.answer_now(request("t/n/0.*", asker=ASKER, topics_hash=answer.topics_hash))
+        assert same is not None
+        same.release()
     first, again, unchanged = lines.read()
     assert first == {
         **WHO,
@@ -139,6 +143,56 @@ async def test_refusals_have_their_cause_and_no_text_of_others(tmp_path: Path) -
     assert (unsupported["cause"], unsupported["reason"]) == ("PATTERN", "bad_pattern")
     assert "plugin" not in unsupported
     assert "hunter2" not in lines.path.read_text()
+
+
+async def test_an_answer_that_cannot_be_sent_has_the_line_of_a_refusal(tmp_path: Path) -> None:
+    lines = Lines(tmp_path, sample=0)
+    too_large = ResponseTooLarge(9, 8, 10)
+    async with made(MemoryLister(FEW), sight=Sight(lines.log)) as m:
+        question = request("t/n/0.*", asker=ASKER)
+        answer = m.pipeline.answer_now(question)
+        assert answer is not None
+        standing = StandingAnswer.of(question, answer)
+        assert standing is not None
+        answer.release(too_large)
+        answer.release()
+        ended = m.pipeline.answer_again(standing, ASKER)
+        assert ended is not None
+        ended(too_large)
+        (await m.ask()).release(too_large)
+    told = {"outcome": "refused", "cause": "TOO_LARGE", "reason": "frame_limit"}
+    first, second, third = lines.read()
+    assert first == second == {**WHO, "pattern": "t/n/0.*", **told}
+    assert {key: third[key] for key in told} == told
+
+
+async def test_a_pattern_that_takes_a_thread_is_told_where_it_is_refused(tmp_path: Path) -> None:
+    lines = Lines(tmp_path)
+    async with made(sight=Sight(lines.log)) as m:
+        with pytest.raises(ListingFailed):
+            await m.pipeline.answer(request(), topics_pattern="t/n/(")
+        assert m.sample("listing_rejected_total", reason="bad_pattern") == 1
+        assert m.sample("listing_requests_total", outcome="error", plan="unknown") == 1
+    (line,) = lines.read()
+    assert (line["pattern"], line["cause"]) == ("t/n/(", "PATTERN")
+
+
+async def test_a_question_that_was_refused_before_is_told_once(tmp_path: Path) -> None:
+    lines = Lines(tmp_path, properties=["region"])
+    pairs = [("region", "eu"), ("secret", "hunter2")]
+    question = QuestionText("t/" + "n" * 2000, "ALL", "x" * 2000, pairs)
+    failure = ListingFailed("no", cause=Cause.NAME, reason="bad_namespace")
+    async with made(sight=Sight(lines.log)) as m:
+        m.pipeline.refused(question, ASKER, failure)
+        m.pipeline.refused(question, ASKER, failure)
+        m.pipeline.refused(QuestionText(None), ASKER, ListingFailed("no", reason="bad_request"))
+        assert m.sample("listing_requests_total", outcome="error", plan="unknown") == 2
+        assert m.sample("listing_seconds_count") == 2
+    line, unread = lines.read()
+    assert line["namespace"] == "t/" + "n" * 998 + "…"
+    assert line["pattern"] == "x" * 1000 + "…"
+    assert (line["mode"], line["properties"], line["reason"]) == ("ALL", {"region": "eu"}, "bad_namespace")
+    assert not {"namespace", "mode", "pattern", "properties"} & unread.keys()
 
 
 async def test_a_stale_answer_says_so(tmp_path: Path) -> None:

@@ -36,7 +36,11 @@ class Made:
         return await self.pipeline.answer(request(**fields))
 
     def again(self, standing: StandingAnswer, **who: Any) -> bool:
-        return self.pipeline.answer_again(standing, Asker(**who))
+        ended = self.pipeline.answer_again(standing, Asker(**who))
+        if ended is None:
+            return False
+        ended(None)
+        return True
 
     def sample(self, name: str, **labels: str) -> float:
         return self.metrics.registry.get_sample_value(f"broker_core_{name}", labels) or 0.0

@@ -288,13 +288,12 @@ class ClientConnection(asyncio.Protocol):
                 return
             refusal = job.no_place()
         except Exception as error:
-            job.release()
             told = job.refusal(error)
             if told is None:
+                job.release()
                 raise
             refusal = told
-        else:
-            job.release()
+        job.release()
         self._writer.send(refusal)
 
     async def _answer(self, job: Job) -> None:

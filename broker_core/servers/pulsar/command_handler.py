@@ -20,14 +20,14 @@ from typing import ClassVar, Final, TypeAlias
 
 from broker_core.access.asker import Asker
 from broker_core.access.peer import Peer
-from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.metrics.metrics import Metrics
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.connection import Awaited, Closing, Unasked
 from broker_core.servers.pulsar.credential_checks import CredentialChecks
 from broker_core.servers.pulsar.handshake import Handshake
-from broker_core.servers.pulsar.listing_command import read_listing_request
+from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.servers.pulsar.lookup_service import LookupService
@@ -146,8 +146,7 @@ class PulsarCommandHandler:
             else:
                 decoded = decode_large(command, max(_ELEMENTS, self._services.options.limits.properties))
         except TooManyElements as bomb:
-            self._services.metrics.refused("bad_request")
-            return _refuse(bomb.command, str(bomb))
+            return self._refuse_bomb(bomb)
         kind = decoded.type
         if kind == _PING:
             return commands.pong()
@@ -164,6 +163,15 @@ class PulsarCommandHandler:
             f"{commands.command_name(kind)} belongs to a broker, and this server only answers lookups: send it to the "
             "broker that LOOKUP names",
         )
+
+    def _refuse_bomb(self, bomb: TooManyElements) -> bytes | None:
+        """Refuse a command of which nothing is known but its type and the number of its request."""
+        command = bomb.command
+        if self._asker is None or command.type != BaseCommand.GET_TOPICS_OF_NAMESPACE:
+            return _refuse(command, str(bomb))
+        failure = ListingFailed(str(bomb), cause=Cause.BAD_REQUEST, reason="bad_request")
+        request_id = command.getTopicsOfNamespace.request_id
+        return self._listing_client.refuse(request_id, QuestionText(None), self._asker, failure)
 
     def _handle_stranger(self, command: BaseCommand) -> Reply:
         """What is to be done for a command of a client that has not sent CONNECT."""
@@ -224,21 +232,20 @@ class PulsarCommandHandler:
         at_once = not services.slots.are_taken
         asked = question_of(question) if at_once else None
         if asked is not None:
-            frame = services.small_answers.again(asked, asker, request_id, client.frame_limit)
-            if frame is not None:
-                return SmallListingJob(client, request_id, frame)
+            again = services.small_answers.again(asked, asker, request_id, client.frame_limit)
+            if again is not None:
+                return SmallListingJob(client, request_id, *again)
         try:
             request, uncompiled = read_listing_request(
                 question, asker, pipeline, services.options.limits, self._clock()
             )
             answer = pipeline.answer_now(request) if at_once and uncompiled is None else None
         except ListingFailed as failure:
-            return client.refuse(request_id, failure)
+            return client.refuse(request_id, question_text(question), asker, failure)
         if answer is not None and asked is not None:
             frame = services.small_answers.keep(asked, request_id, client.frame_limit, request, answer)
             if frame is not None:
-                answer.release()
-                return SmallListingJob(client, request_id, frame)
+                return SmallListingJob(client, request_id, frame, answer.release)
         return ListingJob(client, request_id, request, uncompiled, answer)
 
     def _look_up(self, command: BaseCommand, asker: Asker) -> Reply:

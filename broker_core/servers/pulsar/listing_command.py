@@ -7,15 +7,26 @@ from collections.abc import Mapping, Sequence
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import NO_PROPERTIES, Properties
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, KeyValue
 
-__all__ = ["read_listing_request"]
+__all__ = ["question_text", "read_listing_request"]
 
 _MODES = {mode.value: mode for mode in Mode}
+
+
+def question_text(command: CommandGetTopicsOfNamespace) -> QuestionText:
+    """What a command asks, which may be no valid question."""
+    mode = _MODES.get(command.mode)
+    return QuestionText(
+        command.namespace,
+        None if mode is None else mode.name,
+        command.topics_pattern if command.HasField("topics_pattern") else None,
+        ((pair.key, pair.value) for pair in command.properties),
+    )
 
 
 def read_listing_request(

@@ -6,11 +6,12 @@ import asyncio
 from dataclasses import dataclass
 from typing import Final
 
+from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, ResponseTooLarge, TooManyRequests
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.metrics.metrics import Metrics
-from broker_core.pipeline import Answer, Pipeline
+from broker_core.pipeline import Answer, Ended, Pipeline, QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.wire.pulsar import MAX_COMMAND_SIZE, FrameError, commands
@@ -28,15 +29,15 @@ class ListingClient:
     metrics: Metrics
     frame_limit: int | None
 
-    def refuse(self, request_id: int, failure: ListingFailed) -> bytes:
-        """The error that the client gets in place of a listing; it is counted."""
+    def refuse(self, request_id: int, question: QuestionText, asker: Asker, failure: ListingFailed) -> bytes:
+        """The error that the client gets in place of a listing; it is counted, and told as the listing's outcome."""
+        self.pipeline.refused(question, asker, failure)
+        return self.error(request_id, failure)
+
+    def error(self, request_id: int, failure: ListingFailed) -> bytes:
+        """The same of a listing whose outcome is told elsewhere."""
         self.metrics.refused(failure.reason)
         return commands.error(request_id, failure.code, failure.message)
-
-    def no_place(self, request_id: int) -> bytes:
-        """The error in place of a listing where too many requests are under way."""
-        failure = TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)
-        return self.refuse(request_id, failure)
 
 
 class ListingJob:
@@ -80,10 +81,18 @@ class ListingJob:
         return OutgoingAnswer(head, body, tail, self._request.deadline)
 
     def refusal(self, error: Exception) -> bytes | None:
-        return self._client.refuse(self._request_id, error) if isinstance(error, ListingFailed) else None
+        return self._refuse(error) if isinstance(error, ListingFailed) else None
 
     def no_place(self) -> bytes:
-        return self._client.no_place(self._request_id)
+        return self._refuse(_no_place())
+
+    def _refuse(self, failure: ListingFailed) -> bytes:
+        if self._answer is not None:
+            self._answer.release(failure)
+            return self._client.error(self._request_id, failure)
+        request = self._request
+        question = QuestionText.of(request, self._uncompiled)
+        return self._client.refuse(self._request_id, question, request.asker, failure)
 
     def holds(self, budget: PermitBudget) -> bool:
         return self._answer is not None and self._answer.holds(budget, self._client.pipeline.permits.leases)
@@ -115,14 +124,15 @@ class ListingJob:
 
 
 class SmallListingJob:
-    """A listing whose answer is a small frame that is there already, and holds nothing."""
+    """A listing whose answer is a small frame that is there already; ``ended`` hears what becomes of it."""
 
-    __slots__ = ("_client", "_frame", "_request_id")
+    __slots__ = ("_client", "_ended", "_frame", "_request_id")
 
-    def __init__(self, client: ListingClient, request_id: int, frame: bytes) -> None:
+    def __init__(self, client: ListingClient, request_id: int, frame: bytes, ended: Ended) -> None:
         self._client = client
         self._request_id = request_id
         self._frame = frame
+        self._ended: Ended | None = ended
 
     def small_answer(self) -> bytes:
         return self._frame
@@ -132,13 +142,26 @@ class SmallListingJob:
         return OutgoingAnswer(b"", self._frame, b"", deadline)
 
     def refusal(self, error: Exception) -> bytes | None:
-        return self._client.refuse(self._request_id, error) if isinstance(error, ListingFailed) else None
+        return self._refuse(error) if isinstance(error, ListingFailed) else None
 
     def no_place(self) -> bytes:
-        return self._client.no_place(self._request_id)
+        return self._refuse(_no_place())
+
+    def _refuse(self, failure: ListingFailed) -> bytes:
+        self._end(failure)
+        return self._client.error(self._request_id, failure)
 
     def holds(self, _budget: PermitBudget) -> bool:
         return False
 
     def release(self) -> None:
-        """It holds nothing."""
+        self._end(None)
+
+    def _end(self, unsent: ListingFailed | None) -> None:
+        ended, self._ended = self._ended, None
+        if ended is not None:
+            ended(unsent)
+
+
+def _no_place() -> ListingFailed:
+    return TooManyRequests(TOO_MANY_LOOKUPS, reason="lookups", cause=Cause.QUEUE)

@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from broker_core.access.asker import Asker
 from broker_core.listing.topic_field import varint
 from broker_core.memory.bounded_cache import BoundedCache
-from broker_core.pipeline import Answer, Pipeline, StandingAnswer
+from broker_core.pipeline import Answer, Ended, Pipeline, StandingAnswer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.wire.pulsar import CommandGetTopicsOfNamespace, commands
 
@@ -71,10 +71,13 @@ class SmallAnswers:
         #: Whether all who ask get the same of the lister: the key of a question does not say who asks.
         self._are_for_all = "principal" not in pipeline.lister.depends_on
 
-    def again(self, key: Question, asker: Asker, request_id: int, frame_limit: int | None) -> bytes | None:
+    def again(
+        self, key: Question, asker: Asker, request_id: int, frame_limit: int | None
+    ) -> tuple[bytes, Ended] | None:
         """The frame of the answer, which is counted as a listing, where one that was kept stands; else ``None``.
 
-        An answer is kept for all, so whether this asker may have it is decided before it is looked for.
+        With it comes what is called once it was sent, or could not be. An answer is kept for all, so whether this asker
+        may have it is decided before it is looked for.
         """
         if not self._authorization.allows_list(asker, key[0]):
             return None
@@ -88,11 +91,12 @@ class SmallAnswers:
                 return None
         if kept is None or (frame_limit is not None and kept.most > frame_limit):
             return None
-        if not self._pipeline.answer_again(kept.standing, asker):
+        ended = self._pipeline.answer_again(kept.standing, asker)
+        if ended is None:
             self._kept.pop(key)
             self._asked_once.add(hash(key))  # more than once, so that the next answer is kept at once
             return None
-        return kept.frame(request_id)
+        return kept.frame(request_id), ended
 
     def keep(
         self,

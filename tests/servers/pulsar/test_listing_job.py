@@ -102,6 +102,22 @@ async def test_each_error_is_counted_and_a_bug_is_told_to_nobody() -> None:
         refuses(t, job)
 
 
+async def test_a_listing_without_a_place_is_one_that_was_refused_unless_it_has_its_answer() -> None:
+    t = talk(MemoryLister(FEW, at_once=False))
+    job_of(t).no_place()
+    assert rejected(t) == 1
+    t = talk(MemoryLister(FEW))
+    for job in (job_of(t), small_job_of(t)):
+        job.no_place()
+    assert rejected(t) == 0
+    assert errors_sent(t)[1] == 2
+
+
+def rejected(t: Talk) -> float | None:
+    labels = {"reason": "lookups"}
+    return t.metrics.registry.get_sample_value("broker_core_listing_rejected_total", labels)
+
+
 def refuses(t: Talk, job: ListingJob | SmallListingJob) -> None:
     before = errors_sent(t)
     failure = ListingFailed("no", cause=Cause.CATALOG, reason="catalog")

@@ -16,12 +16,14 @@ from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.names import names_json_items
 from broker_core.listing.rendered.partitioned_topics import partitioned_topics_json_items
 from broker_core.names import Mode
+from broker_core.pipeline import QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.admin.namespaces import is_known, missing_namespace
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.property_parameter import read_properties
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
+from broker_core.servers.http.api.listing_outcome import namespace_of, sending
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.list_topics import checked_properties
@@ -39,11 +41,15 @@ _BUNDLES: Final = frozenset({"", "0x00000000_0xffffffff"})
 
 def operations() -> list[Operation]:
     """The operations of this file."""
-    found = [declared("GET", f"{ADMIN}namespaces/{{tenant}}/{{namespace}}/topics", _of_mode)]
+    path = f"{ADMIN}namespaces/{{tenant}}/{{namespace}}/topics"
+    found = [declared("GET", path, _of_mode, question=_question_text)]
     for domain, mode in _DOMAINS.items():
         path = f"{ADMIN}{domain}/{{tenant}}/{{namespace}}"
-        found.append(declared("GET", path, partial(_of_domain, mode=mode)))
-        found.append(declared("GET", f"{path}/partitioned", partial(_partitioned, mode=mode)))
+        question = partial(_question_text, mode=mode)
+        found.append(declared("GET", path, partial(_of_domain, mode=mode), question=question))
+        found.append(
+            declared("GET", f"{path}/partitioned", partial(_partitioned, mode=mode), question=question)
+        )
     return found
 
 
@@ -74,7 +80,7 @@ async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False)
         deadline=request.deadline,
     )
     answer = await answer_to(request, question, None)
-    try:
+    with sending(answer):
         # A plugin that lists nothing of a namespace knows it; the catalogue may have nothing of it at all.
         if not answer.topics and answer.lister == "catalog" and not await is_known(services, namespace):
             raise missing_namespace()
@@ -87,5 +93,10 @@ async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False)
         body = RenderedBody("application/json", items(selection, block), block, size, b"[", b"]\n")
         leases = services.permits.leases
         return await write_body(request, body, {}, holds=lambda budget: answer.holds(budget, leases))
-    finally:
-        answer.release()
+
+
+def _question_text(request: web.Request, mode: Mode | None = None) -> QuestionText:
+    """What a request asks, which may be no valid question."""
+    mode = _MODES.get(request.query.get("mode", "")) if mode is None else mode
+    pairs = read_properties(request.query.get("properties", ""))
+    return QuestionText(namespace_of(request), None if mode is None else mode.name, None, pairs)

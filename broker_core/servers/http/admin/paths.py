@@ -5,7 +5,7 @@ They are those of Pulsar's brokers, whose documentation describes them, and are 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -13,6 +13,7 @@ from aiohttp import web
 
 from broker_core.errors import Cause, InvalidName
 from broker_core.names import NamespaceName
+from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.operation import Body, Handler, Operation, Parameter, Right
 from broker_core.servers.http.api.problem_details import refused
 
@@ -22,14 +23,30 @@ ADMIN = "/admin/v2/"
 LOOKUP = "/lookup/v2/"
 
 
-def declared(method: str, path: str, handler: Handler, *, body: Body | None = None) -> Operation:
-    """An operation whose handler asks for the rights."""
+def declared(
+    method: str,
+    path: str,
+    handler: Handler,
+    *,
+    body: Body | None = None,
+    question: Callable[[web.Request], QuestionText] | None = None,
+) -> Operation:
+    """An operation whose handler asks for the rights; ``question`` is that of a listing."""
     operation_id = "pulsarLookup" if path.startswith(LOOKUP) else "pulsarAdmin"  # a label of metrics
     parts = tuple(
         Parameter(name, "", within="path") for name in ("topic", "version") if f"{{{name}}}" in path
     )
     return Operation(
-        method, path, operation_id, "", Right.CREDENTIALS, handler, {}, parameters=parts, body=body
+        method,
+        path,
+        operation_id,
+        "",
+        Right.CREDENTIALS,
+        handler,
+        {},
+        parameters=parts,
+        body=body,
+        question=question,
     )
 
 

@@ -11,6 +11,7 @@ from aiohttp import web
 
 from broker_core.access.asker import Asker
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
@@ -94,6 +95,18 @@ class Api:
     async def _operate(self, operation: Operation, request: web.Request) -> web.StreamResponse:
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
+        if operation.question is None:
+            return await self._operate_for(asker, operation, request, admit)
+        try:
+            return await self._operate_for(asker, operation, request, admit)
+        except Exception as error:
+            if request.writer.output_size == 0 and not isinstance(error, ConnectionError):
+                tell_refused(self._services, operation.question(request), asker, error)
+            raise
+
+    async def _operate_for(
+        self, asker: Asker, operation: Operation, request: web.Request, admit: Callable[[], Awaitable[Asker]]
+    ) -> web.StreamResponse:
         values = self._read(request, operation)
         asked = ApiRequest(request, self._services, asker, values, operation.body, admit)
         if operation.has_namespace:

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
+from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.request_body import Body, Schema
 
@@ -94,6 +95,8 @@ class Operation:
     tag: str = "topics"
     parameters: tuple[Parameter, ...] = ()
     body: Body | None = None
+    #: What a request asks for, of an operation that is a listing.
+    question: Callable[[web.Request], QuestionText] | None = None
 
     def __post_init__(self) -> None:
         declared = {each.name for each in self.parameters if each.within == "path"} | {"tenant", "namespace"}

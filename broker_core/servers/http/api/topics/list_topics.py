@@ -8,10 +8,13 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.errors import Cause, ListingFailed
+from broker_core.names import Mode
+from broker_core.pipeline import QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, feeds_of, stream_topics
+from broker_core.servers.http.api.listing_outcome import namespace_of
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
@@ -136,8 +139,19 @@ def operations(services: ApiServices) -> list[Operation]:
             "(`http.most_items`); above it the answer is the first page. Pages are in the order of names: who follows "
             "`next` gets no name twice, and each name that was there throughout.",
             parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT, _LAST_EVENT_ID),
+            question=_question_text,
         )
     ]
+
+
+def _question_text(request: web.Request) -> QuestionText:
+    """What a request asks, which may be no valid question."""
+    query = request.query
+    pairs = (text.partition("=")[::2] for text in query.getall(PROPERTY.name, ()))
+    mode = query.get(MODE.name, MODE.default.name).upper()
+    return QuestionText(
+        namespace_of(request), mode if mode in Mode.__members__ else None, query.get(PATTERN.name), pairs
+    )
 
 
 async def _list_topics(request: ApiRequest) -> web.StreamResponse:

@@ -12,6 +12,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody
 from broker_core.servers.http.api.etag import etag, holds
+from broker_core.servers.http.api.listing_outcome import sending
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import cursor_of
 from broker_core.servers.http.api.topics.forms import JSON, NDJSON, ListingEnd, details_body, names_body
@@ -38,12 +39,12 @@ async def paged_listing(
     version = await _known_version(services, question.namespace)
     total = await counted(request, question, uncompiled) if asked.count and asked.page is not None else None
     answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
-    try:
-        if asked.page is None and answer.topics > services.http.most_items:
-            total = Counted.of(answer)
-            answer.release()
-            asked = asked.first(services.http.most_items)
-            answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
+    if asked.page is None and answer.topics > services.http.most_items:
+        total = Counted.of(answer)
+        answer.release()
+        asked = asked.first(services.http.most_items)
+        answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
+    with sending(answer):
         following = None if answer.next is None else cursor_of(answer.next)
         headers = listing_headers(answer) | _link(request.http, following, media_type)
         tag = _tag(request, asked, answer, version)
@@ -57,8 +58,6 @@ async def paged_listing(
             more = {"total": total.total, "topics_hash": total.topics_hash, "version": version}
         end = ListingEnd(answer.filtered, more.get("topics_hash"), following, more)
         return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
-    finally:
-        answer.release()
 
 
 def _tag(request: ApiRequest, asked: Asked, answer: Answer, version: str | None) -> str | None:

@@ -13,6 +13,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.etag import etag, held_etags
+from broker_core.servers.http.api.listing_outcome import sending
 from broker_core.servers.http.api.negotiation import VARY
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.forms import ListingEnd, names_body
@@ -34,7 +35,7 @@ async def whole_listing(
     if len(held) == 1:
         question = replace(question, topics_hash=held[0])
     answer = await answer_to(request, question, uncompiled)
-    try:
+    with sending(answer):
         headers = listing_headers(answer) | {"ETag": etag(answer.topics_hash)}
         selection = answer.selection
         if selection is None or answer.topics_hash in held:
@@ -44,8 +45,6 @@ async def whole_listing(
         end = ListingEnd(answer.filtered, answer.topics_hash)
         body = names_body(media_type, selection, selection.fields_size, end)
         return await write_listing(request, body, headers, answer)
-    finally:
-        answer.release()
 
 
 def listing_headers(answer: Answer) -> dict[str, str]:

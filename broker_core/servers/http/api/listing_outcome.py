@@ -1,0 +1,60 @@
+"""The ends of listings that HTTP itself refuses, or whose answers cannot be sent: told like those of the pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from aiohttp import web
+
+from broker_core.access.asker import Asker
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.pipeline import Answer, QuestionText
+from broker_core.servers.http.api.problem_details import RequestRefused
+from broker_core.servers.http.api.services import ApiServices
+
+__all__ = ["namespace_of", "sending", "tell_refused"]
+
+#: Labels of metrics for what HTTP refuses itself; of all else ``bad_request``.
+_REASONS: Final = {Cause.NAME: "bad_namespace", Cause.NOT_FOUND: "bad_namespace"}
+
+
+@contextmanager
+def sending(answer: Answer) -> Iterator[None]:
+    """``with sending(answer):`` the block sends it, and it is released."""
+    try:
+        yield
+    except ConnectionError:  # the client is gone
+        raise
+    except Exception as error:
+        answer.release(_failure(error))
+        if isinstance(error, BrokerCoreError):
+            error.told = True
+        raise
+    finally:
+        answer.release()
+
+
+def tell_refused(services: ApiServices, question: QuestionText, asker: Asker, error: Exception) -> None:
+    """A request for a listing gets an error, which is counted, and told unless it is told already."""
+    failure = _failure(error)
+    services.metrics.refused(failure.reason)
+    services.pipeline.refused(question, asker, failure)
+
+
+def namespace_of(request: web.Request) -> str:
+    """The namespace in the path of a request, which may be no valid one."""
+    return f"{request.match_info['tenant']}/{request.match_info['namespace']}"
+
+
+def _failure(error: Exception) -> ListingFailed:
+    """An error as the failure of a listing."""
+    if isinstance(error, ListingFailed):
+        return error
+    if isinstance(error, RequestRefused):
+        cause = error.problem.cause or Cause.BAD_REQUEST
+        failure = ListingFailed(str(error), cause=cause, reason=_REASONS.get(cause, "bad_request"))
+        failure.told = error.told
+        return failure
+    return ListingFailed(f"Internal error: {type(error).__name__}", cause=Cause.INTERNAL, reason="internal")
