@@ -70,6 +70,15 @@ class NextRuns(Generic[P, T]):
         # Shielded: a caller that is cancelled must not end the run of the others.
         return await asyncio.shield(run.task), start
 
+    async def stop(self) -> None:
+        """Give up all runs; returns once they have ended. Those who still wait for one are cancelled."""
+        runs = (*self._next.values(), *self._running.values())
+        tasks = [run.task for run in runs if run.task is not None]
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
     async def _asked(
         self,
         key: Hashable,

@@ -96,6 +96,12 @@ class ListingFeed:
         for subscriber in self.subscribers:
             subscriber.close()
 
+    async def stop(self) -> None:
+        """The same; returns once nothing asks the pipeline any more."""
+        self.close()
+        await asyncio.wait([self._task])
+        await self._runs.stop()
+
     def wake(self) -> None:
         """The answer may be another one."""
         self._woken.set()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Final
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, Selection
@@ -47,6 +47,8 @@ class ListingFeeds:
         self._ending: dict[ApiAdmission, asyncio.Task[None]] = {}
         self._watch = ChangeWatch(services.pipeline.changes, services.change_log)
         self._feeds: dict[AnswerKey, tuple[ListingFeed, Callable[[], None]]] = {}
+        #: Those too that have no place in ``_feeds`` any more, and may be asking still.
+        self._made: WeakSet[ListingFeed] = WeakSet()
         self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
         self._streams: Counter[tuple[ApiAdmission, Hashable]] = Counter()
         services.metrics.gauge(
@@ -108,6 +110,13 @@ class ListingFeeds:
         for key in list(self._feeds):
             self._end(key)
 
+    async def stop(self) -> None:
+        """End them, before the pipeline that they ask is closed."""
+        for task in self._ending.values():
+            task.cancel()
+        self.close()
+        await asyncio.gather(*(feed.stop() for feed in list(self._made)))
+
     async def _end_with(self, admission: ApiAdmission) -> None:
         """End with the server of these places: all of a broker stop together."""
         await admission.draining.wait()
@@ -123,6 +132,7 @@ class ListingFeeds:
         if found is not None:
             self._end(key)
         feed = ListingFeed(self._pipeline, question, words, self._fits)
+        self._made.add(feed)
         self._feeds[key] = feed, self._watch.watch(namespace, feed.wake)
         return key, feed
 

@@ -129,3 +129,25 @@ async def test_what_is_kept_has_permits(
     await feed.refresh(Asker())
     assert pipeline.permits.snapshots.acquired > before
     assert pipeline.permits.heap.acquired == 0
+
+
+async def test_once_it_has_stopped_it_asks_no_more(
+    pipeline: Pipeline, feed: ListingFeed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def answer(*_: object) -> None:
+        asked.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(pipeline, "answer_now", lambda _question: None)
+    monkeypatch.setattr(pipeline, "answer", answer)
+    waiting = asyncio.create_task(feed.refresh(Asker()))
+    await asked.wait()
+    waiting.cancel()
+    await feed.stop()
+    assert ended.is_set()
+    await feed.stop()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -148,3 +149,28 @@ async def test_a_broker_has_one_of_them(pipeline: Pipeline) -> None:
     services.admission.draining.set()
     await eventually(lambda: subscriber.is_closed)
     assert feed.is_closed
+
+
+async def test_a_feed_that_is_closed_already_has_ended_too_when_all_have_stopped(
+    pipeline: Pipeline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    feeds = ListingFeeds(services_of(pipeline))
+    feed, subscriber = await feeds.join(question(), None)
+    asked, ended = asyncio.Event(), asyncio.Event()
+
+    async def answer(*_: object) -> None:
+        asked.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(pipeline, "answer_now", lambda _question: None)
+    monkeypatch.setattr(pipeline, "answer", answer)
+    feed.wake()
+    await asked.wait()
+    feeds.leave(feed, subscriber)
+    feeds.close()
+    assert not ended.is_set()
+    await feeds.stop()
+    assert ended.is_set()
