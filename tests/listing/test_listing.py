@@ -30,7 +30,7 @@ _LISTS = _MODES.flatmap(lambda mode: st.tuples(st.just(mode), st.lists(full_name
 TINY_CHUNK = 400
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(_LISTS)
 def test_a_listing_is_exactly_its_names(drawn: tuple[Mode, list[str]]) -> None:
     mode, names = drawn

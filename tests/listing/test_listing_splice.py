@@ -23,7 +23,7 @@ from tests.support.topics import assert_listing, full_names, listing_of, persist
 TINY_CHUNK = 1000
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.sampled_from(Mode), st.data())
 def test_changes_make_what_building_makes(mode: Mode, data: st.DataObject) -> None:
     names = data.draw(st.lists(full_names(mode), max_size=20))

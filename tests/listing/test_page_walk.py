@@ -82,7 +82,7 @@ def starts(names: Sequence[str]) -> list[Position | None]:
     ]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(data=st.data(), names=st.sets(FULL, max_size=60))
 def test_any_names_in_blocks_of_any_size(data: st.DataObject, names: set[str]) -> None:
     listing = Listing.from_names("t/n", Mode.ALL, sorted(names))

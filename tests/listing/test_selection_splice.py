@@ -32,7 +32,7 @@ PATTERNS = [
 ]
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(st.sampled_from(Mode), st.sampled_from(PATTERNS), st.booleans(), st.data())
 def test_changes_make_what_a_search_of_the_names_finds(
     mode: Mode, pattern: TopicsPattern, is_mapped: bool, data: st.DataObject

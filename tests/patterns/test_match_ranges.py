@@ -48,7 +48,7 @@ def _assert_bounds(regex: Regex) -> None:
             assert not (pattern.exact_range and in_range and "\n" not in sample)
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(regexes())
 @example(Regex(r"t/n/ab\B.", ("t/n/abc", "t/n/ab-")))
 @example(Regex(r"t\b-", ("t-",)))
@@ -67,7 +67,7 @@ def test_no_bound_excludes_what_re2_matches(regex: Regex) -> None:
         _assert_bounds(regex)
 
 
-@settings(max_examples=300)
+@settings(max_examples=200)
 @given(noise())
 def test_any_text_is_supported_as_far_as_re2_takes_it(regex: Regex) -> None:
     if is_valid(regex.text) and "\\C" not in regex.text:

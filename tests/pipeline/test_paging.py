@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -47,9 +49,14 @@ async def page(
     return read(await m.ask(page=Page(start, limit), **fields))
 
 
+@lru_cache(maxsize=8)
+def in_order(names: frozenset[str]) -> list[Position]:
+    return sorted(map(Position.of, names))
+
+
 def expected(names: set[str], start: Position | None, limit: int) -> tuple[list[str], Position | None]:
-    positions = sorted(map(Position.of, names))
-    left = [each for each in positions if start is None or each >= start]
+    positions = in_order(frozenset(names))
+    left = positions if start is None else positions[bisect_left(positions, start) :]
     return [each.name for each in left[:limit]], left[limit] if len(left) > limit else None
 
 

@@ -193,7 +193,7 @@ def apply(names: Names, step: Step) -> None:
             names[name] = team
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(st.sampled_from(Mode), st.sampled_from(PATTERNS), st.sampled_from(TEAMS), st.data())
 def test_an_answer_after_changes_is_what_matching_anew_gives(
     mode: Mode, pattern: TopicsPattern | None, team: str | None, data: st.DataObject
