@@ -49,9 +49,10 @@ check: $(TEST_STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest --unit -n 2 --dist loadfile -q $(ARGS)
 
-# Two processes: the tests mostly wait for servers. `make test ARGS="-k permits -n 0"` passes options on.
+# Two processes: the tests mostly wait for servers. Files are taken in the order of tests/conftest.py, long ones first.
+# `make test ARGS="-k permits -n 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile $(ARGS)
+	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 interop: $(TEST_STAMP)
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)

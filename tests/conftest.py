@@ -12,7 +12,7 @@ from hypothesis import settings
 from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
 from tests.support.quick_debug_mode import note_no_stacks
-from tests.support.unit_tests import is_unit_tests
+from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
 # A slow machine is no failure of a property.
 settings.register_profile("broker-core", deadline=None)
@@ -31,6 +31,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if config.getoption("--unit") and collection_path.suffix == ".py":
         return True if not is_unit_tests(collection_path, ROOT / "tests") else None
     return None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: turn_of_tests(item.path, ROOT / "tests"))
 
 
 def pytest_collection_finish() -> None:

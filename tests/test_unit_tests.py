@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.unit_tests import is_unit_tests
+from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
 TESTS = Path(__file__).parent
 
@@ -31,3 +31,13 @@ def test_units(file: str) -> None:
 )
 def test_what_starts_programs_and_servers(file: str) -> None:
     assert not is_unit_tests(TESTS / file, TESTS)
+
+
+def test_the_longest_files_come_first_and_units_last() -> None:
+    files = ["names/test_mode.py", "docs/test_docs_run_spark.py", "test_broker.py", "docs/test_docs_cli.py"]
+    assert sorted(files, key=lambda file: turn_of_tests(TESTS / file, TESTS)) == [
+        "docs/test_docs_run_spark.py",
+        "docs/test_docs_cli.py",
+        "test_broker.py",
+        "names/test_mode.py",
+    ]

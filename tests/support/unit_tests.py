@@ -6,12 +6,15 @@ Told by what a file says, so that nobody has to remember a marker, and so that t
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
-__all__ = ["is_unit_tests"]
+__all__ = ["is_unit_tests", "turn_of_tests"]
 
 #: Folders whose tests need programs: PostgreSQL, a JVM, wheels, real brokers.
 _FOLDERS = frozenset({"benchmarks", "docs", "examples", "interop", "postgres", "spark"})
+#: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks.
+_LONGEST = frozenset({"benchmarks", "docs", "examples"})
 #: What starts programs, or listens.
 _STARTS = re.compile(
     r"""Popen|sys\.executable|multiprocessing|pytester
@@ -27,3 +30,14 @@ def is_unit_tests(file: Path, tests: Path) -> bool:
     if file.relative_to(tests).parts[0] in _FOLDERS:
         return False
     return _STARTS.search(file.read_text(encoding="utf-8")) is None
+
+
+@cache
+def turn_of_tests(file: Path, tests: Path) -> int:
+    """When the tests of a file are run: those of the longest files first (0), units last (2).
+
+    So no process of a run is alone with a long file at the end.
+    """
+    if file.relative_to(tests).parts[0] in _LONGEST:
+        return 0
+    return 2 if is_unit_tests(file, tests) else 1
