@@ -4,6 +4,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/.made-from-lock
 TEST_STAMP := .venv/.ready-to-test
+# Without compiled files each program that the tests start compiles all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help setup wheels run check unit test interop bench bench-growth bench-postgres bench-spark docs lint types format proto lock clean-setup
 
