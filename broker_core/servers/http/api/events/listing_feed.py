@@ -2,12 +2,14 @@
 
 Each new answer is compared with the last one at the cost of what changed; the events of the difference are rendered
 once. An answer counts only where no plugin failed on the way to it, and no former answer stands in for one: topics go
-because they are gone, and not for an error.
+because they are gone, and not for an error. Where no changed name matches, nothing is asked
+(:mod:`~broker_core.servers.http.api.events.listing_changes`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -19,7 +21,7 @@ import structlog
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.selection_difference import difference_bytes, selection_difference
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
@@ -27,6 +29,7 @@ from broker_core.pipeline import Answer, NextRuns, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.servers.http.api.events.event_text import changed_text
+from broker_core.servers.http.api.events.listing_changes import ListingChanges
 from broker_core.servers.http.api.events.subscriber import ChangeEvent, Subscriber
 
 __all__ = ["ListingFeed"]
@@ -58,7 +61,8 @@ class ListingFeed:
     """The answers to one question, and the streams that follow them; for one event loop.
 
     ``words`` gives what answers depend on besides the question: streams share a feed that are alike in it. ``fits``
-    says whether a listing may be kept besides those of all other feeds.
+    says whether a listing may be kept besides those of all other feeds. ``changes`` tells of changes that cannot
+    concern a question, where the default lister is the catalogue's.
     """
 
     def __init__(
@@ -67,6 +71,7 @@ class ListingFeed:
         question: ListingRequest,
         words: Callable[[], frozenset[str]],
         fits: Callable[[Selection], bool],
+        changes: ListingChanges | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._question = question
@@ -74,6 +79,9 @@ class ListingFeed:
         self._known_words = words()
         self.is_closed = False
         self._fits = fits
+        self._listing_changes = changes
+        #: The newest listing whose answer is known to be the last one.
+        self._seen: weakref.ref[Listing] | None = None
         #: Those that follow, in the order in which they came.
         self.subscribers: dict[Subscriber, None] = {}
         #: The last answer, its hash, and what else clients are told of it.
@@ -151,7 +159,7 @@ class ListingFeed:
             started = loop.time()
             try:
                 await self._check_rights()
-                if self.subscribers:
+                if self.subscribers and not await self._is_same():
                     await self.refresh(next(iter(self.subscribers)).asker)
                 self._pause, self._failing = 0.0, None
             except ListingFailed as failure:
@@ -161,6 +169,19 @@ class ListingFeed:
                 self._failed(ListingFailed("internal error; the log says more", cause=Cause.INTERNAL))
             now = loop.time()
             self._next = now + max(_GAP, _SHARE * (now - started), self._pause)
+
+    async def _is_same(self) -> bool:
+        """Whether nothing that has changed since the last answer concerns this question."""
+        changes, selection = self._listing_changes, self.selection
+        if changes is None or selection is None or not changes.applies(self._question):
+            return False
+        seen = None if self._seen is None else self._seen()
+        now = await changes.same_since(seen or selection.listing, self._question)
+        # A stream that came meanwhile may have had the question asked anew.
+        if now is None or self.selection is not selection:
+            return False
+        self._seen = weakref.ref(now)
+        return True
 
     def _failed(self, failure: ListingFailed) -> None:
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
@@ -200,7 +221,7 @@ class ListingFeed:
         if self.selection is not None:
             event = await self._event(asker, selection, self.selection, answer.topics_hash)
             await self._check_rights()
-        self.selection, self.topics_hash = selection, answer.topics_hash
+        self.selection, self.topics_hash, self._seen = selection, answer.topics_hash, None
         self.told = {"filtered": answer.filtered}
         if event is None:
             self._changes.clear()

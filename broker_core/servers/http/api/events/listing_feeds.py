@@ -17,6 +17,7 @@ from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.change_watch import ChangeWatch
+from broker_core.servers.http.api.events.listing_changes import ListingChanges
 from broker_core.servers.http.api.events.listing_feed import ListingFeed
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.servers.http.api.services import ApiServices
@@ -46,6 +47,7 @@ class ListingFeeds:
         self._pipeline = services.pipeline
         self._ending: dict[ApiAdmission, asyncio.Task[None]] = {}
         self._watch = ChangeWatch(services.pipeline.changes, services.change_log)
+        self._changes = None if services.change_log is None else ListingChanges(services.pipeline)
         self._feeds: dict[AnswerKey, tuple[ListingFeed, Callable[[], None]]] = {}
         #: Those too that have no place in ``_feeds`` any more, and may be asking still.
         self._made: WeakSet[ListingFeed] = WeakSet()
@@ -131,7 +133,7 @@ class ListingFeeds:
             return key, found[0]
         if found is not None:
             self._end(key)
-        feed = ListingFeed(self._pipeline, question, words, self._fits)
+        feed = ListingFeed(self._pipeline, question, words, self._fits, self._changes)
         self._made.add(feed)
         self._feeds[key] = feed, self._watch.watch(namespace, feed.wake)
         return key, feed
