@@ -90,7 +90,7 @@ class TopicImports:
         self.under_way += 1
         loop = asyncio.get_running_loop()
         try:
-            file = await asyncio.to_thread(self._open)
+            file = await self._opened()
             try:
                 await _receive(pieces, _Unzipped(file) if gzip else _Stored(file))
                 cancelled = threading.Event()
@@ -117,6 +117,15 @@ class TopicImports:
         finally:
             self.under_way -= 1
 
+    async def _opened(self) -> BinaryIO:
+        """A file for the body, which is closed again where the caller has gone meanwhile."""
+        opening = asyncio.get_running_loop().run_in_executor(None, self._open)
+        try:
+            return await asyncio.shield(opening)
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close)
+            raise
+
     def _open(self) -> BinaryIO:
         return cast(BinaryIO, tempfile.TemporaryFile(dir=self._catalog.path.parent))
 
@@ -130,6 +139,12 @@ class TopicImports:
             progress=lambda _step, _count: source.check(),
             caches=_CACHES,
         )
+
+
+def _close(opening: asyncio.Future[BinaryIO]) -> None:
+    """Close what was opened for a caller that is gone."""
+    if not opening.cancelled() and opening.exception() is None:
+        opening.result().close()
 
 
 async def _receive(pieces: AsyncIterable[bytes], stored: _Stored) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import io
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,28 @@ async def test_a_body_may_take_so_long(imports: TopicImports, monkeypatch: pytes
     with pytest.raises(ListingFailed, match="too slowly") as slow:
         await imports.import_body(NAMESPACE, body())
     assert slow.value.cause is Cause.TIME
+
+
+async def test_a_file_is_closed_that_is_opened_for_a_client_that_is_gone(
+    imports: TopicImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[io.BytesIO] = []
+    go_on = threading.Event()
+
+    def open_late() -> io.BytesIO:
+        go_on.wait(30)
+        opened.append(io.BytesIO())
+        return opened[0]
+
+    monkeypatch.setattr(imports, "_open", open_late)
+    task = asyncio.create_task(imports.import_body(NAMESPACE, body()))
+    await eventually(lambda: imports.under_way == 1)
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.wait([task])
+    go_on.set()
+    await eventually(lambda: bool(opened) and opened[0].closed)
+    assert imports.under_way == 0
 
 
 async def test_a_cancelled_import_ends(imports: TopicImports) -> None:
