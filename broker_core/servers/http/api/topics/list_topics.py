@@ -130,7 +130,9 @@ def operations(services: ApiServices) -> list[Operation]:
             _list_topics,
             {
                 200: Reply("The listing.", _FORMS, _HEADERS, _EXAMPLES),
-                304: Reply("The client has this listing already (`If-None-Match`).", headers=_HEADERS),
+                304: Reply(
+                    "The client has this listing already (`If-None-Match`).", headers={"ETag": "Of it."}
+                ),
                 406: Reply("None of the forms is one that the client takes, or a name is no line of text."),
             },
             description="An unknown namespace has no topics. `Accept` chooses the form, `Accept-Encoding: gzip` "

@@ -1,0 +1,193 @@
+"""The operations of docs/reference/http.md, made from the OpenAPI document: ``python -m tests.docs.http_reference``.
+
+It replaces what is below the mark in the page. The examples are here: the tests of the pages run them in this order.
+"""
+
+# ruff: noqa: E501 - what is typed, and what is printed, is one line
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from collections.abc import Iterator, Mapping
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+
+from tests.docs.pages import DOCS
+from tests.support.api_serving import api_served
+from tests.support.htpasswd import write_htpasswd
+
+__all__ = ["MARK", "PAGE", "openapi", "operations_page"]
+
+PAGE: Final = "reference/http.md"
+MARK: Final = "<!-- What follows is made of the OpenAPI document: python -m tests.docs.http_reference -->\n"
+_URL: Final = "http://127.0.0.1:8080/v1/namespaces"
+_TOPICS: Final = f"{_URL}/public/default/topics"
+#: What is typed, and printed, by operation.
+_EXAMPLES: Final[Mapping[str, str]] = {
+    "listTopics": f"""\
+$ curl -sS '{_TOPICS}?limit=2&property=region=eu'
+{{"items":["persistent://public/default/orders-partition-0","persistent://public/default/orders-partition-1"],"filtered": false, "next": null}}
+$ curl -sS -H 'Accept: application/x-ndjson' '{_TOPICS}?pattern=public/default/b.*&detail=partitions,properties'
+{{"name":"persistent://public/default/bills","partitions":0,"properties":{{"region":"us"}}}}
+{{"topics_hash": null, "filtered": true, "next": null}}
+""",
+    "showTopic": f"""\
+$ curl -sS {_TOPICS}/orders
+{{"name": "persistent://public/default/orders", "partitions": 2, "topic_id": "...", "properties": {{"region": "eu"}}, "created": "...", "version": "..."}}
+""",
+    "listNamespaces": f"""\
+$ curl -sS {_URL}
+{{"items": [{{"namespace": "public/default", "version": "...", "counts": {{"persistent": 3, "non_persistent": 0, "all": 3}}}}], "next": null}}
+""",
+    "showNamespace": f"""\
+$ curl -sS {_URL}/public/default
+{{"namespace": "public/default", "version": "...", "counts": {{"persistent": 3, "non_persistent": 0, "all": 3}}}}
+""",
+    "listChanges": f"""\
+$ curl -sS {_URL}/public/default/changes
+{{"since": null, "version": "...", "more": false, "changes": []}}
+""",
+    "putTopic": f"""\
+$ curl -sS -X PUT -H 'Content-Type: application/json' -H 'If-None-Match: *' -d '{{"properties": {{"region": "eu"}}}}' {_TOPICS}/refunds
+{{"name": "persistent://public/default/refunds", "partitions": 0, "topic_id": "...", "properties": {{"region": "eu"}}, "created": "...", "version": "..."}}
+""",
+    "patchTopic": f"""\
+$ curl -sS -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{{"properties": {{"team": "a", "region": null}}}}' {_TOPICS}/refunds
+{{"name": "persistent://public/default/refunds", "partitions": 0, "topic_id": "...", "properties": {{"team": "a"}}, "created": "...", "version": "..."}}
+""",
+    "deleteTopic": f"""\
+$ curl -sS -X DELETE -w '%{{http_code}}' {_TOPICS}/refunds
+204
+""",
+    "importTopics": f"""\
+$ printf '%s\\n' '{{"name": "orders", "partitions": 3}}' '{{"name": "returns"}}' > topics.ndjson
+$ curl -sS -H 'Content-Type: application/x-ndjson' --data-binary @topics.ndjson {_TOPICS}:import
+{{"lines": 2, "topics": 2, "created": 1, "updated": 1, "unchanged": 0, "deleted": 0, "names_lost": 0, "repeats": 0, "version": "..."}}
+""",
+    "explainListing": f"""\
+$ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/b.*"}}' {_URL}/public/default/explain
+{{"namespace": "public/default", "mode": "PERSISTENT", ... "plan": "range", ... "topics": 1, ...}}
+""",
+    "openapi": """\
+$ curl -sS http://127.0.0.1:8080/v1/openapi.json
+{"openapi": "3.1.0", "info": {"title": "broker-core", ...}
+""",
+}
+
+
+def openapi() -> dict[str, Any]:
+    """The document of a server where clients authenticate, so that it has all answers that there are."""
+
+    async def ask(folder: Path) -> Any:
+        users = folder / "users"
+        write_htpasswd(users, somebody="secret")
+        tables: dict[str, Any] = {"authentication": {"methods": ["basic"], "basic": {"file": str(users)}}}
+        async with api_served(folder, **tables) as served:
+            return (await served.ask("/v1/openapi.json")).json
+
+    with tempfile.TemporaryDirectory() as folder:
+        document: dict[str, Any] = asyncio.run(ask(Path(folder)))
+    return document
+
+
+def operations_page(document: Mapping[str, Any]) -> str:
+    """The part of the page below the mark."""
+    lines: list[str] = ["## Operations", ""]
+    for tag in document["tags"]:
+        lines += [f"### {tag['name'].capitalize()}", "", tag["description"], ""]
+        for path, methods in document["paths"].items():
+            for method, operation in methods.items():
+                if tag["name"] in operation["tags"]:
+                    lines += [f"#### `{method.upper()} {path}`", "", *_operation(operation)]
+    lines += ["## Errors of all operations", "", "| status | meaning |", "|---|---|"]
+    for name, response in document["components"]["responses"].items():
+        headers = _headers(response)
+        lines.append(f"| {_status(name.removeprefix('Error'))} | {_cell(response['description'])}{headers} |")
+    return "\n".join(lines) + "\n"
+
+
+def _operation(operation: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{operation['summary']} {operation.get('description', '')}".strip()
+    yield ""
+    parameters = [
+        each for each in operation.get("parameters", ()) if each["name"] not in {"tenant", "namespace"}
+    ]
+    if parameters:
+        yield "| parameter | in | value | meaning |"
+        yield "|---|---|---|---|"
+        for each in parameters:
+            yield f"| `{each['name']}` | {each['in']} | {_value(each['schema'])} | {_cell(each['description'])} |"
+        yield ""
+    body = operation.get("requestBody")
+    if body:
+        forms = ", ".join(f"`{media_type}`" for media_type in body["content"])
+        yield f"The body: {forms}. {body['description']}"
+        yield ""
+    yield "| answer | forms | meaning |"
+    yield "|---|---|---|"
+    common = []
+    for status, response in operation["responses"].items():
+        if "$ref" in response:
+            common.append(status)
+            continue
+        forms = " ".join(f"`{media_type}`" for media_type in response.get("content", ()))
+        yield f"| {_status(status)} | {forms} | {_cell(response['description'])}{_headers(response)} |"
+    yield ""
+    yield f"Besides: {', '.join(sorted(common))}, as of all operations."
+    yield ""
+    for media_type, form in _forms(operation):
+        if description := form["schema"].get("description"):
+            yield f"`{media_type}`: {description}"
+            yield ""
+    yield "```console"
+    yield _EXAMPLES[operation["operationId"]].rstrip("\n")
+    yield "```"
+    yield ""
+
+
+def _forms(operation: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The forms of a good answer."""
+    for response in operation["responses"].values():
+        for media_type, form in response.get("content", {}).items():
+            if media_type != "application/problem+json":
+                yield media_type, form
+
+
+def _headers(response: Mapping[str, Any]) -> str:
+    return "".join(
+        f" `{name}`: {_cell(header['description'])}" for name, header in response.get("headers", {}).items()
+    )
+
+
+def _status(status: str) -> str:
+    return f"{status} {HTTPStatus(int(status)).phrase}"
+
+
+def _value(schema: Mapping[str, Any]) -> str:
+    if "enum" in schema:
+        words = ", ".join(f"`{word}`" for word in schema["enum"])
+    elif schema["type"] == "array":
+        words = f"{_value(schema['items'])}, repeated"
+    elif "minimum" in schema:
+        words = f"{schema['minimum']} to {schema['maximum']}"
+    else:
+        words = {"boolean": "`true` or `false`"}.get(schema["type"], schema["type"])
+    return words + (f"; `{json.dumps(schema['default'])}`" if "default" in schema else "").replace('"', "")
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def main() -> None:
+    page = DOCS / PAGE
+    head, mark, _ = page.read_text(encoding="utf-8").partition(MARK)
+    assert mark, f"{page} has no mark"
+    page.write_text(f"{head}{mark}\n{operations_page(openapi())}", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
