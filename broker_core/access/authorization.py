@@ -28,7 +28,7 @@ __all__ = [
 ]
 
 #: What a rule may allow.
-RULE_ACTIONS: Final = ("list", "lookup", "admin")
+RULE_ACTIONS: Final = ("list", "lookup", "monitor", "admin")
 #: The verdicts that are kept, and the roles whose rules are.
 _VERDICTS: Final = 8192
 _ROLES: Final = 1024
@@ -72,7 +72,7 @@ class Authorization:
         self._verdicts: dict[tuple[str | None, str | None, str], bool] = {}
 
     def decide(self, role: str | None, action: str, namespace: str | None) -> Decision:
-        """Whether a role may do an action of the rules, ``list``, ``lookup`` or ``admin``, in a namespace.
+        """Whether a role may do an action of the rules (:data:`RULE_ACTIONS`) in a namespace.
 
         ``None`` is every namespace: what belongs to the whole server.
         """
@@ -189,8 +189,10 @@ def rule_action(action: str) -> str:
 
 
 def rule_actions(rule: AuthorizationRule) -> frozenset[str]:
-    """The actions that a rule allows, each by its name."""
-    return frozenset(RULE_ACTIONS if "*" in rule.actions else rule.actions)
+    """The actions that a rule allows, each by its name: ``admin`` has ``monitor`` in it."""
+    if "*" in rule.actions:
+        return frozenset(RULE_ACTIONS)
+    return frozenset({*rule.actions, "monitor"} if "admin" in rule.actions else rule.actions)
 
 
 def rule_text(rule: AuthorizationRule) -> str:

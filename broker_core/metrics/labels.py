@@ -61,9 +61,11 @@ CLOSURES: Final = (
     "expired",
 )
 
-#: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`.
-DENIALS: Final = tuple(
-    product(("list", "describe", "lookup", "schema", "put_schema", "admin"), ("rules", "gates", "brokers"))
+#: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`, and
+#: ``monitor``, about which the rules alone are asked.
+DENIALS: Final = (
+    *product(("list", "describe", "lookup", "schema", "put_schema", "admin"), ("rules", "gates", "brokers")),
+    ("monitor", "rules"),
 )
 
 #: Transport and outcome of authentications. The reasons of failures are those of

@@ -18,8 +18,9 @@ class AuthorizationRule(Table):
 
     roles: _Patterns = Field(description="Roles, such as team-*.")
     namespaces: _Patterns = Field(description="Namespaces, such as acme/*; * is every namespace.")
-    actions: tuple[Literal["list", "lookup", "admin", "*"], ...] = Field(
-        min_length=1, description="list, lookup and admin; * is each of them."
+    actions: tuple[Literal["list", "lookup", "monitor", "admin", "*"], ...] = Field(
+        min_length=1,
+        description="list, lookup, monitor and admin (which has monitor in it); * is each of them.",
     )
 
     @field_validator("roles")

@@ -15,7 +15,7 @@ from broker_core.settings import AuthorizationSettings
 
 RULES = [
     {"roles": ["team-*"], "namespaces": ["acme/*"], "actions": ["list", "lookup"]},
-    {"roles": ["prometheus"], "namespaces": ["*"], "actions": ["admin"]},
+    {"roles": ["prometheus"], "namespaces": ["*"], "actions": ["monitor"]},
     {"roles": ["proxy"], "namespaces": ["*"], "actions": ["list", "lookup"]},
     {"roles": ["team-a"], "namespaces": ["shared/a-*"], "actions": ["*"]},
 ]
@@ -34,7 +34,7 @@ def made(authentication: bool = True, **table: Any) -> Authorization:
         ("team-a", "list", "acme/shop", "rule 1: team-* may list, lookup in acme/*"),
         ("team-a", "lookup", "acme/shop", "rule 1: team-* may list, lookup in acme/*"),
         ("team-a", "admin", "shared/a-1", "rule 4: team-a may * in shared/a-*"),
-        ("prometheus", "admin", None, "rule 2: prometheus may admin in *"),
+        ("prometheus", "monitor", None, "rule 2: prometheus may monitor in *"),
     ],
 )
 def test_what_is_allowed_names_its_rule(role: str, action: str, namespace: str | None, rule: str) -> None:
@@ -53,6 +53,8 @@ def test_what_is_allowed_names_its_rule(role: str, action: str, namespace: str |
         ("TEAM-a", "list", "acme/shop"),
         ("Admin", "list", "acme/shop"),
         ("prometheus", "list", "acme/shop"),
+        ("prometheus", "admin", "acme/shop"),
+        ("prometheus", "admin", None),
         ("", "list", "acme/shop"),
         (None, "list", "acme/shop"),
         ("team-" + "x" * 1024, "list", "acme/shop"),
@@ -63,6 +65,14 @@ def test_everything_else_is_denied(role: str | None, action: str, namespace: str
     assert not authorization.decide(role, action, namespace).allowed
     if action == "list" and namespace is not None:
         assert not authorization.allows_list(Asker(role), namespace)
+
+
+@pytest.mark.parametrize("action", ["admin", "monitor"])
+def test_admin_has_monitor_in_it(action: str) -> None:
+    authorization = made(rules=[{"roles": ["ops"], "namespaces": ["acme/*"], "actions": ["admin"]}])
+    assert authorization.decide("ops", action, "acme/shop").rule == "rule 1: ops may admin in acme/*"
+    assert not authorization.decide("ops", action, "other/shop").allowed
+    authorization.check_somewhere(Asker("ops"), action)
 
 
 def test_nobody_without_a_role_is_allowed_by_a_rule_for_all() -> None:

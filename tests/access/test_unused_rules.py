@@ -35,6 +35,7 @@ def test_rules_that_each_decide_something() -> None:
         (("*", "acme/*", "list lookup"), ("a", "acme/shop, acme/b", "lookup")),
         (("a", "*/*", "list"), ("a", "*", "list")),
         (("a", "*", "list lookup admin"), ("a", "*", "*")),
+        (("a", "*", "admin"), ("a", "acme/*", "monitor")),
     ],
 )
 def test_a_rule_behind_one_that_allows_as_much(

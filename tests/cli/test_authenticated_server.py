@@ -108,7 +108,7 @@ async def test_each_role_sees_its_own(tables: dict[str, Any], tmp_path: Path) ->
         assert "broker_core_build_info" in await there.get("/metrics")
         assert json.loads(await there.get("/plugins", "root")) == {"plugins": []}
         await refused(
-            there.get("/questions", "team-b"), 403, "'team-b' has no right to admin in any namespace"
+            there.get("/questions", "team-b"), 403, "'team-b' has no right to monitor in any namespace"
         )
         await refused(there.get("/plugins", "team-a"), 403)
         await refused(there.get("/plugins"), 401)

@@ -15,13 +15,14 @@ def test_a_table_as_it_is_written(tmp_path: Path) -> None:
     file = tmp_path / "s.toml"
     file.write_text(
         '[authorization]\nmode = "rules"\nsuper_roles = ["admin"]\n'
-        '[[authorization.rules]]\nroles = ["team-*"]\nnamespaces = ["acme/*"]\nactions = ["list", "lookup", "admin"]\n'
+        '[[authorization.rules]]\nroles = ["team-*"]\nnamespaces = ["acme/*"]\n'
+        'actions = ["list", "lookup", "monitor", "admin"]\n'
         '[[authorization.rules]]\nroles = ["*"]\nnamespaces = ["*"]\nactions = ["*"]\n'
     )
     table = load_settings(file, environment={}).settings.authorization
     assert (table.mode, table.super_roles) == ("rules", ("admin",))
     assert [rule.roles for rule in table.rules] == [("team-*",), ("*",)]
-    assert table.rules[0].actions == ("list", "lookup", "admin")
+    assert table.rules[0].actions == ("list", "lookup", "monitor", "admin")
 
 
 def test_rules_in_the_environment_are_json() -> None:
@@ -43,8 +44,8 @@ def test_rules_in_the_environment_are_json() -> None:
         ({"namespaces": ["acme*"]}, "'acme\\*' is not TENANT/NAMESPACE"),
         ({"namespaces": ["acme/"]}, "'acme/' is not"),
         ({"namespaces": ["a/b/c"]}, "'a/b/c' is not"),
-        ({"actions": ["produce"]}, "should be 'list', 'lookup', 'admin' or"),
-        ({"actions": ["li*"]}, "should be 'list', 'lookup', 'admin' or"),
+        ({"actions": ["produce"]}, "should be 'list', 'lookup', 'monitor', 'admin' or"),
+        ({"actions": ["li*"]}, "should be 'list', 'lookup', 'monitor', 'admin' or"),
         ({"actions": []}, "at least 1"),
     ],
 )

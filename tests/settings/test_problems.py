@@ -49,7 +49,7 @@ def test_a_table_of_a_list_has_its_number_and_each_mistake_one_finding() -> None
     assert {dotted(each.numbered): what_is_wrong(each.detail) for each in found} == {
         "authorization.rules[2].role": "unknown setting, did you mean 'roles'?",
         "authorization.rules[3].roles": "it is empty, and needs at least one role",
-        "authorization.rules[3].actions": "'lizt': input should be 'list', 'lookup', 'admin' or '*'",
+        "authorization.rules[3].actions": "'lizt': input should be 'list', 'lookup', 'monitor', 'admin' or '*'",
         "authorization.rules[4].zzz": "unknown setting",
         "authorization.rules[5].roles": "it must be set",
     }

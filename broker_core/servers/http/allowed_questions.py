@@ -1,4 +1,4 @@
-"""Filtering ``/questions``: only questions about namespaces that the HTTP client administers and may list."""
+"""Filtering ``/questions``: only questions about namespaces that the HTTP client may monitor and list."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class AllowedQuestions:
         self._pipeline = pipeline
 
     async def __call__(self, questions: Sequence[QuestionCount], asker: Asker) -> list[QuestionCount]:
-        """The questions, in their order, without those of namespaces where the rules do not allow the action ``admin``,
-        and of those that a gate refuses to list.
+        """The questions, in their order, without those of namespaces where the rules do not allow ``monitor``, and of
+        those that a gate refuses to list.
 
         Each namespace is asked for once. A gate that fails is an error, as everywhere: raises
         :exc:`~broker_core.errors.ListingFailed`.
@@ -54,7 +54,7 @@ class AllowedQuestions:
 
     async def _may_list(self, namespace: str, asker: Asker, deadline: float) -> bool:
         rules = self._pipeline.authorization
-        if not all(decision.allowed for decision in rules.decisions(asker, "admin", namespace)):
+        if not all(decision.allowed for decision in rules.decisions(asker, "monitor", namespace)):
             return False
         try:
             await self._pipeline.ask_gates(

@@ -59,9 +59,9 @@ class Endpoints:
     def routes(self) -> list[web.RouteDef]:
         """The path of each endpoint, and what it needs."""
         return [
-            self._page("/metrics", Needs.ADMIN_IF_PROTECTED, self._metrics),
-            self._page("/questions", Needs.ADMIN_SOMEWHERE, self._asked),
-            self._page("/plugins", Needs.ADMIN_EVERYWHERE, self._described),
+            self._page("/metrics", Needs.MONITOR_IF_PROTECTED, self._metrics),
+            self._page("/questions", Needs.MONITOR_SOMEWHERE, self._asked),
+            self._page("/plugins", Needs.MONITOR_EVERYWHERE, self._described),
             self._page("/-/live", Needs.CREDENTIALS_IF_PROTECTED, self._live),
             self._page("/-/ready", Needs.CREDENTIALS_IF_PROTECTED, self._ready),
         ]

@@ -42,15 +42,15 @@ class ProtectedFromAll(BrokerCoreError):
 class Needs(enum.Enum):
     """What a page needs, where clients are authenticated or there are rules."""
 
-    ADMIN_EVERYWHERE = "admin in all namespaces"
-    ADMIN_SOMEWHERE = "admin in some namespace: the page shows no other"
-    ADMIN_IF_PROTECTED = "admin in all namespaces, with [http] protect"
+    MONITOR_EVERYWHERE = "monitor in all namespaces"
+    MONITOR_SOMEWHERE = "monitor in some namespace: the page shows no other"
+    MONITOR_IF_PROTECTED = "monitor in all namespaces, with [http] protect"
     CREDENTIALS_IF_PROTECTED = "the credentials of anybody, with [http] protect"
     CREDENTIALS = "the credentials of anybody: more is asked where it is known what the client wants"
 
 
 #: What a page needs that is open unless ``[http] protect`` is on.
-_IF_PROTECTED: Final = frozenset({Needs.ADMIN_IF_PROTECTED, Needs.CREDENTIALS_IF_PROTECTED})
+_IF_PROTECTED: Final = frozenset({Needs.MONITOR_IF_PROTECTED, Needs.CREDENTIALS_IF_PROTECTED})
 #: What needs no right beside the credentials.
 _CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIALS})
 
@@ -110,10 +110,10 @@ class HttpAccess:
         if self._identify is not None:
             asker = self._identify(asker)
         try:
-            if needs is Needs.ADMIN_SOMEWHERE:
-                self._authorization.check_somewhere(asker, "admin")
+            if needs is Needs.MONITOR_SOMEWHERE:
+                self._authorization.check_somewhere(asker, "monitor")
             elif needs not in _CREDENTIALS:
-                self._authorization.check_action(asker, "admin", None)
+                self._authorization.check_action(asker, "monitor", None)
         except ListingFailed:
             self._denied()
             raise

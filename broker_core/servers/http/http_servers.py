@@ -82,7 +82,7 @@ class HttpServers:
             count=partial(metrics.authentication, "http"),
             identify=identify,
             sessions=sessions,
-            denied=lambda: metrics.denied("admin", "rules"),
+            denied=lambda: metrics.denied("monitor", "rules"),
         )
         endpoints = Endpoints(
             metrics.registry,

@@ -68,8 +68,8 @@ async def test_a_gate_that_fails_is_an_error() -> None:
         assert caught.value.cause is Cause.DENIED
 
 
-async def test_a_question_is_shown_to_those_who_administer_its_namespace() -> None:
-    rules = [{"roles": ["alice"], "namespaces": ["acme/a", "acme/b"], "actions": ["admin"]}]
+async def test_a_question_is_shown_to_those_who_monitor_its_namespace() -> None:
+    rules = [{"roles": ["alice"], "namespaces": ["acme/a", "acme/b"], "actions": ["monitor"]}]
     settings = AuthorizationSettings.model_validate({"super_roles": ["root"], "rules": rules})
 
     def gate(access: Access) -> Refused | None:

@@ -26,7 +26,8 @@ PAGES = ("/metrics", "/questions", "/plugins", "/-/live", "/-/ready")
 RULES = {
     "super_roles": ["root"],
     "rules": [
-        {"roles": ["scraper"], "namespaces": ["*"], "actions": ["admin"]},
+        {"roles": ["scraper"], "namespaces": ["*"], "actions": ["monitor"]},
+        {"roles": ["writer"], "namespaces": ["*"], "actions": ["admin"]},
         {"roles": ["team"], "namespaces": ["acme/*"], "actions": ["admin"]},
         {"roles": ["reader", "proxy"], "namespaces": ["*"], "actions": ["list", "lookup"]},
         {"roles": ["proxy"], "namespaces": ["*"], "actions": ["admin"]},
@@ -127,6 +128,7 @@ async def test_without_authentication_all_is_open() -> None:
         (None, [200, 401, 401, 200, 200]),
         ("root", OPEN),
         ("scraper", OPEN),
+        ("writer", OPEN),
         ("team", [200, 200, 403, 200, 200]),
         ("reader", [200, 403, 403, 200, 200]),
         ("wrong", [200, 401, 401, 200, 200]),
@@ -145,6 +147,7 @@ async def test_questions_and_plugins_are_never_open_with_authentication(
         (None, [401] * 5),
         ("root", OPEN),
         ("scraper", OPEN),
+        ("writer", OPEN),
         ("team", [403, 200, 403, 200, 200]),
         ("reader", [403, 403, 403, 200, 200]),
         ("wrong", [401] * 5),
@@ -172,9 +175,9 @@ async def test_a_refusal_says_what_is_wrong_and_nothing_of_a_secret() -> None:
         wrong = await there.get("/plugins", "wrong")
         assert await wrong.json() == {"error": "Failed to authenticate"}
         denied = await there.get("/plugins", "reader")
-        assert await denied.json() == {"error": "Role 'reader' has no right to admin in all namespaces"}
+        assert await denied.json() == {"error": "Role 'reader' has no right to monitor in all namespaces"}
         denied = await there.get("/questions", "reader")
-        assert await denied.json() == {"error": "Role 'reader' has no right to admin in any namespace"}
+        assert await denied.json() == {"error": "Role 'reader' has no right to monitor in any namespace"}
         assert there.outcomes == ["no_credentials", "bad_token", "ok", "ok"]
 
 

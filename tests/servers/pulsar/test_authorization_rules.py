@@ -201,14 +201,14 @@ async def test_observers_and_explain_tell_of_it() -> None:
         assert (outcome.outcome, outcome.cause, outcome.topics) == ("error", Cause.DENIED, 0)
         none, everything = "no rule allows it", "authorization.super_roles"
         for role, rules in (
-            ("lister", ("rule 1: lister may list in acme/*", none, none)),
-            ("admin", (everything, everything, everything)),
-            ("looker", (none, "rule 2: looker may lookup in acme/*", none)),
+            ("lister", ("rule 1: lister may list in acme/*", none, none, none)),
+            ("admin", (everything, everything, everything, everything)),
+            ("looker", (none, "rule 2: looker may lookup in acme/*", none, none)),
         ):
             report = await explain(server.broker.pipeline, listing_request("acme/orders", role=role))
             assert report["rules"] == [
                 {"role": role, "action": action, "allowed": rule != none, "rule": rule}
-                for action, rule in zip(("list", "lookup", "admin"), rules, strict=True)
+                for action, rule in zip(("list", "lookup", "monitor", "admin"), rules, strict=True)
             ]
             assert ("error" in report) is (role == "looker")
 

@@ -11,6 +11,7 @@ from yarl import URL
 
 from broker_core.catalog import SqliteCatalog
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
+from tests.support.tokens import data_url, der, rsa_key, token
 
 TOPICS = f"{NAMESPACE}/topics"
 MERGE = {"Content-Type": "application/merge-patch+json"}
@@ -204,6 +205,25 @@ async def test_the_right_is_admin(tmp_path: Path) -> None:
             assert (said.status, said.json["cause"]) == (403, "DENIED")
             assert "no right to admin" in said.json["detail"]
         assert served.sample("denials_total", action="admin", by="rules") == 4
+
+
+async def test_a_scraper_writes_nothing(tmp_path: Path) -> None:
+    everywhere: dict[str, Any] = {"namespaces": ["*"]}
+    tables: dict[str, Any] = {
+        "authentication": {"methods": ["token"], "token": {"key": data_url(der(rsa_key()))}},
+        "authorization": {
+            "rules": [
+                everywhere | {"roles": ["prometheus"], "actions": ["monitor"]},
+                everywhere | {"roles": ["importer"], "actions": ["admin"]},
+            ]
+        },
+    }
+    async with api_served(tmp_path, http={"protect": True}, **tables) as served:
+        for role, status in (("prometheus", 403), ("importer", 204)):
+            headers = {"Authorization": f"Bearer {token({'sub': role}).decode()}"}
+            for page in ("/metrics", "/plugins"):
+                assert (await served.ask(page, headers=headers)).status == 200
+            assert (await served.ask(f"{TOPICS}/bills", "DELETE", headers=headers)).status == status
 
 
 async def test_writes_may_be_off(tmp_path: Path) -> None:
