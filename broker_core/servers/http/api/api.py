@@ -53,8 +53,8 @@ class Api:
 
     def routes(self) -> list[web.RouteDef]:
         """The route of each operation; one with GET takes HEAD too."""
-        return [web.route(each.method, each.path, self._handler(each)) for each in self.operations] + [
-            web.route("HEAD", each.path, self._handler(each))
+        return [web.route(each.method, each.route, self._handler(each)) for each in self.operations] + [
+            web.route("HEAD", each.route, self._handler(each))
             for each in self.operations
             if each.method == "GET"
         ]

@@ -20,6 +20,8 @@ Handler: TypeAlias = Callable[[ApiRequest], Awaitable[web.StreamResponse]]
 
 _TEXT: Final[Schema] = {"type": "string"}
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+#: What a placeholder stands for in the router: a part of any text. Without it, aiohttp takes none with braces.
+_ANY_PART: Final = r"{\1:[^/]+}"
 
 
 class Right(enum.Enum):
@@ -105,6 +107,11 @@ class Operation:
                 raise ValueError(f"{self.operation_id}: {{{name}}} of its path is not declared")
         if self.needs.action is not None and not self.has_namespace:
             raise ValueError(f"{self.operation_id}: there is no namespace to ask {self.needs} about")
+
+    @property
+    def route(self) -> str:
+        """Its path as the router has it."""
+        return _PLACEHOLDER.sub(_ANY_PART, self.path)
 
     @property
     def has_namespace(self) -> bool:

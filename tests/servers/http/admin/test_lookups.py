@@ -90,6 +90,13 @@ async def test_the_broker_of_a_topic(tmp_path: Path) -> None:
         assert said.json["brokerUrl"] == "pulsar://inside:6650"
 
 
+async def test_names_with_braces(tmp_path: Path) -> None:
+    async with _gateway(tmp_path) as (served, broker):
+        for path in (f"{_LOOKUP}/%7Bb%7D", f"{_ADMIN}/%7Bb%7D/partitions?checkAllowAutoCreation=true"):
+            assert (await served.ask(path)).status == 200
+        assert broker.received[-1].partitionMetadata.topic == "persistent://public/default/{b}"
+
+
 async def test_refusals(tmp_path: Path) -> None:
     async with _gateway(tmp_path) as (served, _):
         said = await served.ask(f"{_LOOKUP}/forbidden")

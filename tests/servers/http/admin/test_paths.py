@@ -31,6 +31,21 @@ async def test_mistakes_have_a_reason(tmp_path: Path) -> None:
             assert set(said.json) == {"reason"}
 
 
+async def test_names_and_namespaces_may_have_braces(tmp_path: Path) -> None:
+    for_braces = "/admin/v2/persistent/public/default/%7Bb%7D"
+    async with api_served(tmp_path) as served:
+        for method, path, status in (
+            ("PUT", for_braces, 204),
+            ("GET", f"{for_braces}/partitions", 200),
+            ("GET", f"{for_braces}/properties", 200),
+            ("DELETE", for_braces, 204),
+            ("PUT", "/admin/v2/persistent/public/%7Bdefault%7D/b", 412),
+            ("GET", "/lookup/v2/topic/persistent/public/default/%7Bb%7D", 501),
+        ):
+            said = await served.ask(path, method)
+            assert said.status == status, (path, said.body)
+
+
 async def test_they_can_be_turned_off(tmp_path: Path) -> None:
     async with api_served(tmp_path, http={"api": False}) as served:
         assert (await served.ask(_LISTING)).status == 404

@@ -23,6 +23,10 @@ def test_what_a_path_names_is_declared() -> None:
         declared("/v1/{tenant}/{namespace}/{topic}")
 
 
+def test_a_part_of_a_route_is_any_text() -> None:
+    assert declared("/v1/{tenant}/{namespace}").route == "/v1/{tenant:[^/]+}/{namespace:[^/]+}"
+
+
 def test_a_right_in_a_namespace_needs_one() -> None:
     with pytest.raises(ValueError, match="no namespace to ask"):
         declared("/v1/x", Right.ADMIN)
