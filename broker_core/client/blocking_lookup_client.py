@@ -48,7 +48,7 @@ class BlockingLookupClient:
             concurrent_requests=concurrent_requests,
         )
         self.service_url = service_url
-        self._thread = LoopThread("BlockingLookupClient", "LookupClient")
+        self._thread = LoopThread("BlockingLookupClient", "LookupClient", self._client.close)
 
     def get_topics_under_namespace(
         self,
@@ -85,7 +85,7 @@ class BlockingLookupClient:
 
     def close(self) -> None:
         """Close all connections and end the thread; what other threads ask fails. Closing again does nothing."""
-        self._thread.close(self._client.close)
+        self._thread.close()
 
     def __enter__(self) -> Self:
         return self

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
+import concurrent.futures
 import threading
+import warnings
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
@@ -13,20 +17,24 @@ __all__ = ["LoopThread"]
 
 T = TypeVar("T")
 
+_EXIT_SECONDS: Final = 5.0  # that the program's end waits for the last work of all threads together
+
 
 class LoopThread:
     """Runs coroutines for any number of threads. The thread starts with the first of them, and ends with
-    :meth:`close`, or with the program.
+    :meth:`close`. Without that the last work is done, with a :exc:`ResourceWarning`, when nothing refers to the object
+    any more, and at the end of the program.
     """
 
-    def __init__(self, name: str, instead: str) -> None:
-        """``name`` is the name of the thread; ``instead`` what is used where an event loop runs."""
+    def __init__(self, name: str, instead: str, last: Callable[[], Awaitable[None]]) -> None:
+        """``name`` is the name of the thread; ``instead`` what is used where an event loop runs; ``last`` is the last
+        work in the thread, and must not refer to this object.
+        """
         self._name: Final = name
         self._instead: Final = instead
+        self._last: Final = last
         self._lock: Final = threading.Lock()
-        self._thread: threading.Thread | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._end: asyncio.Event | None = None
+        self._running: _RunningLoop | None = None
         self._is_closed = False
 
     def run(self, work: Callable[[], Awaitable[T]]) -> T:
@@ -43,30 +51,24 @@ class LoopThread:
         with self._lock:
             if self._is_closed:
                 raise ConnectionLost(f"{self._name} is closed")
-            future = asyncio.run_coroutine_threadsafe(running(), self._started())
+            loop = self._started().loop
+            future = asyncio.run_coroutine_threadsafe(running(), loop)
         try:
             return future.result()
         finally:
             future.cancel()  # nothing, where it has ended
 
-    def close(self, last: Callable[[], Awaitable[None]]) -> None:
-        """Run ``last``, and end the thread. Closing again waits for the end."""
+    def close(self) -> None:
+        """Do the last work, and end the thread. Closing again waits for the end."""
         self._refuse_loops()
         with self._lock:
             is_first, self._is_closed = not self._is_closed, True
-            thread, loop, end = self._thread, self._loop, self._end
-        if thread is None or loop is None or end is None:
+            running = self._running
+        if running is None:
             return
-
-        async def ending() -> None:
-            try:
-                await last()
-            finally:
-                end.set()
-
-        if is_first and thread.is_alive():  # it is not in a process that was forked
-            asyncio.run_coroutine_threadsafe(ending(), loop).result()
-        thread.join()
+        if is_first and running.thread.is_alive():  # it is not in a process that was forked
+            running.ending().result()
+        running.thread.join()
 
     def _refuse_loops(self) -> None:
         try:
@@ -77,23 +79,75 @@ class LoopThread:
             f"{self._name} would block the event loop that runs in this thread: use {self._instead}, and await it"
         )
 
-    def _started(self) -> asyncio.AbstractEventLoop:
+    def _started(self) -> _RunningLoop:
         """The loop, which runs from now on at the latest."""
-        if self._thread is not None and not self._thread.is_alive():
+        if self._running is None:
+            self._running = _RunningLoop(self._name, self._last)
+            weakref.finalize(self, self._running.dropped).atexit = False
+        elif not self._running.thread.is_alive():
             raise ConnectionLost(
                 f"{self._name} does not go on in a process that was forked: make another one there"
             )
-        if self._loop is None:
-            began = threading.Event()
-            self._thread = threading.Thread(
-                target=lambda: asyncio.run(self._serve(began)), name=self._name, daemon=True
-            )
-            self._thread.start()
-            began.wait()
-            assert self._loop is not None
-        return self._loop
+        return self._running
+
+
+class _RunningLoop:
+    """The thread and its loop. It does not refer to the :class:`LoopThread`, which may be dropped."""
+
+    def __init__(self, name: str, last: Callable[[], Awaitable[None]]) -> None:
+        """Start it, and wait until the loop runs."""
+        self.loop: asyncio.AbstractEventLoop
+        self._end: asyncio.Event
+        self._last: Final = last
+        self._ending: concurrent.futures.Future[None] | None = None
+        began = threading.Event()
+        self.thread: Final = threading.Thread(
+            target=lambda: asyncio.run(self._serve(began)), name=name, daemon=True
+        )
+        self.thread.start()
+        began.wait()
+
+    def ending(self, *, with_the_program: bool = False) -> concurrent.futures.Future[None]:
+        """Do the last work, once, and end the thread; at the end of the program, when no thread can be started any more
+        to clean up behind it, the thread stays.
+        """
+        if self._ending is None:
+            last = self._end_it(stays=with_the_program)
+            self._ending = asyncio.run_coroutine_threadsafe(last, self.loop)
+        return self._ending
+
+    def dropped(self) -> None:
+        """Nobody can close the thread any more. It waits for nothing: the garbage collector calls it in any thread."""
+        if self.thread.is_alive() and self._ending is None:
+            self.ending()
+            warnings.warn(f"a {self.thread.name} was not closed", ResourceWarning, stacklevel=2)
 
     async def _serve(self, began: threading.Event) -> None:
-        self._loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        self.loop, self._end = asyncio.get_running_loop(), asyncio.Event()
+        _running_loops.add(self)
         began.set()
-        await self._end.wait()
+        try:
+            await self._end.wait()
+        finally:
+            _running_loops.discard(self)
+
+    async def _end_it(self, *, stays: bool) -> None:
+        try:
+            await self._last()
+        finally:
+            if not stays:
+                self._end.set()
+
+
+_running_loops: Final[set[_RunningLoop]] = set()
+
+
+# Not in `threading._register_atexit`, which comes before other threads of the program have ended: they may still ask.
+@atexit.register
+def _end_with_the_program() -> None:
+    """Have the last work of all loops done: a thread of the official client that calls Python when the interpreter is
+    gone aborts the process.
+    """
+    loops = [loop for loop in _running_loops.copy() if loop.thread.is_alive()]
+    endings = [loop.ending(with_the_program=True) for loop in loops]
+    concurrent.futures.wait(endings, timeout=_EXIT_SECONDS)

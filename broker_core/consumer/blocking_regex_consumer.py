@@ -28,7 +28,7 @@ class BlockingRegexConsumer:
 
     def __init__(self, service_url: str, topics_pattern: Any, subscription_name: str, **options: Any) -> None:
         self._consumer = RegexConsumer(service_url, topics_pattern, subscription_name, **options)
-        self._thread = LoopThread("BlockingRegexConsumer", "RegexConsumer")
+        self._thread = LoopThread("BlockingRegexConsumer", "RegexConsumer", self._consumer.close)
         self._closed = False
 
     @property
@@ -66,7 +66,7 @@ class BlockingRegexConsumer:
     def close(self) -> None:
         """Close all consumers. The subscriptions stay, and what was not acknowledged is delivered again."""
         self._closed = True
-        self._thread.close(self._consumer.close)
+        self._thread.close()
 
     def unsubscribe(self) -> None:
         """Delete the subscription of every topic that is open, at the brokers, and close."""

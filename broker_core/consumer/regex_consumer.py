@@ -107,7 +107,7 @@ class RegexConsumer:
         self._topics: TopicSubscriptions | None = None
         self._following: asyncio.Task[None] | None = None
         self._listed = False
-        self._closed = False
+        self._closing: asyncio.Task[None] | None = None
 
     @property
     def topics(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ class RegexConsumer:
         Raises :exc:`~broker_core.client.ClientError` where the topics cannot be listed within the operation time-out,
         and ``pulsar.asyncio.PulsarException`` where there are topics and none can be subscribed to.
         """
-        if self._topics is not None or self._closed:
+        if self._topics is not None or self._closing is not None:
             raise RuntimeError("a RegexConsumer is started once")
         self._client = await official_client(
             self.service_url, auth=self._auth, tls=self._tls, options=self._client_options, **self._timeouts
@@ -162,14 +162,19 @@ class RegexConsumer:
         await self.close()
 
     async def close(self) -> None:
-        """Close all consumers. The subscriptions stay, and what was not acknowledged is delivered again."""
-        if self._closed:
-            return
-        self._closed = True
-        await self._stop_following()
+        """Close all consumers. The subscriptions stay, and what was not acknowledged is delivered again.
+
+        Cancelled, it goes on without the caller; closing again waits for the same end.
+        """
+        if self._closing is None:
+            self._closing = asyncio.create_task(self._close(), name=f"end of {self.subscription_name}")
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         topics, client = self._topics, self._client
         tasks: list[asyncio.Task[None]] = []
         try:
+            await self._stop_following()
             async with asyncio.timeout(_CLOSE_SECONDS):
                 if topics is not None:
                     topics.ready.end(ConsumerClosed("the consumer is closed"))
@@ -179,11 +184,12 @@ class RegexConsumer:
                     await call(client._client.close_async)  # noqa: SLF001
         except (TimeoutError, pulsar.asyncio.PulsarException) as error:
             _log.info("closing the client of %s: %s", self.service_url, error)
-        if tasks:
-            _, late = await asyncio.wait(tasks, timeout=1)
-            for task in late:
-                task.cancel()
-        await self._lookups.close()
+        finally:  # also where the event loop ends meanwhile
+            if tasks:
+                _, late = await asyncio.wait(tasks, timeout=1)
+                for task in late:
+                    task.cancel()
+            await self._lookups.close()
 
     async def unsubscribe(self) -> None:
         """Delete the subscription of every topic that is open, at the brokers, and close.

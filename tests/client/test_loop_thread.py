@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
+import subprocess
+import sys
 import threading
+import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,9 +24,9 @@ async def nothing() -> None:
 
 @pytest.fixture
 def thread() -> Iterator[LoopThread]:
-    made = LoopThread("Blocking", "NonBlocking")
+    made = LoopThread("Blocking", "NonBlocking", nothing)
     yield made
-    made.close(nothing)
+    made.close()
     assert "Blocking" not in {each.name for each in threading.enumerate()}
 
 
@@ -56,7 +60,7 @@ async def test_it_blocks_no_loop(thread: LoopThread) -> None:
     with pytest.raises(RuntimeError, match="use NonBlocking, and await it"):
         thread.run(nothing)
     with pytest.raises(RuntimeError, match="use NonBlocking"):
-        thread.close(nothing)
+        thread.close()
 
 
 def test_an_interrupt_cancels_what_runs(thread: LoopThread) -> None:
@@ -83,35 +87,96 @@ def test_an_interrupt_cancels_what_runs(thread: LoopThread) -> None:
 
 
 def test_the_end() -> None:
-    thread = LoopThread("Blocking", "NonBlocking")
-    thread.run(nothing)
     ended: list[str] = []
 
     async def last() -> None:
         ended.append(threading.current_thread().name)
 
-    thread.close(last)
-    thread.close(last)
+    thread = LoopThread("Blocking", "NonBlocking", last)
+    thread.run(nothing)
+
+    thread.close()
+    thread.close()
     assert ended == ["Blocking"]
     with pytest.raises(ConnectionLost, match="is closed"):
         thread.run(nothing)
 
 
 def test_the_end_without_a_beginning() -> None:
-    thread = LoopThread("Blocking", "NonBlocking")
-    thread.close(nothing)
+    thread = LoopThread("Blocking", "NonBlocking", nothing)
+    thread.close()
     with pytest.raises(ConnectionLost, match="is closed"):
         thread.run(nothing)
 
 
 def test_what_fails_at_the_end_ends_the_thread_too() -> None:
-    thread = LoopThread("Blocking", "NonBlocking")
-    thread.run(nothing)
-
     async def last() -> None:
         raise KeyError("last")
 
+    thread = LoopThread("Blocking", "NonBlocking", last)
+    thread.run(nothing)
+
     with pytest.raises(KeyError, match="last"):
-        thread.close(last)
-    thread.close(last)
+        thread.close()
+    thread.close()
     assert "Blocking" not in {each.name for each in threading.enumerate()}
+
+
+def test_what_is_dropped_does_its_last_work_and_says_so() -> None:
+    ended = threading.Event()
+
+    async def last() -> None:
+        ended.set()
+
+    thread = LoopThread("Dropped", "NonBlocking", last)
+    thread.run(nothing)
+    (running,) = [each for each in threading.enumerate() if each.name == "Dropped"]
+    with pytest.warns(ResourceWarning, match="a Dropped was not closed"):
+        del thread
+    assert ended.wait(60)
+    running.join(60)
+    assert not running.is_alive()
+
+
+def test_the_end_of_the_program_does_the_last_work() -> None:
+    """Also for another thread of the program, which goes on after the main thread."""
+    program = """
+import asyncio, threading
+from broker_core.client import LoopThread
+
+async def work():
+    print("work", flush=True)
+
+async def last():
+    await asyncio.sleep(0)
+    print("last", flush=True)
+
+loop = LoopThread("Blocking", "NonBlocking", last)
+loop.run(work)
+
+def go_on():
+    threading.main_thread().join()
+    loop.run(work)
+
+threading.Thread(target=go_on).start()
+raise SystemExit(3)
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (ended.returncode, ended.stdout, ended.stderr) == (3, "work\nwork\nlast\n", "")
+
+
+def test_a_forked_process_gets_one_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    thread = LoopThread("Blocking", "NonBlocking", nothing)
+    thread.run(nothing)
+    with monkeypatch.context() as forked, warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        forked.setattr(
+            thread._running, "thread", threading.Thread()
+        )  # only the thread that forks is alive there
+        with pytest.raises(ConnectionLost, match="does not go on in a process that was forked"):
+            thread.run(nothing)
+        gc.collect()
+    assert found == [], "a coroutine that was never awaited"
+    thread.close()

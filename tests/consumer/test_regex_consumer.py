@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -11,7 +12,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from broker_core.client import ClientError
+from broker_core.client import ClientError, ConnectionLost
 from broker_core.consumer import ConsumerClosed, RegexConsumer, regex_consumer, topic_subscription
 from broker_core.errors import InvalidPattern
 from broker_core.testing import Server, serve
@@ -30,6 +31,9 @@ class _Official:
     def __init__(self, broker: FakeBroker) -> None:
         self.broker = broker
         self.options: list[dict[str, Any]] = []
+        self.held: list[Callable[..., None]] | None = (
+            None  # the ends that were asked for, where they are held back
+        )
         self._client = self
 
     async def subscribe(self, topic: str, *, receiver_queue_size: int, **options: Any) -> Any:
@@ -40,7 +44,10 @@ class _Official:
     def close_async(self, callback: Callable[..., None]) -> None:
         for consumer in self.broker.consumers.values():
             consumer.lose()
-        callback(_OK)
+        if self.held is None:
+            callback(_OK)
+        else:
+            self.held.append(callback)
 
 
 class _Stage:
@@ -264,3 +271,24 @@ def test_dead_letters_are_known_by_name(policy: Any, own: set[str]) -> None:
     }
     is_own = regex_consumer._own_dead_letters("sub", policy)
     assert {name for name in names if is_own(f"{BASE}/{name}")} == own
+
+
+async def test_a_close_that_is_cancelled_goes_on_and_others_wait_for_its_end(new_stage: Stages) -> None:
+    async with new_stage("orders-1") as stage:
+        held: list[Callable[..., None]] = []
+        stage.official.held = held
+        consumer = stage.consumer()
+        await consumer.start()
+        cancelled = asyncio.create_task(consumer.close())
+        await eventually(lambda: held)
+        cancelled.cancel()
+        await asyncio.wait([cancelled])
+        others = [asyncio.create_task(consumer.close()) for _ in range(2)]
+        for _ in range(10):
+            await asyncio.sleep(0)
+        assert not any(other.done() for other in others)
+        (end,) = held
+        end(_OK)
+        await asyncio.gather(*others)
+        with pytest.raises(ConnectionLost, match="is closed"):
+            await consumer._lookups.get_topics_under_namespace("public/default")
