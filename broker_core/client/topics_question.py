@@ -17,6 +17,8 @@ from broker_core.redaction.quoted import quoted
 __all__ = ["TopicsQuestion"]
 
 _FEW: Final = 1000  # names that are looked at on the event loop
+#: Characters of a pattern that is applied here. A broker applies 1,024, so the client has to take many more.
+_LONGEST_PATTERN: Final = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ class TopicsQuestion:
 def _compiled(pattern: str) -> Any:
     from broker_core.patterns import compile_pattern
 
-    compiled = compile_pattern(pattern, remember=False)
+    compiled = compile_pattern(pattern, max_length=_LONGEST_PATTERN, remember=False)
     if not compiled.supported:
         raise InvalidPattern(
             f"The server did not apply the topics pattern {quoted(pattern)}, and this client cannot, for it has RE2: "

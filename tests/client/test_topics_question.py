@@ -69,6 +69,14 @@ async def test_many_names_are_filtered_too() -> None:
     assert len(await listing(question("t/n/1.*"), names)) == 1111
 
 
+async def test_patterns_that_are_too_long_for_a_broker() -> None:
+    """Up to the size of program that RE2 is given."""
+    others = "|".join(f"other-{number}" for number in range(1000))
+    assert await listing(question(f"t/n/(a|{others})")) == A
+    with pytest.raises(InvalidPattern, match="longer than the maximum of 65536"):
+        await listing(question(f"t/n/{'a' * 65536}"))
+
+
 async def test_patterns_that_re2_has_not() -> None:
     with pytest.raises(InvalidPattern, match=r"did not apply the topics pattern .* this client cannot"):
         await listing(question("t/n/(?!a).*"))
