@@ -62,7 +62,9 @@ class PulsarSettings(Table):
         default=30.0, description="A PING after so long; a peer silent for twice as long is closed."
     )
     write_timeout: PositiveDuration = Field(
-        default=15.0, description="A peer that takes nothing of an answer for so long is closed."
+        default=15.0,
+        description="A peer that takes nothing of an answer for so long is closed, unless it was ahead of "
+        "`min_write_rate`.",
     )
     min_write_rate: Size = Field(
         default=256 * 1024,

@@ -13,8 +13,9 @@ a large answer goes out in pieces, each only when the one before has left; their
   room for the answers of others, however many they are.
 - Other frames (PONG, errors) are tiny; a peer that does not read them has its own requests handled no more.
 
-Two times close a connection whose peer does not read: ``write_timeout`` for one piece, and for a large answer as a
-whole the time that it takes at ``min_rate`` besides.
+Two times close a connection whose peer does not read: ``write_timeout`` for one piece (longer where it has read a
+large answer faster than ``min_rate`` so far), and for a large answer as a whole the time that it takes at ``min_rate``
+besides.
 """
 
 from __future__ import annotations
@@ -326,8 +327,9 @@ class AnswerWriter:
         self._paused = True
         seconds = self._write_timeout
         if self._pace is not None:
-            self._pace.waits(self._loop.time())
-            seconds = min(seconds, self._pace.patience)
+            now = self._loop.time()
+            self._pace.waits(now)
+            seconds = self._pace.stall(now)
         if self._timer is None:
             self._timer = self._loop.call_later(seconds, self._on_stalled, seconds)
 

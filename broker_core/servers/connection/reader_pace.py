@@ -28,18 +28,30 @@ class ReaderPace:
     does not count. ``min_rate`` of 0 is no limit.
     """
 
-    __slots__ = ("_patience", "_started", "_waiting_since", "_written")
+    __slots__ = ("_min_rate", "_patience", "_started", "_waiting_since", "_write_timeout", "_written")
 
     def __init__(self, size: int, now: float, *, write_timeout: float, min_rate: int) -> None:
         self._started = now
         self._written = 0
         self._waiting_since: float | None = None
+        self._write_timeout = write_timeout
+        self._min_rate = min_rate
         self._patience = write_timeout + size / min_rate if min_rate > 0 else float("inf")
 
     @property
     def patience(self) -> float:
         """Seconds that the peer may keep this answer waiting still."""
         return max(self._patience, 0.0)
+
+    def stall(self, now: float) -> float:
+        """Seconds that the peer may take nothing from ``now`` on: ``write_timeout``, or as long as it has been faster
+        than ``min_rate`` on the whole.
+
+        The kernels of both sides have buffers of tens of megabytes. They fill at once; then a steady reader that is
+        slow takes from them, and nothing of the answer leaves for many seconds.
+        """
+        ahead = self._written / self._min_rate - (now - self._started) if self._min_rate > 0 else 0.0
+        return min(max(self._write_timeout, ahead), self.patience)
 
     def piece(self, now: float) -> int:
         """Bytes to write next: what the peer takes in 20 ms at the speed at which it has read so far."""

@@ -40,6 +40,19 @@ def test_patience_is_for_the_peer_alone() -> None:
 
 def test_without_a_rate_patience_has_no_end() -> None:
     assert pace(min_rate=0).patience == float("inf")
+    assert pace(min_rate=0).stall(200.0) == 15
+
+
+def test_who_was_faster_than_it_must_be_may_stall_for_longer() -> None:
+    made = pace(size=64 * 1024 * 1024)
+    assert made.stall(100.0) == 15
+    made.wrote(32 * 1024 * 1024)  # into the buffers of the kernels, at once
+    assert made.stall(101.0) == 127
+    assert made.stall(200.0) == 28
+    assert made.stall(400.0) == 15
+    made.waits(400.0)
+    made.goes_on(670.0)
+    assert made.stall(670.0) == 1  # of the time for the whole answer
 
 
 def test_who_reads_slowly_is_known_after_a_moment() -> None:

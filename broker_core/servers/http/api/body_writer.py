@@ -4,8 +4,8 @@ A small body (up to 64 KiB) is made and written at once, under permits of the re
 each in slices of which one at a time waits in the transport. While a piece is written, the next one is made in a
 thread. The memory of both is covered by direct permits: a slow reader has small pieces and none ahead, as it has where
 half of the permits are taken, so that hundreds of slow readers leave room for the answers of others. As over the
-binary protocol, a peer that takes nothing of a slice for ``pulsar.write_timeout``, or reads the whole slower than
-``pulsar.min_write_rate``, is cut off.
+binary protocol, a peer that stalls for ``pulsar.write_timeout``, or reads the whole slower than
+``pulsar.min_write_rate``, is cut off (:class:`~broker_core.servers.connection.ReaderPace`).
 
 A body that cannot be ended is cut: the connection is closed without the end of its last chunk.
 """
@@ -169,7 +169,6 @@ class _LargeBody:
         self._loop = asyncio.get_running_loop()
         self._direct = request.services.permits.direct
         pulsar = request.services.settings.pulsar
-        self._write_timeout = pulsar.write_timeout
         self._started = self._loop.time()
         self.pace = ReaderPace(
             source.size, self._started, write_timeout=pulsar.write_timeout, min_rate=pulsar.min_write_rate
@@ -217,7 +216,7 @@ class _LargeBody:
             if between:
                 await self._write_slice(between)
             await response.write_eof()
-            await _drain(self._request, self._write_timeout)
+            await _drain(self._request, self.pace.stall(self._loop.time()))
             return response
         finally:
             _released(permit)
@@ -271,8 +270,9 @@ class _LargeBody:
         self._in_turn += size
         if http.protocol.writing_paused:
             self._in_turn = 0
-            self.pace.waits(self._loop.time())
-            await _drain(self._request, min(self._write_timeout, self.pace.patience))
+            now = self._loop.time()
+            self.pace.waits(now)
+            await _drain(self._request, self.pace.stall(now))
             self.pace.goes_on(self._loop.time())
         elif self._in_turn >= _TURN or not self._request.services.readers.is_alone:
             self._in_turn = 0
