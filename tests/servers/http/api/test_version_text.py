@@ -16,7 +16,7 @@ def test_versions_are_read_again(stamp: str) -> None:
     assert (found, found.stamp) == (version, stamp)
 
 
-@pytest.mark.parametrize("wrong", ["", "12", ".", "cafe:", "cafe:x.5f", "cafe:12.5f.6a"])
+@pytest.mark.parametrize("wrong", ["", "12", ".", ":1", "cafe:", "cafe:-1", "cafe:x.5f", "cafe:12.5f.6a"])
 def test_what_is_no_version(wrong: str) -> None:
     with pytest.raises(InvalidName):
         read_version(wrong)

@@ -19,10 +19,11 @@ from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.plugin_views import is_plain, version_text
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import number
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
+from broker_core.servers.http.api.version_text import version_text
 
 __all__ = ["COUNTS", "VERSION", "allowed_namespaces", "count_object", "operations"]
 

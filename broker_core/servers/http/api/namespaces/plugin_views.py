@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.change_log import CatalogVersion, ChangeLog
+from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 
-__all__ = ["exact_log", "is_plain", "read_version", "version_text"]
+__all__ = ["exact_log", "is_plain"]
 
 #: What answers may depend on without hiding anything from anybody: clients choose these.
 _CHOSEN: Final = ("pattern", "properties", "property:")
@@ -48,17 +48,3 @@ async def exact_log(services: ApiServices, namespace: NamespaceName) -> ChangeLo
 
 def _no_log(why: str) -> RequestRefused:
     return refused(409, f"{why}: follow the listing itself")
-
-
-def version_text(version: CatalogVersion) -> str:
-    """A version as clients have it: ``ID:NUMBER``, and the stamp that tells it from others of this number."""
-    return f"{version}.{version.stamp}" if version.stamp else str(version)
-
-
-def read_version(text: str) -> CatalogVersion:
-    """The reverse. Raises :exc:`~broker_core.errors.InvalidName`."""
-    head, dot, stamp = text.rpartition(".")
-    if not dot:
-        return CatalogVersion.parse(text)
-    found = CatalogVersion.parse(head)
-    return CatalogVersion(found.catalog_id, found.number, stamp)

@@ -14,9 +14,10 @@ from broker_core.names import Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.list_namespaces import COUNTS, VERSION, count_object
-from broker_core.servers.http.api.namespaces.plugin_views import is_plain, version_text
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.json_responses import json_response
 
 __all__ = ["operations"]

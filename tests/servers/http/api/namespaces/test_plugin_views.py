@@ -1,28 +1,33 @@
-"""Versions as clients have them. Which log is exact is shown by the tests of the changes."""
+"""Whether plugins have a say in a namespace. Which log is exact is shown by the tests of the changes."""
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
-from broker_core.change_log import CatalogVersion
-from broker_core.errors import InvalidName
-from broker_core.servers.http.api.namespaces.plugin_views import read_version, version_text
+from broker_core.broker import opened_pipeline
+from broker_core.names import NamespaceName
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.settings import Settings
+from tests.support.plugins import PluginOf
 
 
-@pytest.mark.parametrize("version", [CatalogVersion("id:x", 7), CatalogVersion("id.y", 7, "ab12")])
-def test_a_version_is_read_as_it_was_told(version: CatalogVersion) -> None:
-    text = version_text(version)
-    assert text.startswith(str(version))
-    if version.stamp:
-        assert read_version(text) == version
-        assert read_version(text).stamp == version.stamp
-    assert read_version("abc:3") == CatalogVersion("abc", 3)
-
-
-@pytest.mark.parametrize("text", ["", "7", "a:b", "a:-1", "a:1.", ":1"])
-def test_what_is_no_version_is_refused(text: str) -> None:
-    if text == "a:1.":
-        assert read_version(text) == CatalogVersion("a", 1)
-        return
-    with pytest.raises(InvalidName):
-        read_version(text)
+@pytest.mark.parametrize(
+    ("plugin", "plain"),
+    [
+        (PluginOf(startup=lambda: None), True),
+        (PluginOf(list_topics=lambda: None), False),
+        (PluginOf(visible=lambda: None), False),
+    ],
+)
+async def test_the_catalogue_alone_says_what_there_is_where_no_plugin_lists_or_hides(
+    tmp_path: Path, plugin: PluginOf, plain: bool
+) -> None:
+    settings = Settings.model_validate({"catalog": {"path": tmp_path / "c.sqlite"}})
+    something: Any = object()
+    async with opened_pipeline(settings, plugins={"p": plugin}, create=True) as pipeline:
+        services = ApiServices(pipeline, pipeline.permits, something, something, settings, catalog=something)
+        assert is_plain(services, NamespaceName("a", "b")) is plain
