@@ -31,7 +31,8 @@ def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any
         if each.within == "path":
             texts = [request.match_info[each.name]]
         elif each.within == "header":
-            texts = list(request.headers.getall(each.name, ()))
+            lines = request.headers.getall(each.name, ())
+            texts = [", ".join(lines)] if lines else []  # lines of one name are one list (RFC 9110, 5.3)
         else:
             texts = given.get(each.name, [])
         values[each.name] = _value(each, texts)

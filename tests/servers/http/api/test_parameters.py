@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from multidict import CIMultiDict
 
 from broker_core.names import Mode
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
@@ -46,6 +47,12 @@ OPERATION = Operation(
 
 def read(query: str, **headers: str) -> dict[str, Any]:
     return read_parameters(make_mocked_request("GET", f"/x?{query}", headers=headers), OPERATION)
+
+
+def test_the_lines_of_a_header_are_one_list() -> None:
+    lines = CIMultiDict([("If-Match", '"x"'), ("if-match", 'W/"y", "z"')])
+    request = make_mocked_request("GET", "/x?what=a", headers=lines)
+    assert read_parameters(request, OPERATION)["If-Match"] == '"x", W/"y", "z"'
 
 
 def test_values_and_defaults() -> None:

@@ -90,6 +90,9 @@ async def test_another_content_needs_to_know_what_it_replaces(served: ApiServed)
     assert (await put(served, "other", {}, **{"If-None-Match": "*"})).status == 201
     assert (await put(served, "nowhere", {}, **{"If-Match": "*"})).status == 412
     assert (await put(served, "t", {}, **{"If-Match": "no tag"})).status == 400
+    made = await put(served, "lines", {})
+    lines = [("If-Match", '"other"'), ("If-Match", made.headers["ETag"])]
+    assert (await served.ask(f"{TOPICS}/lines", "DELETE", headers=lines)).status == 204
 
 
 async def test_partitions_only_grow(served: ApiServed) -> None:
