@@ -14,6 +14,7 @@ from broker_core.client.errors import (
     ConnectTimeout,
     CredentialsFailed,
     HandshakeRefused,
+    InvalidQuestion,
     InvalidServiceUrl,
     OperationTimeout,
     ServerRefused,
@@ -24,7 +25,9 @@ from broker_core.client.errors import (
 # For other parts of the core.
 from broker_core.client.errors import is_of_identity as is_of_identity
 from broker_core.client.errors import server_error as server_error
+from broker_core.client.lookup_client import MAX_ANSWER as MAX_ANSWER
 from broker_core.client.lookup_client import LookupClient
+from broker_core.client.lookup_client import check_seconds as check_seconds
 from broker_core.client.loop_thread import LoopThread as LoopThread
 from broker_core.client.pulsar.address_health import Address as Address
 from broker_core.client.pulsar.address_health import AddressHealth as AddressHealth
@@ -64,6 +67,7 @@ __all__ = [
     "Credentials",
     "CredentialsFailed",
     "HandshakeRefused",
+    "InvalidQuestion",
     "InvalidServiceUrl",
     "LookupClient",
     "LookupSession",

@@ -2,6 +2,7 @@
 
 ClientError
 |-- InvalidServiceUrl      a service URL that does not parse
+|-- InvalidQuestion        a question that cannot be sent
 |-- ConnectionLost         no connection, or it broke before the answer came
 |   |-- ConnectTimeout     no connection within the time for it
 |   |-- CredentialsFailed  no credentials to connect with
@@ -25,6 +26,7 @@ __all__ = [
     "ConnectionLost",
     "CredentialsFailed",
     "HandshakeRefused",
+    "InvalidQuestion",
     "InvalidServiceUrl",
     "OperationTimeout",
     "ServerRefused",
@@ -51,6 +53,10 @@ class ClientError(BrokerCoreError):
 
 class InvalidServiceUrl(ClientError, ValueError):
     """A service URL does not parse; the message says what is wrong with it."""
+
+
+class InvalidQuestion(ClientError, ValueError):
+    """A question that cannot be sent to this server, or to any; the message says why."""
 
 
 class ConnectionLost(ClientError):

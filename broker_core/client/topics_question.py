@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Final
 
-from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.errors import InvalidQuestion, UnexpectedAnswer
 from broker_core.client.topic_listing import TopicListing
 from broker_core.errors import InvalidListing, InvalidPattern
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.redaction.quoted import quoted
 
 __all__ = ["TopicsQuestion"]
@@ -40,10 +40,19 @@ class TopicsQuestion:
         topics_hash: str | None,
         properties: Mapping[str, str] | None,
     ) -> TopicsQuestion:
-        """Raises :exc:`~broker_core.errors.InvalidName`: brokers close the connection over a bad namespace."""
+        """Raises :exc:`~broker_core.errors.InvalidName`, since brokers close the connection over a bad namespace, and
+        :exc:`~broker_core.client.InvalidQuestion` for what is no text.
+        """
         if not isinstance(namespace, NamespaceName):
             namespace = NamespaceName.parse(namespace)
-        return cls(namespace, Mode(mode), pattern, topics_hash, tuple(sorted((properties or {}).items())))
+        pairs = tuple((properties or {}).items())
+        for text in (pattern, topics_hash):
+            if text is not None:
+                _check_text(text)
+        for pair in pairs:
+            for text in pair:
+                _check_text(text)
+        return cls(namespace, Mode(mode), pattern, topics_hash, tuple(sorted(pairs)))
 
     async def listing(
         self, names: Any, *, filtered: bool, changed: bool, topics_hash: str | None
@@ -57,16 +66,17 @@ class TopicsQuestion:
         if not changed:
             return TopicListing([], filtered=filtered, changed=False, topics_hash=topics_hash)
         to_filter = self.pattern is not None and not filtered
-        if to_filter or topics_hash is None:
-            work = partial(self._selected, names, to_filter=to_filter, to_hash=topics_hash is None)
-            names, computed = work() if len(names) <= _FEW else await asyncio.to_thread(work)
-            if computed is not None and computed == self.topics_hash:
-                return TopicListing([], filtered=filtered, changed=False, topics_hash=computed)
-            topics_hash = topics_hash or computed
-        return TopicListing(names, filtered=filtered, topics_hash=topics_hash)
+        work = partial(self._selected, names, to_filter=to_filter, to_hash=topics_hash is None)
+        names, computed = work() if len(names) <= _FEW else await asyncio.to_thread(work)
+        if computed is not None and computed == self.topics_hash:
+            return TopicListing([], filtered=filtered, changed=False, topics_hash=computed)
+        return TopicListing(names, filtered=filtered, topics_hash=topics_hash or computed)
 
     def _selected(self, names: Any, *, to_filter: bool, to_hash: bool) -> tuple[Any, str | None]:
-        """The names that match, in the order of the hash, and their hash."""
+        """The names that match, in the order of the hash, and their hash; as they are where neither is asked for."""
+        if not (to_filter or to_hash):
+            self._check_names(names)
+            return names, None
         from broker_core.listing.listing import Listing
 
         try:
@@ -77,6 +87,34 @@ class TopicsQuestion:
             assert self.pattern is not None
             selection = selection.matching(_compiled(self.pattern))
         return selection.names, selection.topics_hash if to_hash else None
+
+    def _check_names(self, names: Any) -> None:
+        """Raises :exc:`UnexpectedAnswer` for names of another namespace or mode."""
+        prefixes = tuple(f"{domain}://{self.namespace}/" for domain in DOMAINS if self.mode.lists(domain))
+        if isinstance(names, list):
+            bad = next((name for name in names if not name.startswith(prefixes)), None)
+        else:
+            import pyarrow.compute as pc
+
+            fits = reduce(pc.or_, (pc.starts_with(names, prefix) for prefix in prefixes))
+            place = pc.index(fits, value=False).as_py()
+            bad = None if place < 0 else names[place].as_py()
+        if bad is not None:
+            raise UnexpectedAnswer(
+                f"the server lists what cannot be listed: {quoted(bad)} does not belong into a listing of "
+                f"{self.namespace} of mode {self.mode.name}"
+            )
+
+
+def _check_text(text: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidQuestion(
+            f"patterns, hashes and properties are texts, not {type(text).__name__}: {text!r:.100}"
+        )
+    try:
+        text.encode()
+    except UnicodeError:
+        raise InvalidQuestion(f"a text that is no Unicode cannot be sent: {text!r:.100}") from None
 
 
 def _compiled(pattern: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.client import TopicListing, UnexpectedAnswer, topics_hash
+from broker_core.client import InvalidQuestion, TopicListing, UnexpectedAnswer, topics_hash
 from broker_core.client.topics_question import TopicsQuestion
 from broker_core.errors import InvalidName, InvalidPattern
 from broker_core.names import Mode, NamespaceName
@@ -90,3 +90,28 @@ async def test_names_that_cannot_be_listed() -> None:
             await listing(question("t/n/a"), names)
     found = await listing(question("t/n/a", mode=Mode.ALL), ["non-persistent://t/n/a", *NAMES])
     assert found == ["non-persistent://t/n/a", *A]
+
+
+@pytest.mark.parametrize("arrow", [False, True])
+async def test_names_of_another_namespace_or_mode_that_the_server_filtered(arrow: bool) -> None:
+    for bad in ("x", "persistent://t/other/a", "persistent://t/n2/a", "non-persistent://t/n/a"):
+        names: Any = [*NAMES, bad]
+        with pytest.raises(
+            UnexpectedAnswer, match="does not belong into a listing of t/n of mode PERSISTENT"
+        ):
+            await listing(question(), pa.array(names, pa.large_string()) if arrow else names, filtered=True)
+    both: Any = ["non-persistent://t/n/a", *NAMES]
+    found = await listing(
+        question(mode=Mode.ALL), pa.array(both, pa.large_string()) if arrow else both, filtered=True
+    )
+    assert found == both
+
+
+@pytest.mark.parametrize("bad", [None, 1, b"x", "\ud800"])
+def test_properties_that_are_no_texts(bad: Any) -> None:
+    for properties in ({"a": bad}, {bad: "a"}, {bad: "a", "b": "c"}):
+        with pytest.raises(InvalidQuestion, match=r"texts, not|no Unicode"):
+            TopicsQuestion.of("t/n", Mode.ALL, None, None, properties)
+    if bad is not None:
+        with pytest.raises(InvalidQuestion):
+            TopicsQuestion.of("t/n", Mode.ALL, bad, None, None)
