@@ -8,7 +8,7 @@ from typing import Self
 
 from broker_core.client.authentication import Authentication
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.lookup_client import LookupClient
+from broker_core.client.lookup_client import MAX_ANSWER, LookupClient
 from broker_core.client.loop_thread import LoopThread
 from broker_core.client.pulsar.lookup_session import BrokerAddress
 from broker_core.client.topic_listing import TopicListing
@@ -35,6 +35,7 @@ class BlockingLookupClient:
         keep_alive: float = 30.0,
         client_version: str | None = None,
         concurrent_requests: int = 100,
+        max_answer: int = MAX_ANSWER,
     ) -> None:
         """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
         self._client = LookupClient(
@@ -46,6 +47,7 @@ class BlockingLookupClient:
             keep_alive=keep_alive,
             client_version=client_version,
             concurrent_requests=concurrent_requests,
+            max_answer=max_answer,
         )
         self.service_url = service_url
         self._thread = LoopThread("BlockingLookupClient", "LookupClient", self._client.close)

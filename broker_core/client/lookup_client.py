@@ -27,10 +27,12 @@ from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.service_addresses import is_tls
 
-__all__ = ["LookupClient"]
+__all__ = ["MAX_ANSWER", "LookupClient", "check_seconds"]
 
 T = TypeVar("T")
 
+#: Bytes of an answer; a million names take about 60 MB.
+MAX_ANSWER: Final = 1024 * 1024 * 1024
 _FIRST_PAUSE: Final = 0.1  # seconds before a question is asked again; then twice as long each time
 _LONGEST_PAUSE: Final = 2.0
 
@@ -53,7 +55,8 @@ class LookupClient:
     ``service_url`` is ``pulsar://HOST:PORT`` or ``http://HOST:PORT``, with TLS ``pulsar+ssl://`` or ``https://``; of
     several addresses (``pulsar://A:6650,B:6650``) one that fails is left alone for a while. ``auth`` says who asks;
     ``tls`` which certificates are trusted. Times are in seconds: an operation ends within ``operation_timeout``, or
-    its own ``timeout``. At most ``concurrent_requests`` are under way, others wait.
+    its own ``timeout``. At most ``concurrent_requests`` are under way, others wait. An answer of more than
+    ``max_answer`` bytes is an :exc:`~broker_core.client.UnexpectedAnswer`.
 
     Within its time a question is asked again where a connection is refused or lost, and where the server has no room
     (``TooManyRequests``) or is not ready (``ServiceNotReady``). When the time is up that is an
@@ -79,8 +82,20 @@ class LookupClient:
         keep_alive: float = 30.0,
         client_version: str | None = None,
         concurrent_requests: int = 100,
+        max_answer: int = MAX_ANSWER,
     ) -> None:
-        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
+        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
+        numbers that are none.
+        """
+        for name, seconds in (
+            ("operation_timeout", operation_timeout),
+            ("connect_timeout", connect_timeout),
+            ("keep_alive", keep_alive),
+        ):
+            check_seconds(name, seconds)
+        for name, number in (("concurrent_requests", concurrent_requests), ("max_answer", max_answer)):
+            if number < 1:
+                raise ValueError(f"{name} is 1 at least, not {number}")
         self.service_url: Final = service_url
         self._operation_timeout = operation_timeout
         self._service = _service(
@@ -90,12 +105,15 @@ class LookupClient:
             connect_timeout=connect_timeout,
             keep_alive=keep_alive,
             client_version=client_version,
+            max_answer=max_answer,
         )
         self._places = asyncio.Semaphore(concurrent_requests)
         self._shared: SharedQuestions[None, object] = SharedQuestions(together=True)
         #: Why a question was not answered so far.
         self._reasons: dict[Hashable, str] = {}
         self._closed = asyncio.Event()
+        self._closing: asyncio.Task[None] | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the first question
 
     async def get_topics_under_namespace(
         self,
@@ -143,6 +161,13 @@ class LookupClient:
     async def close(self) -> None:
         """Close all connections; what is asked fails, now and later. Closing again does nothing."""
         self._closed.set()
+        if self._closing is None:
+            self._check_loop()
+            self._closing = asyncio.create_task(self._close())
+        # Who is cancelled meanwhile leaves nothing open, and who closes again waits for the same end.
+        await asyncio.shield(self._closing)
+
+    async def _close(self) -> None:
         await self._service.close()
         await self._shared.ended()
 
@@ -157,8 +182,17 @@ class LookupClient:
     def __repr__(self) -> str:
         return f"<LookupClient of {self.service_url}>"
 
+    def _check_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise RuntimeError(f"{self!r} belongs to another event loop: make one in each loop")
+
     async def _ask(self, key: Hashable, ask: Callable[[], Awaitable[T]], timeout: float | None) -> T:
+        self._check_loop()
         seconds = self._operation_timeout if timeout is None else timeout
+        check_seconds("timeout", seconds)
 
         async def run(_asker: None, _askers: int) -> object:
             return await self._until_answered(key, ask)
@@ -205,6 +239,7 @@ def _service(
     connect_timeout: float,
     keep_alive: float,
     client_version: str | None,
+    max_answer: int,
 ) -> _Service:
     """The service by the scheme of its URL."""
     if isinstance(auth, Tls):
@@ -221,6 +256,7 @@ def _service(
             credentials=credentials,
             tls=tls,
             connect_timeout=connect_timeout,
+            max_answer=max_answer,
         )
     return PulsarService(
         url,
@@ -229,7 +265,14 @@ def _service(
         tls=tls,
         connect_timeout=connect_timeout,
         keep_alive=keep_alive,
+        max_answer=max_answer,
     )
+
+
+def check_seconds(name: str, seconds: float) -> None:
+    """Raises :exc:`ValueError` for what is no time: NaN would stop the timers of the whole event loop."""
+    if not seconds >= 0:
+        raise ValueError(f"{name} is a number of seconds, not {seconds}")
 
 
 def _full(topic: str | TopicName) -> str:

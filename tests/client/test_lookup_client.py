@@ -451,3 +451,75 @@ async def test_this_server_above_its_cap() -> None:
             "public/default", topics_hash=found.topics_hash, **question
         )
         assert not again.changed
+
+
+# ---- what is given and held ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["operation_timeout", "connect_timeout", "keep_alive"])
+@pytest.mark.parametrize("value", [float("nan"), -1])
+def test_times_that_are_none(name: str, value: float) -> None:
+    with pytest.raises(ValueError, match=f"{name} is a number of seconds"):
+        LookupClient("pulsar://a", **{name: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", ["concurrent_requests", "max_answer"])
+def test_numbers_that_are_too_small(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} is 1 at least"):
+        LookupClient("pulsar://a", **{name: 0})  # type: ignore[arg-type]
+
+
+async def test_a_timeout_that_is_no_number() -> None:
+    async with LookupClient("pulsar://a") as client:
+        with pytest.raises(ValueError, match="timeout is a number of seconds"):
+            await client.lookup("persistent://t/n/x", timeout=float("nan"))
+
+
+async def test_an_answer_above_the_limit_is_an_error_at_once() -> None:
+    topics = [f"persistent://t/n/topic-{index:06d}" for index in range(5_000)]
+
+    async with (
+        ScriptedServer(listing_of(topics)) as server,
+        LookupClient(server.url, operation_timeout=AGES, max_answer=100_000) as client,
+    ):
+        with pytest.raises(UnexpectedAnswer, match="over the limit of 100000 bytes"):
+            await client.get_topics_under_namespace("t/n")
+
+
+async def test_a_host_that_is_no_name() -> None:
+    async with LookupClient(f"pulsar://{'a' * 300}", operation_timeout=AGES) as client:
+        with pytest.raises(InvalidServiceUrl, match="is no name"):
+            await client.lookup("persistent://t/n/x")
+
+
+async def test_another_event_loop_is_refused_in_words() -> None:
+    async with LookupClient("pulsar://127.0.0.1:1") as client:
+        with pytest.raises(OperationTimeout):
+            await client.lookup("persistent://t/n/x", timeout=0)
+
+        async def ask() -> None:
+            with pytest.raises(RuntimeError, match="belongs to another event loop"):
+                await client.lookup("persistent://t/n/x")
+            with pytest.raises(RuntimeError, match="belongs to another event loop"):
+                await client.close()
+
+        await asyncio.to_thread(asyncio.run, ask())
+
+
+async def test_closing_goes_on_when_who_closes_is_cancelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = LookupClient("pulsar://127.0.0.1:1")
+    going_on, closed = asyncio.Event(), []
+
+    async def close() -> None:
+        await going_on.wait()
+        closed.append(True)
+
+    monkeypatch.setattr(client._service, "close", close)
+    first = asyncio.create_task(client.close())
+    await asyncio.sleep(0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    going_on.set()
+    await client.close()
+    assert closed == [True]

@@ -171,7 +171,13 @@ async def _ask_over_http(
     """The same over HTTP, where a client filters what the server does not."""
     import asyncio
 
-    from broker_core.client import HttpService, OperationTimeout, TopicsQuestion, default_client_version
+    from broker_core.client import (
+        MAX_ANSWER,
+        HttpService,
+        OperationTimeout,
+        TopicsQuestion,
+        default_client_version,
+    )
 
     service = HttpService(
         url,
@@ -179,6 +185,7 @@ async def _ask_over_http(
         credentials=given.of_client(),
         tls=given.tls(),
         connect_timeout=min(timeout, 10.0),
+        max_answer=MAX_ANSWER,
     )
     try:
         async with asyncio.timeout(timeout):

@@ -23,7 +23,7 @@ from broker_core.client.errors import (
 from broker_core.errors import Cause, ServerError
 from broker_core.errors.pulsar_codes import CODES
 
-__all__ = ["connection_error", "refusal"]
+__all__ = ["connection_error", "is_reason", "refusal"]
 
 #: Codes of answers that name no cause, as those of a broker.
 _CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
@@ -56,6 +56,11 @@ def refusal(status: int, body: bytes) -> ServerRefused:
         text = f"{status} {_phrase(status)}"
     kind = HandshakeRefused if status == 401 else ServerRefused
     return kind(code, text[:_LONGEST])
+
+
+def is_reason(body: bytes) -> bool:
+    """Whether the body of an error is that of a broker's web service, ``{"reason": ...}``."""
+    return isinstance(_object(body).get("reason"), str)
 
 
 def connection_error(failed: Exception, shown: str) -> ClientError:

@@ -1,4 +1,8 @@
-"""A lookup service that is asked over HTTP: the API of this server, or a broker's web service where there is none."""
+"""A lookup service that is asked over HTTP: the API of this server, or a broker's web service where there is none.
+
+No address is remembered as one or the other: what answers there may be replaced, and a proxy in between may answer for
+it. A question goes to the API of this server first, each time.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 import aiohttp
 import pyarrow as pa
@@ -20,10 +24,12 @@ from broker_core.client.errors import (
     ClientError,
     ConnectionLost,
     CredentialsFailed,
+    HandshakeRefused,
+    InvalidQuestion,
     InvalidServiceUrl,
     UnexpectedAnswer,
 )
-from broker_core.client.http.http_errors import connection_error, refusal
+from broker_core.client.http.http_errors import connection_error, is_reason, refusal
 from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.client.pulsar.credentials import Credentials
@@ -31,7 +37,8 @@ from broker_core.client.pulsar.lookup_session import BrokerAddress
 from broker_core.client.pulsar.redirects import MAX_REDIRECTS
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
-from broker_core.names import TopicName
+from broker_core.errors import ServerError
+from broker_core.names import Mode, TopicName
 from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
 
 __all__ = ["HttpService"]
@@ -41,6 +48,9 @@ T = TypeVar("T")
 _FIRST_BACKOFF: Final = 0.1  # seconds
 _LONGEST_BACKOFF: Final = 2.0
 _LONGEST_HEADER: Final = 256 * 1024  # bytes; the link to a next page has the name that it begins behind
+#: Bytes of an answer that is no listing: a lookup, an error.
+_SMALL: Final = 1024 * 1024
+_MOST_PAGES: Final = 10_000  # of one listing
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _PROBLEM: Final = "application/problem+json"
 _FILTERED: Final = "Topics-Filtered"
@@ -76,7 +86,9 @@ class HttpService:
         credentials: Credentials | None,
         tls: ClientTls | None,
         connect_timeout: float,
+        max_answer: int,
     ) -> None:
+        """``max_answer`` bounds a listing, all of its pages together, in bytes."""
         try:
             addresses = service_addresses(service_url, HTTP_SCHEMES)
         except ValueError as invalid:
@@ -87,11 +99,12 @@ class HttpService:
         self._credentials = credentials
         self._client_version = client_version
         self._connect_timeout = connect_timeout
+        self._max_answer = max_answer
+        #: Where credentials go to: the caller has named them.
+        self._trusted = frozenset((host.lower(), port) for host, port in addresses)
         self._health = AddressHealth(
             addresses, first_backoff=_FIRST_BACKOFF, longest_backoff=_LONGEST_BACKOFF
         )
-        #: Addresses without the API of this server.
-        self._brokers: set[Address] = set()
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -136,15 +149,30 @@ class HttpService:
     # ---- listings ------------------------------------------------------------------------------------------
 
     async def _topics(self, address: Address, question: TopicsQuestion) -> TopicListing:
-        if address not in self._brokers:
-            found = await self._by_our_api(address, question)
-            if found is not None:
-                return found
-            self._brokers.add(address)
-        # docs/reference/pulsar-behaviour.md#listings-over-http
-        response = await self._answered(
-            address, f"/admin/v2/namespaces/{question.namespace}/topics?mode={question.mode.name}"
-        )
+        found = await self._by_our_api(address, question)
+        return await self._by_a_broker(address, question) if found is None else found
+
+    async def _by_a_broker(self, address: Address, question: TopicsQuestion) -> TopicListing:
+        """The listing of a broker's web service. docs/reference/pulsar-behaviour.md#listings-over-http"""
+        if not question.properties:
+            path = f"/admin/v2/namespaces/{question.namespace}/topics?mode={question.mode.name}"
+        elif question.mode is Mode.PERSISTENT and all(key for key, _ in question.properties):
+            # Decoded as a whole, then pair by pair.
+            pairs = ",".join(f"{quote_plus(key)}={quote_plus(value)}" for key, value in question.properties)
+            path = f"/admin/v2/persistent/{question.namespace}?{urlencode({'properties': pairs})}"
+        else:
+            raise InvalidQuestion(
+                f"{shown(address)} has the web service of a broker, which takes properties for persistent topics only, "
+                "and with a key each: ask over pulsar://"
+            )
+        response = await self._answered(address, path, expected=(200, 404), room=self._max_answer)
+        if response.status == 404:
+            refused = refusal(response.status, response.body)
+            if not is_reason(response.body):
+                raise UnexpectedAnswer(
+                    f"{shown(address)} has neither the API of this server nor the web service of a broker"
+                )
+            raise refused
         names = await asyncio.to_thread(names_of_json, response.body)
         return await question.listing(names, filtered=False, changed=True, topics_hash=None)
 
@@ -155,7 +183,7 @@ class HttpService:
             query.append(("pattern", question.pattern))
         for key, value in question.properties:
             if "=" in key:
-                raise ValueError(
+                raise InvalidQuestion(
                     f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
                 )
             query.append(("property", f"{key}={value}"))
@@ -164,14 +192,24 @@ class HttpService:
         if question.topics_hash is not None:
             headers[hdrs.IF_NONE_MATCH] = f'W/"{question.topics_hash}"'
         names: list[Any] = []
+        seen: set[str] = set()
+        room = self._max_answer
         filtered, topics_hash = True, None
         while path is not None:
-            response = await self._answered(address, path, headers, (200, 304, 404))
+            if path in seen or len(seen) == _MOST_PAGES:
+                raise UnexpectedAnswer(f"the pages of the listing of {shown(address)} do not end")
+            seen.add(path)
+            response = await self._answered(address, path, headers, (200, 304, 404), room=room)
+            room -= len(response.body)
             if response.status == 304:
+                if hdrs.IF_NONE_MATCH not in headers:
+                    raise UnexpectedAnswer(f"{shown(address)} says unchanged to a question without a hash")
                 return TopicListing([], changed=False, topics_hash=question.topics_hash)
             if response.status == 404:
                 if response.media_type == _PROBLEM:
                     raise refusal(response.status, response.body)
+                if names:
+                    raise UnexpectedAnswer(f"{shown(address)} does not have the next page of its listing")
                 return None
             if response.media_type != _ARROW:
                 raise UnexpectedAnswer(f"{shown(address)} answered with {response.media_type!r:.100}")
@@ -198,7 +236,6 @@ class HttpService:
                 if isinstance(failed, CredentialsFailed):
                     raise
                 self._health.failed(address, str(failed))
-                self._brokers.discard(address)  # another server may come in its place
                 failure = failed
             else:
                 self._health.succeeded(address)
@@ -211,41 +248,47 @@ class HttpService:
         path: str,
         headers: Mapping[str, str] | None = None,
         expected: tuple[int, ...] = (200,),
+        *,
+        room: int = _SMALL,
     ) -> _Response:
-        """The response, past the redirects of brokers to each other. Raises the error of any other status."""
+        """The response, of ``room`` bytes at most, past the redirects of brokers to each other. Raises the error of any
+        other status.
+        """
         scheme, host = self._scheme, address
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._get(host, path, headers or {})
+            response = await self._get(host, path, headers or {}, room)
             if response.status in expected:
                 return response
+            if response.status == 401 and self._credentials is not None and host not in self._trusted:
+                raise HandshakeRefused(
+                    ServerError.AuthenticationError,
+                    f"{shown(address)} redirects to {shown(host)}, which wants credentials: they go to addresses of "
+                    "the service URL only",
+                )
             if response.status not in (301, 302, 303, 307, 308):
                 raise refusal(response.status, response.body)
-            target = urlsplit(
-                urljoin(f"{scheme}://{shown(host)}{path}", response.headers.get(hdrs.LOCATION, ""))
-            )
-            if target.scheme != scheme or target.hostname is None or target.username is not None:
-                # Credentials are never sent without TLS to a broker that a service of TLS names.
-                raise UnexpectedAnswer(f"{shown(host)} redirects to what is no broker of {scheme}")
-            host = (target.hostname, target.port or HTTP_SCHEMES[scheme])
-            path = target.path + (f"?{target.query}" if target.query else "")
+            host, path = _redirected(f"{scheme}://{shown(host)}{path}", response)
         raise UnexpectedAnswer(f"{self._url} redirects more than {MAX_REDIRECTS} times")
 
-    async def _get(self, address: Address, path: str, headers: Mapping[str, str]) -> _Response:
+    async def _get(self, address: Address, path: str, headers: Mapping[str, str], room: int) -> _Response:
         url = f"{self._scheme}://{shown(address)}{path}"
         context = True if self._tls is None else await asyncio.to_thread(self._tls.context)
-        sent = {**headers, **await self._authorization()}
+        host, port = address
+        # A redirect may lead anywhere.
+        sent = {**headers, **(await self._authorization() if (host.lower(), port) in self._trusted else {})}
         try:
             async with self._open().get(url, headers=sent, allow_redirects=False, ssl=context) as response:
-                link: Any = response.links.get("next")
                 return _Response(
                     address,
                     response.status,
                     response.headers,
-                    await response.read(),
-                    None if link is None else link["url"].raw_path_qs,
+                    await _body(response, room if response.status == 200 else min(room, _SMALL), address),
+                    _next_page(response, address),
                 )
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
             raise connection_error(failed, shown(address)) from None
+        except ValueError as failed:  # an address that no name has, in the service URL or a redirect
+            raise UnexpectedAnswer(f"{shown(address):.300} cannot be asked: {failed!s:.200}") from None
         except RuntimeError:
             if self._open().closed:
                 raise ConnectionLost(f"the client of {self._url} is closed") from None
@@ -257,6 +300,7 @@ class HttpService:
                 connector=aiohttp.TCPConnector(limit=0),  # the client bounds its requests
                 timeout=aiohttp.ClientTimeout(total=None, sock_connect=self._connect_timeout),
                 headers={hdrs.USER_AGENT: self._client_version, hdrs.ACCEPT_ENCODING: "identity"},
+                auto_decompress=False,  # nothing was asked for but identity
                 cookie_jar=aiohttp.DummyCookieJar(),
                 max_line_size=_LONGEST_HEADER,
                 max_field_size=_LONGEST_HEADER,
@@ -280,8 +324,56 @@ class HttpService:
             raise CredentialsFailed(f"no credentials: {type(failed).__name__}") from None
         if credentials.method == "basic":
             return {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(data).decode()}"}
+        if any(byte < 0x20 or byte == 0x7F for byte in data):
+            raise CredentialsFailed("the credentials cannot be sent over HTTP: they hold control characters")
         scheme = "Bearer" if credentials.method == "token" else credentials.method
         return {hdrs.AUTHORIZATION: f"{scheme} {data.decode('utf-8', 'surrogateescape')}"}
+
+
+def _redirected(url: str, response: _Response) -> tuple[Address, str]:
+    """Where a redirect of ``url`` leads: host and port, and the path. Raises :exc:`UnexpectedAnswer`."""
+    scheme = urlsplit(url).scheme
+    here = shown(response.address)
+    try:
+        target = urlsplit(urljoin(url, response.headers.get(hdrs.LOCATION, "")))
+        host, port = target.hostname, target.port or HTTP_SCHEMES[scheme]
+    except ValueError as invalid:
+        raise UnexpectedAnswer(f"{here} redirects to what is no address: {invalid!s:.200}") from None
+    if target.scheme != scheme or host is None or target.username is not None:
+        raise UnexpectedAnswer(f"{here} redirects to what is no broker of {scheme}")
+    return (host, port), target.path + (f"?{target.query}" if target.query else "")
+
+
+def _next_page(response: aiohttp.ClientResponse, address: Address) -> str | None:
+    """The path of the next page, at the same address. Raises :exc:`UnexpectedAnswer`."""
+    try:
+        link: Any = response.links.get("next")
+        return None if link is None else link["url"].raw_path_qs
+    except ValueError as invalid:
+        raise UnexpectedAnswer(f"{shown(address)} links to what is no address: {invalid!s:.200}") from None
+
+
+async def _body(response: aiohttp.ClientResponse, room: int, address: Address) -> bytes:
+    """The body as it is. Raises :exc:`UnexpectedAnswer` for one of more than ``room`` bytes, or a compressed one, which
+    may be larger than it looks.
+    """
+    encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
+    if encoding not in ("", "identity"):
+        response.close()
+        raise UnexpectedAnswer(f"{shown(address)} sent {encoding!r:.100}, which was not asked for")
+    parts: list[bytes] = []
+    size = response.content_length or 0
+    if size <= room:
+        size = 0
+        async for part in response.content.iter_any():
+            parts.append(part)
+            size += len(part)
+            if size > room:
+                break
+    if size > room:
+        response.close()
+        raise UnexpectedAnswer(f"the answer of {shown(address)} is larger than {room} bytes")
+    return b"".join(parts)
 
 
 def _path_of(topic: str) -> str:

@@ -17,6 +17,9 @@ def names_of_arrow(body: bytes) -> pa.LargeStringArray:
     """The column ``name`` of an Arrow stream. Raises :exc:`UnexpectedAnswer`."""
     try:
         with pa.ipc.open_stream(pa.BufferReader(body)) as stream:
+            # Other types may stand for far more names, or bytes, than were sent.
+            if stream.schema.field("name").type not in (pa.string(), pa.large_string()):
+                raise UnexpectedAnswer("the answer is no listing as an Arrow stream: its names are no texts")
             column = stream.read_all().column("name").cast(pa.large_string()).combine_chunks()
         # Before anything follows what it says of its own memory.
         column.validate(full=True)
@@ -44,7 +47,10 @@ def names_of_json(body: bytes) -> pa.LargeStringArray:
             raise UnexpectedAnswer(f"the answer is no listing: {error}") from None
         if not pc.any(pc.match_substring(names, '"')).as_py():
             return names
-    return pa.array(_texts(text), pa.large_string())
+    try:
+        return pa.array(_texts(text), pa.large_string())
+    except UnicodeError:  # half of a pair of escapes
+        raise UnexpectedAnswer("the answer is no listing: a name in it is no Unicode") from None
 
 
 def _offsets(end: int) -> bytes:

@@ -18,6 +18,7 @@ from broker_core.client.errors import (
     ConnectTimeout,
     CredentialsFailed,
     HandshakeRefused,
+    InvalidServiceUrl,
     OperationTimeout,
     ServerRefused,
     TlsCutShort,
@@ -82,7 +83,9 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._credentials = credentials
         self._original = original
         self._challenge: asyncio.Task[bytes | None] | None = None  # makes the answer to AUTH_CHALLENGE
-        self._frames = BufferedFrameDecoder(_NO_FRAME_LIMIT if max_frame is None else max_frame)
+        #: For large frames; a small one is in the decoder's buffer already.
+        self._max_frame = max_frame
+        self._frames = BufferedFrameDecoder(_NO_FRAME_LIMIT)
         self._transport: asyncio.Transport | None = None
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._closed: asyncio.Future[None] = self._loop.create_future()
@@ -194,6 +197,8 @@ class LookupConnection(asyncio.BufferedProtocol):
             raise TlsCutShort(
                 f"{self._shown} closed the connection in the TLS handshake: it may speak no TLS"
             ) from None
+        except UnicodeError:  # of IDNA, to which the host is no name
+            raise InvalidServiceUrl(f"the host of {self._shown} is no name") from None
         except OSError as refused:
             raise ConnectionLost(f"cannot connect to {self._shown}: {refused.strerror or refused}") from None
 
@@ -410,11 +415,23 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._admitted = True
         request_id = peek_request_id(self._frames.beginning)
         pending = None if request_id is None else self._pending.get(request_id)
+        if self._max_frame is not None and self._frames.large_frame > self._max_frame:
+            self._refuse_large(pending, self._frames.large_frame, self._max_frame)
+            return
         if pending is None or pending.admit is None or self._transport is None:
             return
         self._transport.pause_reading()
         size = self._frames.large_frame
         pending.admission = self._loop.create_task(self._admit(pending, pending.admit, size))
+
+    def _refuse_large(self, pending: _Pending | None, size: int, most: int) -> None:
+        """What else is asked over the connection may be asked again, but not the question with this answer."""
+        refused = UnexpectedAnswer(
+            f"an answer of {self._shown}, of {size} bytes, is over the limit of {most} bytes"
+        )
+        if pending is not None and not pending.answer.done():
+            pending.answer.set_exception(refused)
+        self.abort(refused)
 
     async def _admit(self, pending: _Pending, admit: Admit, size: int) -> None:
         try:

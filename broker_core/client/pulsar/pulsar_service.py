@@ -51,13 +51,16 @@ class PulsarService:
         tls: ClientTls | None,
         connect_timeout: float,
         keep_alive: float,
+        max_answer: int,
     ) -> None:
+        """``max_answer`` bounds a frame, in bytes."""
         self.url: Final = ServiceUrl.parse(service_url)
         self._client_version = client_version
         self._credentials = credentials
         self._tls = tls
         self._connect_timeout = connect_timeout
         self._keep_alive = keep_alive
+        self._max_answer = max_answer
         self._options = PoolOptions(
             connection_wait=_NEVER,
             patience=_PATIENCE,
@@ -154,6 +157,7 @@ class PulsarService:
                 client_version=self._client_version,
                 connect_timeout=self._connect_timeout,
                 keep_alive=self._keep_alive,
+                max_frame=self._max_answer,
                 tls=self._tls,
                 credentials=self._credentials,
                 on_lost=on_lost,

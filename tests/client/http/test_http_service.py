@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -16,8 +17,10 @@ from broker_core.client import (
     Basic,
     ClientTls,
     ConnectionLost,
+    Credentials,
     CredentialsFailed,
     HandshakeRefused,
+    InvalidQuestion,
     InvalidServiceUrl,
     LookupClient,
     OperationTimeout,
@@ -90,14 +93,14 @@ async def test_a_listing_of_this_server() -> None:
     answer = always(lambda: arrow(NAMES, Topics_Filtered="true", ETag='W/"0011aabb"'))
     async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
         found = await client.get_topics_under_namespace(
-            "t/n", Mode.NON_PERSISTENT, "persistent://t/n/[a-c].*+é", "0000", {"b": "2 =&", "a": "1"}
+            "t/n", Mode.ALL, "persistent://t/n/[a-c].*+é", "0000", {"b": "2 =&", "a": "1"}
         )
         assert found == NAMES
         assert (found.filtered, found.changed, found.topics_hash) == (True, True, "0011aabb")
         (request,) = server.requests
         assert request.path == "/v1/namespaces/t/n/topics"
         assert list(request.query.items()) == [
-            ("mode", "non-persistent"),
+            ("mode", "all"),
             ("pattern", "persistent://t/n/[a-c].*+é"),
             ("property", "a=1"),
             ("property", "b=2 =&"),
@@ -150,7 +153,7 @@ async def test_a_broker_has_another_api_and_filters_nothing() -> None:
             "t/n", topics_pattern="persistent://t/n/b", topics_hash=found.topics_hash
         )
         assert not again.changed
-        assert server.paths[1:] == ["/admin/v2/namespaces/t/n/topics?mode=PERSISTENT"] * 2
+        assert server.paths[1::2] == ["/admin/v2/namespaces/t/n/topics?mode=PERSISTENT"] * 2
         with pytest.raises(ServerRefused, match="TopicNotFound: Namespace does not exist"):
             await client.get_topics_under_namespace("t/none")
         with pytest.raises(UnexpectedAnswer, match="does not belong into a listing of mode NON_PERSISTENT"):
@@ -178,6 +181,107 @@ async def test_other_answers_are_errors_at_once(
         with pytest.raises(error, match=text):
             await client.get_topics_under_namespace("t/n")
         assert len(server.requests) == 1
+
+
+async def test_a_proxy_that_does_not_find_the_server_makes_no_broker_of_it() -> None:
+    """Neither for the next question, nor for the properties of this one."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.path == "/admin/v2/persistent/t/n":
+            assert request.query["properties"] == "a+b=,team=blue%2C+or+so"
+            return web.json_response(NAMES[:1])
+        if len(server.requests) > 2:
+            return arrow(NAMES[1:2])
+        return web.Response(status=404, text="default backend - 404")
+
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
+        found: list[str] = []
+        for _ in range(2):
+            found += await client.get_topics_under_namespace(
+                "t/n", properties={"team": "blue, or so", "a b": ""}
+            )
+        assert found == NAMES[:2]
+
+
+async def test_a_broker_that_cannot_apply_properties_is_not_asked() -> None:
+    async with ScriptedHttpServer(broker) as server, LookupClient(server.url) as client:
+        for mode, properties in ((Mode.ALL, {"a": "1"}), (Mode.PERSISTENT, {"": "1"})):
+            with pytest.raises(InvalidQuestion, match="properties for persistent topics only"):
+                await client.get_topics_under_namespace("t/n", mode, properties=properties)
+        assert [path for path in server.paths if path.startswith("/admin")] == []
+
+
+async def test_an_address_without_any_api_is_no_missing_topic() -> None:
+    answer = always(lambda: web.Response(status=404, text="default backend - 404"))
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
+        with pytest.raises(UnexpectedAnswer, match="neither the API of this server nor"):
+            await client.get_topics_under_namespace("t/n")
+
+
+async def test_unchanged_to_a_question_without_a_hash() -> None:
+    answer = always(lambda: web.Response(status=304))
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
+        with pytest.raises(UnexpectedAnswer, match="without a hash"):
+            await client.get_topics_under_namespace("t/n")
+
+
+@pytest.mark.parametrize("link", ["</v1/x>", "</v1/namespaces/t/n/topics?mode=persistent>", "<http://[::1>"])
+async def test_pages_that_do_not_end(link: str) -> None:
+    answer = always(lambda: arrow(NAMES[:1], Link=f'{link}; rel="next"'))
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
+        with pytest.raises(UnexpectedAnswer, match=r"do not end|no address"):
+            await client.get_topics_under_namespace("t/n")
+        assert len(server.requests) <= 2
+
+
+@pytest.mark.parametrize("paged", [False, True])
+async def test_an_answer_is_bounded(paged: bool) -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        more = {"Link": f'</v1/{len(server.requests)}>; rel="next"'} if paged else {}
+        return arrow(NAMES * (1 if paged else 1000), **more)
+
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url, max_answer=10_000) as client:
+        with pytest.raises(UnexpectedAnswer, match=r"is larger than \d+ bytes"):
+            await client.get_topics_under_namespace("t/n")
+        assert len(server.requests) < 50
+
+
+async def test_an_endless_answer_is_bounded_too() -> None:
+    async def answer(request: web.Request) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": ARROW})
+        await response.prepare(request)
+        while True:
+            await response.write(b"x" * 10_000)
+
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url, max_answer=100_000) as client:
+        with pytest.raises(UnexpectedAnswer, match="is larger than 100000 bytes"):
+            await client.get_topics_under_namespace("t/n")
+        with pytest.raises(UnexpectedAnswer, match="is larger than 1048576 bytes"):
+            await client.lookup("persistent://t/n/x")
+
+
+async def test_compressed_answers_are_refused_as_they_are() -> None:
+    def answer() -> web.Response:
+        response = arrow(NAMES)
+        assert isinstance(response.body, bytes)
+        return web.Response(
+            body=gzip.compress(response.body), content_type=ARROW, headers={"Content-Encoding": "gzip"}
+        )
+
+    async with ScriptedHttpServer(always(answer)) as server, LookupClient(server.url) as client:
+        with pytest.raises(UnexpectedAnswer, match="sent 'gzip', which was not asked for"):
+            await client.get_topics_under_namespace("t/n")
+
+
+async def test_credentials_that_no_header_can_have(echo: ScriptedHttpServer) -> None:
+    async def data() -> bytes:
+        return b"geheim\r\nX: y"
+
+    async with LookupClient(echo.url, auth=Credentials("own", data)) as client:
+        with pytest.raises(CredentialsFailed, match="control characters") as failed:
+            await client.get_topics_under_namespace("t/n")
+        assert "geheim" not in str(failed.value)
+    assert not echo.requests
 
 
 async def test_what_passes_is_asked_again() -> None:
@@ -211,7 +315,7 @@ async def test_an_answer_that_is_cut_is_asked_for_again() -> None:
 
 async def test_a_property_that_cannot_be_sent() -> None:
     async with LookupClient("http://127.0.0.1:1") as client:
-        with pytest.raises(ValueError, match="equals sign"):
+        with pytest.raises(InvalidQuestion, match="equals sign"):
             await client.get_topics_under_namespace("t/n", properties={"a=b": "c"})
 
 
@@ -240,19 +344,25 @@ async def test_answers_to_lookups_that_say_nothing(body: bytes) -> None:
                 await ask("persistent://t/n/x")
 
 
-async def test_redirects_are_followed_with_the_credentials() -> None:
+async def test_redirects_have_the_credentials_at_addresses_of_the_service_url_only() -> None:
     async with ScriptedHttpServer(broker) as owner:
 
         async def answer(request: web.Request) -> web.StreamResponse:
             raise web.HTTPTemporaryRedirect(f"{owner.url}{request.path_qs}?authoritative=true")
 
-        async with (
-            ScriptedHttpServer(answer) as server,
-            LookupClient(server.url, auth=Token("a.b.c")) as client,
-        ):
-            assert (await client.lookup("persistent://t/n/x")).url == "pulsar://b:6650"
-            assert owner.paths == ["/lookup/v2/topic/persistent/t/n/x?authoritative=true"]
-            assert owner.requests[0].headers["Authorization"] == "Bearer a.b.c"
+        async with ScriptedHttpServer(answer) as server:
+            path = "/lookup/v2/topic/persistent/t/n/x?authoritative=true"
+            for url, sent in ((f"{server.url},127.0.0.1:{owner.port}", "Bearer a.b.c"), (server.url, None)):
+                owner.requests.clear()
+                async with LookupClient(url, auth=Token("a.b.c")) as client:
+                    while path not in owner.paths:  # it may begin with the second address
+                        assert (await client.lookup("persistent://t/n/x")).url == "pulsar://b:6650"
+                (redirected,) = [request for request in owner.requests if request.path_qs == path]
+                assert redirected.headers.get("Authorization") == sent
+            owner.answer = always(lambda: web.json_response({"reason": "who?"}, status=401))
+            async with LookupClient(server.url, auth=Token("a.b.c")) as client:
+                with pytest.raises(HandshakeRefused, match="they go to addresses of the service URL only"):
+                    await client.lookup("persistent://t/n/x")
 
 
 @pytest.mark.parametrize(
@@ -262,6 +372,10 @@ async def test_redirects_are_followed_with_the_credentials() -> None:
         ("https://b/x", "no broker of http"),
         ("http://me:pw" + "@b/x", "no broker of http"),
         ("ftp://b", "no broker of http"),
+        ("http://[::1", "what is no address"),
+        ("http://127.0.0.1:99999/x", "what is no address"),
+        ("http://b:c/", "what is no address"),
+        (f"http://{'a' * 300}/", "cannot be asked"),
     ],
 )
 async def test_redirects_that_lead_nowhere(location: str, text: str) -> None:

@@ -39,6 +39,10 @@ def test_what_is_no_listing_as_an_arrow_stream() -> None:
     for body in (b"", b"{}", good[: len(good) // 2], stream(pa.array(NAMES), name="other"), bad_text):
         with pytest.raises(UnexpectedAnswer, match="no listing as an Arrow stream"):
             names_of_arrow(body)
+    # A short text may stand for many long ones.
+    for many in (pa.array(NAMES).dictionary_encode(), pa.array(NAMES, pa.string_view())):
+        with pytest.raises(UnexpectedAnswer, match="its names are no texts"):
+            names_of_arrow(stream(many))
     with pytest.raises(UnexpectedAnswer, match="null"):
         names_of_arrow(stream(pa.array([None, "a"])))
 
@@ -74,3 +78,8 @@ def test_json(names: list[str]) -> None:
 def test_what_is_no_json_array_of_names(body: bytes) -> None:
     with pytest.raises(UnexpectedAnswer, match="no listing"):
         names_of_json(body)
+
+
+def test_half_a_character_in_json() -> None:
+    with pytest.raises(UnexpectedAnswer, match="no Unicode"):
+        names_of_json(b'["\\ud800"]')

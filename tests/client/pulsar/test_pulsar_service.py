@@ -22,7 +22,13 @@ TOPIC = "persistent://t/n/x"
 @asynccontextmanager
 async def service_at(url: str) -> AsyncIterator[PulsarService]:
     service = PulsarService(
-        url, client_version=None, credentials=None, tls=None, connect_timeout=10, keep_alive=30
+        url,
+        client_version=None,
+        credentials=None,
+        tls=None,
+        connect_timeout=10,
+        keep_alive=30,
+        max_answer=1 << 30,
     )
     try:
         yield service
