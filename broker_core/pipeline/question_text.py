@@ -10,7 +10,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 __all__ = ["QuestionText"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class QuestionText:
     """The parts of a question, of any length and unchecked. A part that cannot be read is ``None``.
 
