@@ -90,8 +90,13 @@ class SharedQuestions(Generic[P, T]):
         loop = asyncio.get_running_loop()
         run = question.next
         if run is None:
-            due = question.begun_at + PATIENCE if question.running else 0.0
-            run = question.next = _Next(ask, loop.call_at(due, self._begin_next, key, question))
+            # The first run by no timer: it begins even where a timer of NaN has put those of the loop out of order.
+            timer = (
+                loop.call_at(question.begun_at + PATIENCE, self._begin_next, key, question)
+                if question.running
+                else loop.call_soon(self._begin_next, key, question)
+            )
+            run = question.next = _Next(ask, timer)
         future: asyncio.Future[T] = loop.create_future()
         run.waiting[future] = asker
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 
 import pytest
 
@@ -238,3 +239,20 @@ async def test_who_gives_up_before_the_first_run_leaves_nothing(brokers: Brokers
     await turns()
     assert not len(shared)
     assert not brokers.askers
+
+
+async def test_timers_that_are_out_of_order_hold_up_no_question() -> None:
+    """A program may set a timer of NaN, below which later ones stand still in the heap of the event loop."""
+    loop = asyncio.get_running_loop()
+    timers = [loop.call_at(when, bool) for when in (loop.time() + 3600, *[math.nan] * 8)]
+
+    async def answer(_asker: None, _askers: int) -> str:
+        return "answer"
+
+    asked = asyncio.create_task(SharedQuestions[None, str](together=True).ask("key", answer, None))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert asked.done()
+    assert await asked == "answer"
+    for timer in timers:
+        timer.cancel()
