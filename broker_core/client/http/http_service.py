@@ -10,9 +10,9 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 import aiohttp
@@ -21,7 +21,6 @@ from aiohttp import hdrs
 
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
-    ClientError,
     ConnectionLost,
     CredentialsFailed,
     HandshakeRefused,
@@ -29,6 +28,7 @@ from broker_core.client.errors import (
     InvalidServiceUrl,
     UnexpectedAnswer,
 )
+from broker_core.client.http.address_turns import AddressTurns
 from broker_core.client.http.http_errors import connection_error, is_reason, refusal
 from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
@@ -42,8 +42,6 @@ from broker_core.names import Mode, TopicName
 from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
 
 __all__ = ["HttpService"]
-
-T = TypeVar("T")
 
 _FIRST_BACKOFF: Final = 0.1  # seconds
 _LONGEST_BACKOFF: Final = 2.0
@@ -105,6 +103,7 @@ class HttpService:
         self._health = AddressHealth(
             addresses, first_backoff=_FIRST_BACKOFF, longest_backoff=_LONGEST_BACKOFF
         )
+        self._turns = AddressTurns(self._health, patience=connect_timeout)
         self._session: aiohttp.ClientSession | None = None
 
     @property
@@ -114,12 +113,12 @@ class HttpService:
 
     async def topics(self, question: TopicsQuestion) -> TopicListing:
         """The names of the topics."""
-        return await self._at_an_address(lambda address: self._topics(address, question))
+        return await self._turns.ask(lambda address: self._topics(address, question))
 
     async def partitions(self, topic: str, *, auto_create: bool) -> int:
         """How many partitions a topic has."""
         path = f"/admin/v2/{_path_of(topic)}/partitions?checkAllowAutoCreation={str(auto_create).lower()}"
-        response = await self._at_an_address(lambda address: self._answered(address, path))
+        response = await self._turns.ask(lambda address: self._answered(address, path))
         partitions = _object(response).get("partitions")
         if type(partitions) is not int or partitions < 0:
             raise UnexpectedAnswer(f"{shown(response.address)} says no number of partitions")
@@ -129,7 +128,7 @@ class HttpService:
         """The broker that serves a topic; redirects are followed."""
         query = "" if listener_name is None else f"?{urlencode({'listenerName': listener_name})}"
         path = f"/lookup/v2/topic/{_path_of(topic)}{query}"
-        response = await self._at_an_address(lambda address: self._answered(address, path))
+        response = await self._turns.ask(lambda address: self._answered(address, path))
         said = _object(response)
         url, url_tls = (
             value if isinstance(value := said.get(name), str) and value else None
@@ -225,23 +224,6 @@ class HttpService:
 
     # ---- requests ------------------------------------------------------------------------------------------
 
-    async def _at_an_address(self, ask: Callable[[Address], Awaitable[T]]) -> T:
-        """What ``ask`` gives at the first address that answers at all."""
-        await self._health.until_due()
-        failure: ClientError | None = None
-        for address in self._health.order():
-            try:
-                found = await ask(address)
-            except ConnectionLost as failed:
-                if isinstance(failed, CredentialsFailed):
-                    raise
-                self._health.failed(address, str(failed))
-                failure = failed
-            else:
-                self._health.succeeded(address)
-                return found
-        raise failure or ConnectionLost(f"no address of {self._url} may be tried now")
-
     async def _answered(
         self,
         address: Address,
@@ -278,11 +260,12 @@ class HttpService:
         sent = {**headers, **(await self._authorization() if (host.lower(), port) in self._trusted else {})}
         try:
             async with self._open().get(url, headers=sent, allow_redirects=False, ssl=context) as response:
+                most = room if response.status == 200 else min(room, _SMALL)
                 return _Response(
                     address,
                     response.status,
                     response.headers,
-                    await _body(response, room if response.status == 200 else min(room, _SMALL), address),
+                    await _body(response, most, address, self._turns.heard),
                     _next_page(response, address),
                 )
         except (aiohttp.ClientError, TimeoutError, OSError) as failed:
@@ -353,10 +336,15 @@ def _next_page(response: aiohttp.ClientResponse, address: Address) -> str | None
         raise UnexpectedAnswer(f"{shown(address)} links to what is no address: {invalid!s:.200}") from None
 
 
-async def _body(response: aiohttp.ClientResponse, room: int, address: Address) -> bytes:
-    """The body as it is. Raises :exc:`UnexpectedAnswer` for one of more than ``room`` bytes, or a compressed one, which
-    may be larger than it looks.
+async def _body(
+    response: aiohttp.ClientResponse, room: int, address: Address, heard: Callable[[Address], None]
+) -> bytes:
+    """The body as it is; ``heard`` is told of each part.
+
+    Raises :exc:`UnexpectedAnswer` for one of more than ``room`` bytes, or a compressed one, which may be larger than it
+    looks.
     """
+    heard(address)
     encoding = response.headers.get(hdrs.CONTENT_ENCODING, "identity").strip().lower()
     if encoding not in ("", "identity"):
         response.close()
@@ -366,6 +354,7 @@ async def _body(response: aiohttp.ClientResponse, room: int, address: Address) -
     if size <= room:
         size = 0
         async for part in response.content.iter_any():
+            heard(address)
             parts.append(part)
             size += len(part)
             if size > room:

@@ -31,6 +31,7 @@ from broker_core.client import (
     UnexpectedAnswer,
     topics_hash,
 )
+from broker_core.client.http import address_turns
 from broker_core.names import Mode
 from tests.support.certificates import Authority
 from tests.support.clock import AGES
@@ -142,6 +143,26 @@ async def test_a_listing_above_the_cap_is_read_page_by_page() -> None:
         again = await client.get_topics_under_namespace("t/n", topics_hash=found.topics_hash)
         assert not again.changed
         assert len(server.requests) == 8
+
+
+async def test_a_server_that_says_nothing_holds_up_no_question(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever it begins to ask: the other address is asked beside it."""
+    monkeypatch.setattr(address_turns, "_PATIENCE", 0.001)
+    never = asyncio.Event()
+
+    async def silent(_request: web.Request) -> web.StreamResponse:
+        await never.wait()
+        raise AssertionError
+
+    answer = always(lambda: arrow(NAMES, Topics_Filtered="true", ETag='W/"0011aabb"'))
+    async with (
+        ScriptedHttpServer(silent) as hangs,
+        ScriptedHttpServer(answer) as answers,
+        LookupClient(f"{hangs.url},{answers.url.removeprefix('http://')}") as client,
+    ):
+        for _ in range(4):
+            assert await client.get_topics_under_namespace("t/n") == NAMES
+        assert len(hangs.requests) <= 1
 
 
 async def test_a_broker_has_another_api_and_filters_nothing() -> None:

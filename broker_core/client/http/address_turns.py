@@ -1,0 +1,107 @@
+"""Asks the addresses of a service in turn. One that says nothing has the next one asked beside it.
+
+Over HTTP nothing but an answer tells a server that hangs from one that works.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+from broker_core.client.errors import ConnectionLost, CredentialsFailed
+from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
+
+__all__ = ["AddressTurns"]
+
+T = TypeVar("T")
+
+_PATIENCE: Final = 1.0  # seconds, with an address that has not answered last time
+
+
+class AddressTurns:
+    """For one service, and one event loop. ``patience``: the seconds of silence after which an address that answered
+    last time has another one asked beside it.
+    """
+
+    def __init__(self, health: AddressHealth, *, patience: float) -> None:
+        self._health = health
+        self._patience = patience
+        self._heard_at = dict.fromkeys(health.addresses, 0.0)  # on the loop's clock, of any question
+
+    def heard(self, address: Address) -> None:
+        """Something came from there: it does not hang, however long a question takes."""
+        if address in self._heard_at:
+            self._heard_at[address] = asyncio.get_running_loop().time()
+
+    async def ask(self, ask: Callable[[Address], Awaitable[T]]) -> T:
+        """What ``ask`` gives at the first address that answers at all. Raises
+        :exc:`~broker_core.client.errors.ConnectionLost` where none does, and any other error of ``ask``.
+        """
+        await self._health.until_due()
+        loop = asyncio.get_running_loop()
+        running: dict[asyncio.Task[T], Address] = {}
+        began: dict[Address, float] = {}
+        failure: ConnectionLost | None = None
+        try:
+            while True:
+                if all(self._is_silent(address, began[address]) for address in running.values()):
+                    due = [address for address in self._health.order() if address not in began]
+                    if due:
+                        began[due[0]] = loop.time()
+                        running[loop.create_task(_asking(ask, due[0]))] = due[0]
+                    elif not running:
+                        raise failure or ConnectionLost("no address may be tried now")
+                patience = self._next_look(running, began)
+                done, _ = await asyncio.wait(running, timeout=patience, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    address = running.pop(task)
+                    try:
+                        found = task.result()
+                    except CredentialsFailed:
+                        raise
+                    except ConnectionLost as failed:
+                        self._health.failed(address, str(failed))
+                        failure = failed
+                    else:
+                        self._health.succeeded(address)
+                        return found
+        finally:
+            self._give_up(running, began)
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _next_look(
+        self, running: dict[asyncio.Task[T], Address], began: dict[Address, float]
+    ) -> float | None:
+        """Seconds until another address may be asked; ``None`` where there is none."""
+        if len(began) == len(self._heard_at):
+            return None
+        now = asyncio.get_running_loop().time()
+        silent_at = max(
+            max(began[address], self._heard_at[address]) + self._patience_with(address)
+            for address in running.values()
+        )
+        due_at = min(self._health.retry_at(address) for address in self._heard_at if address not in began)
+        return max(0.001, silent_at - now, due_at - now)
+
+    def _give_up(self, running: dict[asyncio.Task[T], Address], began: dict[Address, float]) -> None:
+        for task, address in running.items():
+            task.cancel()
+            # One that is down already gets no longer pause by each question that was under way.
+            if (
+                len(self._heard_at) > 1
+                and self._is_silent(address, began[address])
+                and not self._health.is_down(address)
+            ):
+                self._health.failed(address, f"{shown(address)} does not answer")
+
+    def _is_silent(self, address: Address, since: float) -> bool:
+        silence = asyncio.get_running_loop().time() - max(since, self._heard_at[address])
+        return silence >= self._patience_with(address)
+
+    def _patience_with(self, address: Address) -> float:
+        return self._patience if self._health.known[address].state == "up" else _PATIENCE
+
+
+async def _asking(ask: Callable[[Address], Awaitable[T]], address: Address) -> T:
+    return await ask(address)
