@@ -13,7 +13,7 @@ from typing import Any, Final, Self, TypeAlias
 import pulsar
 import pulsar.asyncio
 
-from broker_core.client import ClientTls, LookupClient, PatternDiscovery
+from broker_core.client import ClientTls, LookupClient, PatternDiscovery, check_seconds
 from broker_core.consumer.official_calls import call
 from broker_core.consumer.official_client import check_subscribe_options, official_client
 from broker_core.consumer.topic_subscription import TopicSubscription
@@ -71,6 +71,8 @@ class RegexConsumer:
         **subscribe_options: Any,
     ) -> None:
         check_subscribe_options(subscribe_options)
+        if parallel < 1:
+            raise ValueError(f"parallel is 1 topic at least, not {parallel}")
         pattern = topics_pattern if isinstance(topics_pattern, str) else topics_pattern.pattern
         self.service_url: Final = service_url
         self.subscription_name: Final = subscription_name
@@ -210,6 +212,8 @@ class RegexConsumer:
 
         Raises :exc:`TimeoutError` after ``timeout`` seconds without one, and :exc:`ConsumerClosed`.
         """
+        if timeout is not None:
+            check_seconds("timeout", timeout)
         async with asyncio.timeout(timeout):
             _, message = await self._running.take()
         return self._message(message)
@@ -218,6 +222,8 @@ class RegexConsumer:
         self, max_messages: int = 100, timeout: float | None = None
     ) -> list[pulsar.Message]:
         """The messages that are here, as soon as there is one; an empty list after ``timeout`` seconds without one."""
+        if max_messages < 1:
+            raise ValueError(f"max_messages is 1 at least, not {max_messages}")
         try:
             messages = [await self.receive(timeout)]
         except TimeoutError:
@@ -258,17 +264,21 @@ class RegexConsumer:
     async def seek(self, position: Position, topic: str | None = None) -> None:
         """Go on at another position, in one topic or in all that are open.
 
-        A message id of its own needs its ``topic``. Raises ``pulsar.asyncio.PulsarException``, or an
-        :exc:`ExceptionGroup` of them where several topics fail, and :exc:`KeyError` for a topic that is not known.
+        A message id of its own needs its ``topic``. Where a topic is listed as a whole, and has partitions at the
+        broker, one of them goes to a message id only, and all together anywhere else. Raises
+        ``pulsar.asyncio.PulsarException``, or an :exc:`ExceptionGroup` of them where several topics fail, and
+        :exc:`KeyError` for a topic that is not known.
         """
         where = _seek_argument(position)
         if topic is not None:
-            known = self._running.get(topic)
-            if known is None:
-                raise KeyError(topic)
+            known = self._known(topic)
+            if known.topic != topic and _is_of_all_topics(where):
+                raise ValueError(
+                    f"{topic} is consumed with the other partitions of {known.topic}: name that one"
+                )
             await known.seek(where)
             return
-        if not isinstance(where, int) and where not in (pulsar.MessageId.earliest, pulsar.MessageId.latest):
+        if not _is_of_all_topics(where):
             raise ValueError("the id of a message belongs to one topic: name it")
         opened = [known for known in self._running if known.is_open]
         outcomes = await asyncio.gather(*(known.seek(where) for known in opened), return_exceptions=True)
@@ -278,10 +288,7 @@ class RegexConsumer:
 
     async def last_message_id(self, topic: str) -> pulsar.MessageId:
         """The id of the last message of a topic."""
-        known = self._running.get(topic)
-        if known is None:
-            raise KeyError(topic)
-        return pulsar.MessageId.wrap(await known.last_message_id())
+        return pulsar.MessageId.wrap(await self._known(topic).last_message_id())
 
     def refresh(self) -> None:
         """Look for topics now."""
@@ -294,7 +301,13 @@ class RegexConsumer:
         return self._topics
 
     def _of(self, message: pulsar.Message) -> TopicSubscription | None:
-        return self._running.get(message.topic_name())
+        return self._running.of(message.topic_name())
+
+    def _known(self, topic: str) -> TopicSubscription:
+        known = self._running.of(topic)
+        if known is None:
+            raise KeyError(topic)
+        return known
 
     def _message(self, received: Any) -> pulsar.Message:
         message = pulsar.Message()
@@ -341,11 +354,22 @@ def _own_dead_letters(subscription_name: str, policy: Any) -> Callable[[str], bo
     if policy is None:
         return lambda _: False
     if policy.dead_letter_topic:
-        name = re.escape(policy.dead_letter_topic.removeprefix("persistent://"))
-        own = re.compile(rf"(.*://)?{name}(-partition-\d+)?")
+        own = re.compile(rf"{re.escape(_full_name(policy.dead_letter_topic))}(-partition-\d+)?")
     else:
         own = re.compile(rf".*-{re.escape(subscription_name)}-DLQ(-partition-\d+)?", re.DOTALL)
     return lambda topic: own.fullmatch(topic) is not None
+
+
+def _full_name(topic: str) -> str:
+    """The full name as clients make it of a short one."""
+    if "://" in topic:
+        return topic
+    return f"persistent://{topic if '/' in topic else f'public/default/{topic}'}"
+
+
+def _is_of_all_topics(where: Any) -> bool:
+    """Whether a position means something in every topic."""
+    return isinstance(where, int) or where in (pulsar.MessageId.earliest, pulsar.MessageId.latest)
 
 
 def _seek_argument(position: Position) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from broker_core.consumer.ready_messages import ReadyMessages
 from broker_core.consumer.topic_subscription import OpenConsumer, SharedParts, TopicSubscription
 
 __all__ = ["TopicSubscriptions"]
+
+_PARTITION: Final = re.compile(r"(.+)-partition-[0-9]+", re.DOTALL)
 
 
 class TopicSubscriptions:
@@ -39,9 +42,14 @@ class TopicSubscriptions:
     def __iter__(self) -> Iterator[TopicSubscription]:
         return iter(list(self._topics.values()))
 
-    def get(self, topic: str) -> TopicSubscription | None:
-        """The subscription of a topic, by its full name."""
-        return self._topics.get(topic)
+    def of(self, topic: str) -> TopicSubscription | None:
+        """The subscription that the messages of a topic come from, by its full name: its own, or for a partition that
+        of the whole topic. A listing may have the topic alone, which has partitions at the broker.
+        """
+        known = self._topics.get(topic)
+        if known is None and (partition := _PARTITION.fullmatch(topic)) is not None:
+            known = self._topics.get(partition[1])
+        return known
 
     def add(self, topics: Iterable[str]) -> list[asyncio.Future[Exception | None]]:
         """Have these topics open; for each the outcome of its first attempt."""

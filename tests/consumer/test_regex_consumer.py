@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from broker_core.consumer import ConsumerClosed, RegexConsumer, regex_consumer, 
 from broker_core.errors import InvalidPattern
 from broker_core.testing import Server, serve
 from tests.support.eventually import eventually
-from tests.support.official_consumers import FakeBroker
+from tests.support.official_consumers import FakeBroker, FakeMessage
 from tests.support.ports import free_ports
 
 BASE = "persistent://public/default"
@@ -292,3 +293,50 @@ async def test_a_close_that_is_cancelled_goes_on_and_others_wait_for_its_end(new
         await asyncio.gather(*others)
         with pytest.raises(ConnectionLost, match="is closed"):
             await consumer._lookups.get_topics_under_namespace("public/default")
+
+
+async def test_a_topic_that_is_listed_as_a_whole_and_has_partitions_at_the_broker(new_stage: Stages) -> None:
+    """Its messages have the names of the partitions."""
+    topic, partition = f"{BASE}/orders-1", f"{BASE}/orders-1-partition-2"
+    async with new_stage("orders-1") as stage:
+        sent = [FakeMessage(partition, text) for text in "ab"]
+        stage.broker.messages[topic] = deque(sent)
+        async with stage.consumer() as consumer:
+            first, second = await consumer.batch_receive(1) + await consumer.batch_receive(1)
+            assert first.topic_name() == partition
+            assert await consumer.acknowledge(first)
+            assert consumer.negative_acknowledge(second)
+            assert stage.broker.acknowledged == sent[:1]
+            opened = stage.broker.consumers[topic]
+            assert opened.nacked == sent[1:]
+            with pytest.raises(ValueError, match=r"is consumed with the other partitions of .*/orders-1:"):
+                await consumer.seek(pulsar.MessageId.earliest, partition)
+            seeking = asyncio.create_task(consumer.seek(pulsar.MessageId(0, 1, 2, 3), partition))
+            await eventually(lambda: opened.seeks)
+            opened.seeks[0][1](_OK)
+            await seeking
+            assert await consumer.last_message_id(partition) is not None
+            for other in (f"{BASE}/orders-2-partition-0", f"{BASE}/orders-1-partition-x"):
+                with pytest.raises(KeyError):
+                    await consumer.last_message_id(other)
+
+
+@pytest.mark.parametrize("topic", ["dead", "public/default/dead", "persistent://public/default/dead"])
+async def test_own_dead_letters_are_known_by_every_form_of_their_name(new_stage: Stages, topic: str) -> None:
+    async with new_stage("dead", "dead-partition-0", "dead-2", "live") as stage:
+        policy = pulsar.ConsumerDeadLetterPolicy(2, dead_letter_topic=topic)
+        consumer = stage.consumer(
+            f"{BASE}/.*", dead_letter_policy=policy, consumer_type=pulsar.ConsumerType.Shared
+        )
+        async with consumer:
+            assert sorted(consumer.topics) == [f"{BASE}/dead-2", f"{BASE}/live"]
+
+
+async def test_numbers_that_are_none(new_stage: Stages) -> None:
+    with pytest.raises(ValueError, match="parallel is 1 topic at least"):
+        RegexConsumer("pulsar://a", PATTERN, "sub", parallel=0)
+    async with new_stage("orders-1") as stage, stage.consumer() as consumer:
+        with pytest.raises(ValueError, match="max_messages is 1 at least"):
+            await consumer.batch_receive(0)
+        with pytest.raises(ValueError, match="timeout is a number of seconds"):
+            await consumer.receive(float("nan"))

@@ -56,7 +56,7 @@ async def test_a_topic_that_is_gone_is_forgotten_once_it_is_closed(broker: FakeB
     topics = _topics(broker)
     await asyncio.gather(*topics.add(["a", "b"]))
     topics.remove(["a", "unknown"])
-    await eventually(lambda: topics.get("a") is None)
+    await eventually(lambda: topics.of("a") is None)
     assert len(topics) == 1
     assert broker.closed == ["a"]
 
@@ -67,7 +67,7 @@ async def test_topics_that_grow_many_get_smaller_queues(broker: FakeBroker) -> N
     await asyncio.gather(*topics.add([f"t{number}" for number in range(99)]))
     topics.resize()
     await eventually(lambda: all(known.task is None and known.is_open for known in topics))
-    assert topics.get("first") is not None
+    assert topics.of("first") is not None
     assert broker.opened[0] == ("first", 500)
     assert broker.opened[-1] == ("first", 5)
     assert topics.budget.granted == 500
