@@ -45,6 +45,7 @@ from broker_core.catalog.topic_decisions import Decide as Decide
 from broker_core.catalog.topic_decisions import TopicWrite as TopicWrite
 from broker_core.catalog.topic_decisions import creation as creation
 from broker_core.catalog.topic_decisions import deletion as deletion
+from broker_core.catalog.topic_decisions import has_name as has_name
 from broker_core.catalog.topic_decisions import merge as merge
 from broker_core.catalog.topic_decisions import replacement as replacement
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from broker_core.catalog import TopicRecord, TopicWrite
+from broker_core.catalog import TopicRecord, TopicWrite, has_name
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation, Reply, Right, Schema
@@ -151,7 +151,7 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
             require=lambda there: check_conditions(there, if_match, if_none_match),
             deadline=request.deadline,
         )
-    if write.before is not None:
+    if write.before is not None and has_name(write.before, topic):
         return _said(write)
     return _said(write, 201, {str(hdrs.LOCATION): path_of(topic)})
 

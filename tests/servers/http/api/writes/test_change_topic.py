@@ -111,6 +111,8 @@ async def test_partitions_only_grow(served: ApiServed) -> None:
     assert content(await patch(served, "orders", {"partitions": 4})) == (200, 4, {"region": "eu"})
     assert (await served.ask(f"{TOPICS}/orders-partition-1", "DELETE")).status == 204
     assert await names(served, pattern=".*/orders") == [f"orders-partition-{number}" for number in (0, 2, 3)]
+    made = await put(served, "orders-partition-1", {}, **{"If-None-Match": "*"})
+    assert (made.status, made.headers["Location"]) == (201, f"{TOPICS}/orders-partition-1")
     assert (await put(served, "orders-partition-1", {})).status == 200
     assert len(await names(served, pattern=".*/orders")) == 4
 
