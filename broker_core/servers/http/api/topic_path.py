@@ -32,6 +32,6 @@ def topic_of(request: ApiRequest) -> TopicName:
 
 
 def path_of(topic: TopicName) -> str:
-    """The path of a topic, the shortest one."""
-    name = topic.local if topic.domain == PERSISTENT else str(topic)
+    """The path of a topic, the shortest one that clients leave as it is: they resolve ``.`` and ``..`` (RFC 3986)."""
+    name = topic.local if topic.domain == PERSISTENT and topic.local not in {".", ".."} else str(topic)
     return f"/v1/namespaces/{topic.namespace}/topics/{quote(name, safe='')}"

@@ -15,6 +15,8 @@ from tests.support.api_serving import ApiServed
     [
         ("persistent://a/b/x", "/v1/namespaces/a/b/topics/x"),
         ("non-persistent://a/b/x", "/v1/namespaces/a/b/topics/non-persistent%3A%2F%2Fa%2Fb%2Fx"),
+        ("persistent://a/b/.", "/v1/namespaces/a/b/topics/persistent%3A%2F%2Fa%2Fb%2F."),
+        ("persistent://a/b/..", "/v1/namespaces/a/b/topics/persistent%3A%2F%2Fa%2Fb%2F.."),
         ("persistent://a/b/ä ?#%", "/v1/namespaces/a/b/topics/%C3%A4%20%3F%23%25"),
     ],
 )
@@ -24,7 +26,7 @@ def test_the_path_of_a_topic(topic: str, path: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["{b}", "a{1,2}", "}{", "{", "{topic}", "%7Bb%7D", "a b+c?d#e;f", "ä\n\t", "..."]
+    "name", ["{b}", "a{1,2}", "}{", "{", "{topic}", "%7Bb%7D", "a b+c?d#e;f", "ä\n\t", ".", "..", "..."]
 )
 async def test_a_topic_of_any_name_is_found_by_its_path(served: ApiServed, name: str) -> None:
     path = URL(path_of(TopicName("persistent", NamespaceName("public", "default"), name)), encoded=True)
