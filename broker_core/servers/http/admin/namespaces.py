@@ -6,6 +6,7 @@ A client is told of the namespaces that have a topic and that it may list.
 from __future__ import annotations
 
 import asyncio
+from typing import Final
 
 from aiohttp import web
 
@@ -16,11 +17,15 @@ from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.policies import POLICIES
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.list_namespaces import allowed_namespaces
-from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
 
 __all__ = ["catalog_of", "is_known", "missing_namespace", "operations"]
+
+
+#: What the tool sends to make a namespace. It is not read.
+_POLICIES: Final = Body({"application/json": {"type": "object"}}, 256 * 1024, required=False)
 
 
 def operations() -> list[Operation]:
@@ -30,8 +35,8 @@ def operations() -> list[Operation]:
         declared("GET", f"{ADMIN}tenants", _tenants),
         declared("GET", f"{ADMIN}namespaces/{{tenant}}", _namespaces),
         declared("GET", namespace, _policies),
-        declared("PUT", namespace, _no_such_write),
-        declared("DELETE", namespace, _no_such_write),
+        declared("PUT", namespace, _no_such_write, body=_POLICIES),
+        declared("DELETE", namespace, _no_such_write, body=_POLICIES),
     ]
 
 

@@ -56,6 +56,15 @@ async def test_rules_hide_namespaces(tmp_path: Path) -> None:
         assert (await served.ask("/admin/v2/namespaces/acme/orders")).status == 403
 
 
+async def test_namespaces_come_and_go_with_their_topics(tmp_path: Path) -> None:
+    async with api_served(tmp_path, topics=_TOPICS) as served:
+        for method in ("PUT", "DELETE"):
+            for body in ({}, {"json": {"replication_clusters": ["standalone"]}}):
+                said = await served.ask("/admin/v2/namespaces/acme/new", method, **body)
+                assert said.status == 501
+                assert "create a topic, or delete its topics" in said.json["reason"]
+
+
 async def test_a_gateway_does_not_know_them(tmp_path: Path) -> None:
     async with api_served(tmp_path, upstream={"service_url": "pulsar://127.0.0.1:1"}) as served:
         for path in ("tenants", "namespaces/acme", "namespaces/acme/orders"):
