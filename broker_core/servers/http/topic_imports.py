@@ -11,6 +11,7 @@ import errno
 import tempfile
 import threading
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final, cast
@@ -228,11 +229,16 @@ class _Source:
         self._ended = ended
 
     def begin(self) -> None:
-        """Look at the beginning: names without JSON are a format of files alone."""
-        self.check()
-        if self._file.read(1) not in {b"", b"{"}:
+        """Go to the first object, past white space before it: names without JSON are a format of files alone."""
+        head = self.read(_PIECE)
+        lines = head.lstrip(b" \t\r")
+        if head and not lines.partition(b"\n")[0]:
+            raise ImportRefused(1, "it is empty")
+        if head.startswith(BOM_UTF8):
+            raise ImportRefused(1, "it begins with a byte order mark: remove it")
+        if head and not lines.startswith(b"{"):
             raise ImportRefused(1, 'it is not a JSON object like {"name": "orders", "partitions": 3}')
-        self._file.seek(0)
+        self._file.seek(len(head) - len(lines))
 
     def read(self, size: int) -> bytes:
         self.check()

@@ -34,6 +34,8 @@ class Body:
     most_bytes: int
     description: str = ""
     required: bool = True
+    #: Whether a request of no bytes has a body too, if it has its type.
+    may_be_empty: bool = False
     encodings: tuple[str, ...] = ()
     examples: Mapping[str, Any] = field(default_factory=dict)
 
@@ -44,7 +46,7 @@ def check_body(request: web.Request, body: Body | None) -> None:
         if request.body_exists:
             raise refused(413, f"{request.method} takes no body here")
         return
-    if not request.body_exists:
+    if not request.body_exists and not body.may_be_empty:
         if body.required:
             raise refused(400, "the body is missing")
         return

@@ -26,7 +26,6 @@ _MOST_DELETIONS: Final = 2**53 - 1
 _LINES: Final[Schema] = {
     "type": "array",
     "description": "Objects, one a line.",
-    "minItems": 1,
     "items": {
         "type": "object",
         "required": ["name"],
@@ -105,12 +104,14 @@ def operations(_services: ApiServices) -> list[Operation]:
             },
             description="A topic that is there keeps its id, gets further partitions, and its properties are replaced "
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
-            "number in `line`. The body may be compressed with gzip.",
+            "number in `line`. The body may be compressed with gzip. With exact and max_deletions, an empty "
+            "one empties the namespace.",
             parameters=(_EXACT, _MOST),
             body=Body(
                 {_NDJSON: _LINES},
                 MOST_BYTES,
-                "Topics, one a line.",
+                "Topics, one a line; none is a body too.",
+                may_be_empty=True,
                 encodings=("gzip",),
                 examples={_NDJSON: _EXAMPLE},
             ),

@@ -74,6 +74,11 @@ async def test_a_wrong_line_is_told_and_nothing_is_changed(served: ApiServed) ->
         (lines({"name": "new"}) + b"{\n", 2, "not JSON"),
         (lines({"name": "new"}) + b"\xff\n", 2, "UTF-8"),
         (b"new\n", 1, "not a JSON object"),
+        (b"  new\n", 1, "not a JSON object"),
+        (b"\n" + lines({"name": "new"}), 1, "it is empty"),
+        (b" \t\r\n" + lines({"name": "new"}), 1, "it is empty"),
+        (b" ", 1, "it is empty"),
+        (b"\xef\xbb\xbf" + lines({"name": "new"}), 1, "byte order mark"),
         (lines({"name": "new", "propertys": {}}), 1, 'did you mean "properties"'),
     ):
         refused = await bring(served, body)
@@ -82,6 +87,13 @@ async def test_a_wrong_line_is_told_and_nothing_is_changed(served: ApiServed) ->
     pair = await bring(served, lines({"name": "bills-partition-0", "properties": {"region": "other"}}))
     assert pair.status == 409
     assert await names(served) == THERE
+
+
+async def test_white_space_before_the_first_object_is_none_of_it(served: ApiServed) -> None:
+    said = await bring(served, b" \t\r" + lines({"name": "new"}) + b" " + lines({"name": "new2"}))
+    assert (said.status, said.json["created"]) == (200, 2)
+    refused = await bring(served, b" " + lines({"name": "new"}) + b"{\n")
+    assert (refused.status, refused.json["line"]) == (400, 2)
 
 
 async def test_exact_is_guarded(served: ApiServed) -> None:
@@ -101,15 +113,21 @@ async def test_exact_is_guarded(served: ApiServed) -> None:
     assert (await bring(served, few, exact="yes")).status == 400
 
 
-async def test_an_empty_body_deletes_nothing_by_mistake(served: ApiServed) -> None:
+async def test_an_empty_body_empties_a_namespace_but_not_by_mistake(served: ApiServed) -> None:
     async def nothing() -> AsyncIterator[bytes]:
         return
         yield b""
 
     refused = await bring(served, nothing(), exact="true")
     assert (refused.status, refused.json["deletions"]) == (409, 4)
-    assert (await bring(served, b"", exact="true", max_deletions="4")).status == 400
+    assert (await bring(served, b"", exact="true")).status == 409
+    everything = {"exact": "true", "max_deletions": "4"}
+    untyped = await served.ask(IMPORT, "POST", params=everything)
+    assert untyped.status == 415, "a web page of somebody else may send this"
     assert await names(served) == THERE
+    assert (await bring(served, b"")).json["lines"] == 0
+    assert (await bring(served, b"", exact="true", max_deletions="4")).json["names_lost"] == 4
+    assert await names(served) == []
 
 
 async def test_a_body_may_be_gzip(served: ApiServed) -> None:
