@@ -15,7 +15,7 @@ from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
 from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
-from broker_core.servers.http.api.request_body import check_body
+from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Needs
 
@@ -52,11 +52,10 @@ class Api:
         services.http_metrics.expect(each.operation_id for each in self.operations)
 
     def routes(self) -> list[web.RouteDef]:
-        """The route of each operation; one with GET takes HEAD too."""
-        return [web.route(each.method, each.route, self._handler(each)) for each in self.operations] + [
-            web.route("HEAD", each.route, self._handler(each))
+        """The route of each operation; aiohttp lets one with GET take HEAD too."""
+        return [
+            web.route(each.method, each.route, self._handler(each), expect_handler=check_expectation)
             for each in self.operations
-            if each.method == "GET"
         ]
 
     def failure(self, error: Exception, request: web.Request) -> web.StreamResponse:
@@ -119,7 +118,7 @@ class Api:
 
     def _refused(self, error: Exception, request: web.Request) -> web.Response:
         response = self._form(problem_of(error, request))
-        if self._services.admission.draining.is_set():
+        if self._services.admission.draining.is_set() or awaits_leave(request):
             response.force_close()
         return response
 

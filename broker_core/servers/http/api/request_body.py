@@ -7,18 +7,19 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
-from aiohttp import hdrs, web
+from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.errors import Cause
 from broker_core.servers.http.api.problem_details import refused
 
-__all__ = ["Body", "Schema", "check_body", "read_pieces"]
+__all__ = ["Body", "Schema", "awaits_leave", "check_body", "check_expectation", "read_pieces"]
 
 #: A JSON Schema (of OpenAPI 3.1), as plain values.
 Schema: TypeAlias = Mapping[str, Any]
 
 #: Seconds in which a client must send the next bytes of a body.
 _TIMEOUT: Final = 15.0
+_CONTINUE: Final = "100-continue"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +60,33 @@ def check_body(request: web.Request, body: Body | None) -> None:
         raise _too_large(body)
 
 
+async def check_expectation(request: web.Request) -> None:
+    """Raise the error 417 unless all that a client expects is to be asked for its body, as :func:`read_pieces` does.
+
+    A request that is refused before is not asked: the client need not send what nobody reads.
+    """
+    if request.version >= HttpVersion11 and request.headers[hdrs.EXPECT].lower() != _CONTINUE:
+        raise web.HTTPExpectationFailed
+
+
+def awaits_leave(request: web.Request) -> bool:
+    """Whether a client may wait to be asked for its body: where it is refused, nothing but the end of the connection
+    says that its next bytes are no body."""
+    return hdrs.EXPECT in request.headers
+
+
+async def _ask_for_it(request: web.Request) -> None:
+    if request.version >= HttpVersion11 and awaits_leave(request):
+        await request.writer.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        request.writer.output_size = 0  # nothing of the response itself
+
+
 async def read_pieces(request: web.Request, body: Body) -> AsyncIterator[bytes]:
     """The body, piece by piece as it comes.
 
     Raises the error 413 where it is larger than it may be, and 408 for a client that sends nothing for some time.
     """
+    await _ask_for_it(request)
     size = 0
     while True:
         try:

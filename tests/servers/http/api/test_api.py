@@ -40,6 +40,30 @@ async def test_a_get_takes_no_body(served: ApiServed) -> None:
     assert (await served.ask(LISTING, data=b"x")).status == 413
 
 
+PUT = (
+    "PUT {path} HTTP/1.1\r\nHost: localhost\r\nExpect: {expected}\r\nContent-Type: {type}\r\n"
+    "Content-Length: 2\r\nConnection: {connection}\r\n\r\n{body}"
+)
+
+
+async def test_only_a_body_that_is_read_is_asked_for(served: ApiServed) -> None:
+    put = {"path": f"{LISTING}/new", "expected": "100-Continue", "type": "application/json"}
+    taken = await served.raw(PUT.format(**put, connection="close", body="{}").encode())
+    asked, _, answer = taken.partition(b"\r\n\r\n")
+    assert asked == b"HTTP/1.1 100 Continue"
+    assert answer.startswith(b"HTTP/1.1 201 ")
+    # The server closes the connection: the bytes that come next are a body or a request, nobody knows.
+    refused = await served.raw(
+        PUT.format(**put | {"type": "text/plain"}, connection="keep-alive", body="").encode()
+    )
+    assert refused.startswith(b"HTTP/1.1 415 ")
+    assert b"\r\nConnection: close\r\n" in refused
+    unknown = await served.raw(
+        PUT.format(**put | {"expected": "cake"}, connection="close", body="{}").encode()
+    )
+    assert unknown.startswith(b"HTTP/1.1 417 ")
+
+
 async def test_one_connection_is_one_asker_and_another_is_another(tmp_path: Path) -> None:
     asked: list[Asker] = []
 
