@@ -74,7 +74,7 @@ _ERRORS: Final[Mapping[int, str]] = {
     401: "There are no credentials, or none that are accepted (UNAUTHENTICATED).",
     403: "This client may not do this here (DENIED), or nobody may (NOT_ALLOWED).",
     408: "Nothing came of the body for some time (TIME).",
-    413: "The body is too large, or one is sent where none is taken, or the answer would be too large (TOO_LARGE).",
+    413: "The body is too large, or the answer would be too large (TOO_LARGE).",
     415: "The body has another `Content-Type` or `Content-Encoding` than the operation takes, or no type.",
     500: "The server failed (INTERNAL, CATALOG); its log says more.",
     502: "A plugin (PLUGIN) or the brokers behind the server (UPSTREAM) failed.",

@@ -27,6 +27,7 @@ _CAUSES: Final[Mapping[int, Cause]] = {
     403: Cause.DENIED,
     404: Cause.NOT_FOUND,
     413: Cause.TOO_LARGE,
+    415: Cause.BAD_REQUEST,
 }
 
 _log = structlog.get_logger(__name__)

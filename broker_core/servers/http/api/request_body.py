@@ -45,7 +45,7 @@ def check_body(request: web.Request, body: Body | None) -> None:
     """Raise the error for a request whose body is not what its operation takes, before anything of it is read."""
     if body is None:
         if request.body_exists:
-            raise refused(413, f"{request.method} takes no body here")
+            raise refused(400, f"{request.method} takes no body here")
         return
     if not request.body_exists and not body.may_be_empty:
         if body.required:
