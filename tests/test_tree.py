@@ -9,8 +9,6 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 MAX_LINES = 500
 
@@ -76,38 +74,46 @@ SOURCES = [
 ]
 
 
+def _tree(source: Path) -> ast.Module:
+    return ast.parse((ROOT / source).read_text(encoding="utf-8"))
+
+
 def _has_code(path: Path) -> bool:
     """Whether there is more in a module than a docstring, imports, `__all__` and the version."""
-    for node in ast.parse((ROOT / path).read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            return True
-    return False
+    definitions = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    return any(isinstance(node, definitions) for node in _tree(path).body)
 
 
-@pytest.mark.parametrize("source", [s for s in SOURCES if s.stem != "__main__"], ids=str)
-def test_each_source_has_its_own_test(source: Path) -> None:
+def test_each_source_has_its_own_test() -> None:
     """``broker_core/x/y.py`` has ``tests/x/test_y.py``; a package with code of its own, ``tests/x/test_x.py``.
 
     A plugin's package has its tests in a folder of the plugin's name.
     """
-    if source.name == "__init__.py" and not _has_code(source):
-        return
-    name = source.parent.name if source.name == "__init__.py" else source.stem
-    package, tests = next(item for item in PACKAGES.items() if source.is_relative_to(item[0]))
-    test = tests / source.parent.relative_to(package) / f"test_{name}.py"
-    assert (ROOT / test).is_file(), f"{source} has no {test}"
+    untested = []
+    for source in SOURCES:
+        if source.stem == "__main__" or (source.name == "__init__.py" and not _has_code(source)):
+            continue
+        name = source.parent.name if source.name == "__init__.py" else source.stem
+        package, tests = next(item for item in PACKAGES.items() if source.is_relative_to(item[0]))
+        test = tests / source.parent.relative_to(package) / f"test_{name}.py"
+        if not (ROOT / test).is_file():
+            untested.append(f"{source} has no {test}")
+    assert not untested, "\n".join(untested)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=str)
-def test_a_source_stays_one_idea(source: Path) -> None:
-    lines = len((ROOT / source).read_text(encoding="utf-8").splitlines())
-    assert lines <= MAX_LINES, f"{source} has {lines} lines: is it two ideas?"
+def test_a_source_stays_one_idea() -> None:
+    lines = {source: len((ROOT / source).read_text(encoding="utf-8").splitlines()) for source in SOURCES}
+    long = [
+        f"{source} has {count} lines: is it two ideas?"
+        for source, count in lines.items()
+        if count > MAX_LINES
+    ]
+    assert not long, "\n".join(long)
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=str)
-def test_a_source_says_what_it_is(source: Path) -> None:
-    tree = ast.parse((ROOT / source).read_text(encoding="utf-8"))
-    assert ast.get_docstring(tree), f"{source} has no docstring"
+def test_a_source_says_what_it_is() -> None:
+    silent = [source for source in SOURCES if not ast.get_docstring(_tree(source))]
+    assert not silent, f"without a docstring: {silent}"
 
 
 def _lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -128,7 +134,7 @@ def test_the_tree_names_no_registry_and_no_machine() -> None:
 
 def test_the_core_imports_no_database_driver_and_no_spark() -> None:
     for source in (source for source in SOURCES if source.parts[0] == "broker_core"):
-        for node in ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(source)):
             names: list[str] = []
             if isinstance(node, ast.Import):
                 names = [alias.name for alias in node.names]
@@ -141,7 +147,7 @@ def test_the_core_imports_no_database_driver_and_no_spark() -> None:
 def test_no_task_is_left_to_the_garbage_collector() -> None:
     """A task without a reference may be collected while it runs; a bare ``create_task(...)`` statement keeps none."""
     for source in SOURCES:
-        for node in ast.walk(ast.parse((ROOT / source).read_text(encoding="utf-8"))):
+        for node in ast.walk(_tree(source)):
             if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
                 called = ast.unparse(node.value.func)
                 assert not (called.endswith("create_task") and "group" not in called.lower()), (
