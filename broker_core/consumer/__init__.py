@@ -1,6 +1,6 @@
 """Consumers of Pulsar messages by a topics pattern and consumer properties, on the official client.
 
-It needs the official client: ``pip install 'broker-core[consumer]'``.
+It needs the official client: ``pip install 'pulsar-client>=3.13'``.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ try:
 except ImportError as _missing:
     raise ImportError(
         "broker_core.consumer needs the official client, pulsar-client 3.13 or later: "
-        "pip install 'broker-core[consumer]'"
+        "pip install 'pulsar-client>=3.13'"
     ) from _missing
 
 from broker_core.consumer.blocking_regex_consumer import BlockingRegexConsumer

@@ -65,6 +65,7 @@ def open_tracing(settings: TracingSettings) -> Tracing:
         from broker_core.tracing import Tracing
     except ImportError as error:
         raise TracingUnavailable(
-            f"tracing: it needs the extra otel (pip install 'broker-core[otel]'): {error}"
+            "tracing: it needs the libraries of the extra otel, opentelemetry-sdk and "
+            f"opentelemetry-exporter-otlp-proto-http: {error}"
         ) from error
     return Tracing.to_collector(settings)

@@ -35,7 +35,7 @@ async def test_tracing_needs_its_libraries(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules, "broker_core.tracing.open_telemetry", raising=False)
     monkeypatch.delitem(sys.modules["broker_core.tracing"].__dict__, "Tracing", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(TracingUnavailable, match="needs the extra otel"):
+    with pytest.raises(TracingUnavailable, match="needs the libraries of the extra otel"):
         async with open_sight(Settings(tracing=TracingSettings(endpoint="")), Reloads()):
             pass
 

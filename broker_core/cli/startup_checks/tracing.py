@@ -24,7 +24,11 @@ def tracing_checks(settings: TracingSettings | None) -> Iterator[Check]:
     try:
         from broker_core.tracing import Tracing  # noqa: F401 - whether it can be imported
     except ImportError as error:
-        yield Check.error("tracing", f"it needs the extra otel (pip install 'broker-core[otel]'): {error}")
+        yield Check.error(
+            "tracing",
+            "it needs the libraries of the extra otel, opentelemetry-sdk and "
+            f"opentelemetry-exporter-otlp-proto-http: {error}",
+        )
         return
     named = next((name for name in _VARIABLES if os.environ.get(name)), None)
     if settings.endpoint:

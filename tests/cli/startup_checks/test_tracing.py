@@ -35,4 +35,6 @@ def test_the_libraries_are_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "broker_core.tracing.open_telemetry", raising=False)
     monkeypatch.delitem(sys.modules["broker_core.tracing"].__dict__, "Tracing", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    assert verdict(TracingSettings(endpoint="")).startswith("error tracing: it needs the extra otel")
+    assert verdict(TracingSettings(endpoint="")).startswith(
+        "error tracing: it needs the libraries of the extra otel"
+    )
