@@ -47,7 +47,7 @@ WRONG: dict[str, list[str]] = {
     "namespace": ["explain", "bad"],
     "namespace to import into": ["topics", "import", "bad", "-"],
     "topic": ["topics", "create", "a/b", "x/y"],
-    "url": ["list", "a/b", "--url", "http://x"],
+    "url": ["list", "a/b", "--url", "ftp://x"],
     "address": ["serve", "--pulsar", "127.0.0.1:x"],
     "unknown option": ["explain", "a/b", "--nope"],
 }
