@@ -36,7 +36,10 @@ _CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
         412: ServerError.InvalidTopicName,
         413: ServerError.NotAllowedError,
         429: ServerError.TooManyRequests,
+        # Of a proxy, whose server is not there just now.
+        502: ServerError.ServiceNotReady,
         503: ServerError.ServiceNotReady,
+        504: ServerError.ServiceNotReady,
     }
 )
 _LONGEST: Final = 300  # characters of a text that is no JSON

@@ -29,7 +29,9 @@ def test_a_problem_has_the_code_of_its_cause(cause: Cause) -> None:
         (412, ServerError.InvalidTopicName),
         (429, ServerError.TooManyRequests),
         (500, ServerError.MetadataError),
+        (502, ServerError.ServiceNotReady),
         (503, ServerError.ServiceNotReady),
+        (504, ServerError.ServiceNotReady),
         (599, ServerError.MetadataError),
     ],
 )
@@ -37,7 +39,7 @@ def test_a_broker_says_a_reason(status: int, code: ServerError) -> None:
     found = refusal(status, b'{"reason": "why"}')
     assert (found.code, found.message) == (code, "why")
     assert isinstance(found, HandshakeRefused) is (status == 401)
-    assert is_passing(found) is (status in (429, 503))
+    assert is_passing(found) is (status in (429, 502, 503, 504))
 
 
 def test_what_says_nothing_is_known_by_its_status() -> None:
