@@ -24,4 +24,4 @@ async def test_the_operators_server_has_places_of_its_own(tmp_path: Path) -> Non
 async def test_a_denied_page_is_counted(tmp_path: Path) -> None:
     async with api_served(tmp_path, authorization={"mode": "rules"}) as served:
         assert (await served.ask("/plugins")).status == 403
-        assert served.sample("denials_total", action="admin", by="rules") == 1
+        assert served.sample("denials_total", action="monitor", by="rules") == 1
