@@ -299,6 +299,8 @@ def is_listed_by_another_server(stage: Stage) -> None:
     for local, team in (("orders-1", "blue"), ("orders-2", "red"), ("orders-3", "blue")):
         stage.broker.admin.create_topic(f"{base}/{local}")
         catalog.create(TopicName.parse(f"{base}/{local}"), properties={"team": team})
+    stage.broker.admin.create_topic(f"{base}/whole", 2)
+    catalog.create(TopicName.parse(f"{base}/whole"), properties={"team": "green"})  # without its partitions
     catalog.close()
     settings = {"catalog": {"path": str(stage.folder / "catalog.db"), "property_keys": ["team"]}}
     with Served(stage.folder / "catalogue", settings) as catalogue:
@@ -308,3 +310,19 @@ def is_listed_by_another_server(stage: Stage) -> None:
             stage.publish([f"{base}/orders-{number}" for number in (1, 2, 3)], "hello")
             assert _texts(consumer, 2) == ["hello", "hello"]
             assert stage.broker.admin.subscriptions(f"{base}/orders-2") == set()
+        green = {"lookup_url": catalogue.service_url, "properties": {"team": "green"}}
+        with _consumer(stage, f"{base}/.*", "green", **green) as consumer:
+            partitions = [f"{base}/whole-partition-{number}" for number in range(2)]
+            stage.publish(partitions, "first")
+            stage.publish(partitions, "second")
+            messages = [consumer.receive(60) for _ in range(4)]
+            assert {message.topic_name() for message in messages} == set(partitions)
+            assert all(consumer.acknowledge(message) for message in messages)
+            for partition in partitions:
+                eventually_sync(
+                    lambda name=partition: stage.broker.admin.backlog(name, "green") == 0,  # type: ignore[misc]
+                    _SOON,
+                    what="no backlog",
+                )
+            again = next(message for message in messages if message.data() == b"second")
+            consumer.seek(again.message_id(), again.topic_name())
