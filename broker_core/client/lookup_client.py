@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import weakref
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from types import TracebackType
 from typing import Final, Protocol, Self, TypeVar, cast
@@ -114,6 +115,7 @@ class LookupClient:
         self._closed = asyncio.Event()
         self._closing: asyncio.Task[None] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None  # of the first question
+        self._end: weakref.finalize[..., LookupClient] | None = None
 
     async def get_topics_under_namespace(
         self,
@@ -168,6 +170,8 @@ class LookupClient:
         await asyncio.shield(self._closing)
 
     async def _close(self) -> None:
+        if self._end is not None:
+            self._end.detach()
         await self._service.close()
         await self._shared.ended()
 
@@ -186,6 +190,8 @@ class LookupClient:
         loop = asyncio.get_running_loop()
         if self._loop is None:
             self._loop = loop
+            self._end = weakref.finalize(self, _dropped, loop, self._service)
+            self._end.atexit = False
         elif self._loop is not loop:
             raise RuntimeError(f"{self!r} belongs to another event loop: make one in each loop")
 
@@ -267,6 +273,14 @@ def _service(
         keep_alive=keep_alive,
         max_answer=max_answer,
     )
+
+
+def _dropped(loop: asyncio.AbstractEventLoop, service: _Service) -> None:
+    """Close the connections of a client that nothing refers to any more: the event loop would keep them."""
+    try:
+        loop.call_soon_threadsafe(lambda: loop.create_task(service.close()))
+    except RuntimeError:  # the loop is closed, and they with it
+        pass
 
 
 def check_seconds(name: str, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -523,3 +524,14 @@ async def test_closing_goes_on_when_who_closes_is_cancelled(monkeypatch: pytest.
     going_on.set()
     await client.close()
     assert closed == [True]
+
+
+async def test_a_client_that_is_dropped_leaves_no_connection() -> None:
+    async with serve(topics=["persistent://public/default/a"]) as server:
+        client = LookupClient(server.url)
+        await client.get_topics_under_namespace("public/default")
+        service: Any = client._service
+        assert service._service.connections == 1
+        del client
+        gc.collect()
+        await eventually(lambda: service._service.connections == 0)
