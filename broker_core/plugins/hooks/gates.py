@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from broker_core.access.access import Access, Refused
-from broker_core.errors import Cause, ListingFailed
+from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.plugins.call.hook_caller import HookCaller
 from broker_core.plugins.failures import ChainStep, PluginFailed, RefusedByPlugin
 from broker_core.plugins.raised_exceptions import bounded
@@ -28,8 +28,7 @@ AUTHORIZE: Final = "broker_core_authorize"
 async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[ChainStep] | None) -> None:
     """Ask whether ``access`` is allowed. ``steps`` gets one entry for each gate that was asked.
 
-    Raises :exc:`RefusedByPlugin` where a gate refuses it, :exc:`PluginFailed` with the cause ``DENIED`` where one
-    fails.
+    Raises :exc:`RefusedByPlugin` where a gate refuses it, :exc:`PluginFailed` where one fails.
     """
     clock = asyncio.get_running_loop().time
     for gate in gates:
@@ -63,7 +62,10 @@ async def pass_gates(gates: Sequence[HookCaller], access: Access, steps: list[Ch
 
 
 def _closed(plugin: str, failure: ListingFailed) -> PluginFailed:
-    """A gate that fails lets no client pass; the client is told that it may not, whatever the gate raised."""
+    """A gate that fails lets no client pass, whatever it raised.
+
+    Nobody has decided against the client, so the cause is the plugin. Clients of Pulsar get the code of a denial.
+    """
     name = f"plugin {plugin!r} "
     said = failure.message
     said = said.removeprefix(name) if said.startswith(name) else f"failed: {said}"
@@ -72,7 +74,7 @@ def _closed(plugin: str, failure: ListingFailed) -> PluginFailed:
         said,
         reason=failure.reason,
         detail=failure.detail if isinstance(failure, PluginFailed) else None,
-        cause=Cause.DENIED,
+        code=ServerError.AuthorizationError,
         counts=failure.counts,
     )
 

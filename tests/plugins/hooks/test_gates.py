@@ -38,7 +38,7 @@ def gates(*functions: Callable[..., Any], **table: object) -> list[HookCaller]:
 async def closed(*functions: Callable[..., Any], **table: object) -> PluginFailed:
     with pytest.raises(PluginFailed) as caught:
         await pass_gates(gates(*functions, **table), ACCESS, None)
-    assert (caught.value.cause, caught.value.code) == (Cause.DENIED, ServerError.AuthorizationError)
+    assert (caught.value.cause, caught.value.code) == (Cause.PLUGIN, ServerError.AuthorizationError)
     return caught.value
 
 
@@ -143,7 +143,7 @@ async def test_a_deadline_and_an_open_breaker_keep_it_closed(
     for _ in range(6):
         with pytest.raises(PluginFailed) as caught:
             await pass_gates(callers, ACCESS, None)
-        assert caught.value.cause is Cause.DENIED
+        assert caught.value.cause is Cause.PLUGIN
         reasons.append(caught.value.reason)
     assert reasons == ["plugin_deadline"] * 5 + ["plugin_breaker"]
 

@@ -65,7 +65,7 @@ async def test_a_gate_that_fails_is_an_error() -> None:
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
         with pytest.raises(ListingFailed) as caught:
             await AllowedQuestions(m.pipeline)(QUESTIONS, Asker())
-        assert caught.value.cause is Cause.DENIED
+        assert caught.value.cause is Cause.PLUGIN
 
 
 async def test_a_question_is_shown_to_those_who_monitor_its_namespace() -> None:

@@ -223,7 +223,7 @@ async def test_http_shows_questions_of_namespaces_that_may_be_listed() -> None:
         assert gate.asked[-1].asker.host == "127.0.0.1"
         gate.answer = ValueError("secret")
         async with session.get(f"{server.http_url}/questions") as response:
-            assert response.status == 403
+            assert response.status == 502
             assert (await response.json())["error"] == "plugin 'gate' failed: ValueError"
 
 

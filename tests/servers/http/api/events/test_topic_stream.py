@@ -206,7 +206,7 @@ async def test_a_gate_that_fails_holds_the_topics_back(tmp_path: Path) -> None:
         broken = True
         catalog_of(served).create(topic("new"))
         event = await events.next()
-        assert event.name == "error"
+        assert (event.name, event.data["status"]) == ("error", 502)
         assert "secret" not in str(event.data)
         broken = False
         served.broker.pipeline.changes.announce(None)

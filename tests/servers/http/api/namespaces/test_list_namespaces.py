@@ -108,7 +108,7 @@ async def test_a_gate_that_fails_is_an_error(tmp_path: Path) -> None:
 
     async with api_served(tmp_path, plugins={"gate": PluginOf(authorize=broker_core_authorize)}) as served:
         said = await served.ask(PATH)
-        assert (said.status, said.json["cause"]) == (403, "DENIED")
+        assert (said.status, said.json["cause"]) == (502, "PLUGIN")
         assert "secret" not in said.body.decode()
 
 
