@@ -109,7 +109,7 @@ def replacement(
         if topic is None:
             return new_record(name, ListedNames.partitioned(partitions), given)
         if topic.partitions == partitions and topic.properties == given:
-            return topic
+            return replace(topic, listed=_grown(topic, partitions))
         if not may_replace:
             raise TopicExists(f"Topic {name} is there already, with other partitions or properties")
         return replace(topic, listed=_grown(topic, partitions), properties=given)
@@ -179,9 +179,9 @@ def _check_count(partitions: int) -> None:
 
 
 def _grown(topic: TopicRecord, partitions: int) -> ListedNames:
-    """The names of a topic of so many partitions."""
+    """The names of a topic of so many partitions, with those that were deleted one by one."""
     now = topic.partitions
-    if partitions == now:
+    if partitions == now == 0:
         return topic.listed
     if not now:
         raise PartitionCountRefused(f"{topic.name} is a topic without partitions, and stays one", 0)

@@ -103,11 +103,22 @@ def test_a_count_that_no_topic_has(count: int) -> None:
 
 @pytest.mark.parametrize("may_replace", [True, False])
 def test_the_same_again_is_no_change(may_replace: bool) -> None:
-    for there, partitions in ((topic("*", {"k": "v"}), 0), (topic("0-1,4", {"k": "v"}), 5)):
-        assert replacement(name("x"), partitions, {"k": "v"}, may_replace=may_replace)(there) is there
+    for there, partitions in ((topic("*", {"k": "v"}), 0), (topic("0-4", {"k": "v"}), 5)):
+        assert replacement(name("x"), partitions, {"k": "v"}, may_replace=may_replace)(there) == there
     there = topic("0-2", {"k": "v"})
     after = replacement(name("x-partition-2"), 0, None, may_replace=may_replace)(there)
     assert after == there, "a partition that is there"
+
+
+def test_a_partition_that_was_deleted_comes_back_with_the_number() -> None:
+    there = topic("1,4")
+    for decide in (
+        replacement(name("x"), 5, {}, may_replace=False),
+        replacement(name("x"), 5, {}, may_replace=True),
+        merge(name("x"), {}, 5),
+    ):
+        assert shown(decide(there)) == ("0-4", {})
+    assert shown(merge(name("x"), {"k": "v"})(there)) == ("1,4", {"k": "v"}), "no number is given"
 
 
 def test_a_replacement_keeps_the_id() -> None:

@@ -82,7 +82,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             },
             description="The topic has this content then: a topic that is there with another one is left as it is "
             "(409), unless `If-Match` says which one is to be replaced. It keeps its id; partitions can only be "
-            "added. `If-None-Match: *` only creates.",
+            "added, and one that is missing comes back. `If-None-Match: *` only creates.",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
             body=Body(
                 {_JSON: _CONTENT},
@@ -104,7 +104,8 @@ def operations(_services: ApiServices) -> list[Operation]:
                 404: Reply("There is no such topic."),
                 **_REFUSALS,
             },
-            description=f"As in RFC 7396: what is not named stays as it is. {_ETAG}",
+            description="As in RFC 7396: what is not named stays as it is. With a number of partitions, one that is "
+            f"missing comes back. {_ETAG}",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
             body=Body(
                 {_MERGE_PATCH: _CHANGES, _JSON: _CHANGES},
