@@ -79,12 +79,12 @@ async def write_body(
     had: nothing is sent then. Later failures, and clients that do not read, end the connection.
     """
     headers = {hdrs.CONTENT_TYPE: body.content_type} | headers
-    if request.http.method == hdrs.METH_HEAD:
-        return web.Response(status=status, headers=headers)
     compress = None
     if body.size >= _LEAST_GZIP and takes_gzip(request.http):
         compress = zlib.compressobj(_GZIP_LEVEL, wbits=31)
         headers[hdrs.CONTENT_ENCODING] = "gzip"
+    if request.http.method == hdrs.METH_HEAD:
+        return web.Response(status=status, headers=headers)
     source = _Source(body, compress)
     if body.size + len(body.begin) + len(body.end) <= SMALL_ANSWER:
         return await _write_small(request, source, headers, status)

@@ -95,7 +95,10 @@ async def test_every_byte_arrives(
         assert (len(said.body), said.body[:1], said.body[-1:]) == (size + 2, b"<", b">")
         assert said.headers["X-Is"] == "here"
         # The connection goes on.
-        assert (await served.ask("/v1/body", "HEAD")).body == b""
+        head = await served.ask("/v1/body", "HEAD", headers={"Accept-Encoding": encoding})
+        assert head.body == b""
+        for header in ("Content-Type", "Content-Encoding", "X-Is"):
+            assert head.headers.get(header) == said.headers.get(header)
         assert len((await served.ask("/v1/body")).body) == size + 2
 
 
