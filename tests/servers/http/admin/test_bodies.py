@@ -31,7 +31,9 @@ async def test_properties(tmp_path: Path, body: bytes, status: int) -> None:
             assert (await served.ask(f"{_HERE}/new/properties")).json == {"a": "true", "b": "1.5", "c": "x"}
 
 
-@pytest.mark.parametrize("body", ["1e999", "NaN", "-Infinity", "true", "null", '"x"', "1000001", "9" * 5000])
+@pytest.mark.parametrize(
+    "body", ["1e999", "NaN", "-Infinity", "true", "null", '"x"', "1000001", "9" * 5000, '"3_0"', '"٣"']
+)
 async def test_numbers_that_are_none(tmp_path: Path, body: str) -> None:
     async with api_served(tmp_path, topics={}) as served:
         said = await served.ask(f"{_HERE}/new/partitions", "PUT", data=body, headers=_JSON)
