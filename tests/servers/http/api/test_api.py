@@ -65,6 +65,33 @@ async def test_only_a_body_that_is_read_is_asked_for(served: ApiServed) -> None:
     assert unknown.startswith(b"HTTP/1.1 417 ")
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {
+            "Origin": "http://evil.example",
+            "Host": "evil.example",
+        },  # a name that stands for this server's address
+        {"Origin": "null"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-origin"},
+    ],
+)
+async def test_a_web_page_changes_nothing(served: ApiServed, headers: dict[str, str]) -> None:
+    for path in (f"{LISTING}/new", "/admin/v2/persistent/public/default/new"):
+        for method in ("PUT", "DELETE"):
+            said = await served.ask(path, method, json={}, headers=headers)
+            assert said.status == 403
+            assert "a web page may change nothing" in said.body.decode()
+    said = await served.ask(f"{LISTING}:import", "POST", data=b"", headers=headers)
+    assert (said.status, said.json["cause"]) == (403, "NOT_ALLOWED")
+    assert (await served.ask(LISTING, headers=headers)).status == 200
+    assert (
+        await served.ask(f"{LISTING}/new", "PUT", json={}, headers={"Sec-Fetch-Site": "none"})
+    ).status == 201
+
+
 async def test_one_connection_is_one_asker_and_another_is_another(tmp_path: Path) -> None:
     asked: list[Asker] = []
 
