@@ -29,7 +29,8 @@ class Access:
     """A client wants to do something with a namespace, or with one topic of it; immutable.
 
     ``action`` is one of ``"list"``, ``"describe"``, ``"lookup"``, ``"schema"``, ``"put_schema"`` and ``"admin"``;
-    ``topic`` is ``None`` for ``"list"``, and where it is about the whole namespace.
+    ``topic`` is ``None`` for ``"list"``, and where it is about the whole namespace. Of an import of topics gates are
+    asked so first, then about each topic.
     """
 
     action: str

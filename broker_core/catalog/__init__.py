@@ -49,6 +49,7 @@ from broker_core.catalog.topic_decisions import has_name as has_name
 from broker_core.catalog.topic_decisions import merge as merge
 from broker_core.catalog.topic_decisions import replacement as replacement
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics
+from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.topic_id import parse_topic_id, topic_id_text

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
@@ -22,15 +22,19 @@ from broker_core.catalog.topic_files.import_staging import stage_file
 from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.change_log import CatalogVersion
 from broker_core.mass_deletion_guard import Deletions, Loss, Refusal
-from broker_core.names import NamespaceName
+from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames, merge_listed
 
-__all__ = ["ImportReport", "Progress", "import_topics"]
+__all__ = ["Allow", "ImportReport", "Progress", "import_topics"]
 
 #: Called now and then as ``progress("read", bytes so far)`` while the file is read and as ``progress("write", topics
 #: of the file)`` while the transaction runs, on the importing thread. What it raises ends the import, which then
 #: changed nothing.
 Progress = Callable[[Literal["read", "write"], int], None]
+
+#: Called on the importing thread with topics that are to be written or deleted, before anything of the catalogue is
+#: changed, and within the transaction for those that an exact import deletes. What it raises ends the import.
+Allow = Callable[[Iterator[TopicName]], object]
 
 #: Bytes that SQLite may keep in memory of what is imported and of the catalogue.
 _CACHES: Final = 320 * 1024 * 1024
@@ -83,6 +87,9 @@ _LOG_GONE = f"""INSERT INTO main.changes (namespace, version, operation, domain,
         listed_after, properties_before, time)
     SELECT :namespace, :version, 'delete', domain, base, topic_id, listed, '', properties, :time FROM main.topics t
     WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC}) LIMIT :limit"""  # noqa: S608 - constants
+_GONE = (
+    f"SELECT domain, base FROM main.topics t WHERE namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
+)
 _DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
 
 
@@ -120,13 +127,15 @@ def import_topics(
     dry_run: bool = False,
     progress: Progress | None = None,
     caches: int = _CACHES,
+    allow: Allow | None = None,
 ) -> ImportReport:
     """Add the topics of a file (see :mod:`.topic_file_reader`) to a namespace, in one transaction.
 
     A topic that is there keeps its id, gets further partitions and the new properties; nothing is removed. With
     ``exact``, which says how much may go, the namespace becomes what the file says, and a topic keeps its properties
     unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``. ``caches`` is
-    how many bytes SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower.
+    how many bytes SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower. ``allow``
+    may refuse topics.
 
     Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
     :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
@@ -151,12 +160,16 @@ def import_topics(
         connection.create_function("merge_listed", 2, merge_listed, deterministic=True)
         connection.create_function("count_lost", 2, _count_lost, deterministic=True)
         connection.create_function("is_pair", 1, is_pair, deterministic=True)
+        if allow is not None:
+            allow(_names(namespace, connection.execute("SELECT domain, base FROM temp.staged")))
         failed: list[BaseException] = []
         if progress is not None:
             connection.set_progress_handler(lambda: _tick(progress, staged.topics, failed), _TICK)
         try:
             _begin(connection, catalog.busy_timeout, lambda: progress and progress("write", staged.topics))
-            merged = _merge(connection, catalog, namespace, exact, untold=staged.untold, dry_run=dry_run)
+            merged = _merge(
+                connection, catalog, namespace, exact, allow, untold=staged.untold, dry_run=dry_run
+            )
         except sqlite3.OperationalError:
             if failed:
                 raise failed[0] from None
@@ -177,6 +190,10 @@ def import_topics(
             merged.names_lost,
             merged.refusal,
         )
+
+
+def _names(namespace: NamespaceName, rows: Iterable[tuple[int, str]]) -> Iterator[TopicName]:
+    return (TopicName(DOMAINS[domain], namespace, base) for domain, base in rows)
 
 
 def _has_partitions(connection: sqlite3.Connection, namespace: NamespaceName, domain: int, base: str) -> bool:
@@ -234,6 +251,7 @@ def _merge(
     catalog: SqliteCatalog,
     namespace: NamespaceName,
     exact: Deletions | None,
+    allow: Allow | None,
     *,
     untold: bool,
     dry_run: bool,
@@ -259,6 +277,8 @@ def _merge(
         lost, refusal = _loss(connection, namespace, values, exact)
         if refusal is not None and not dry_run:
             raise refusal.error("--dry-run shows how many")
+        if allow is not None:
+            allow(_names(namespace, connection.execute(_GONE, values)))
         logged = connection.execute(_LOG_GONE, values).rowcount
         deleted = connection.execute(_DELETE, values).rowcount
     listed = _ADDED if exact is None else _FILE

@@ -12,11 +12,14 @@ import tempfile
 import threading
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterable, Callable
+from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
 from typing import Any, BinaryIO, Final, cast
 
 from broker_core.catalog import (
+    Allow,
     CatalogFull,
     CatalogReadOnly,
     ImportRefused,
@@ -27,9 +30,12 @@ from broker_core.catalog import (
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.mass_deletion_guard import Deletions
-from broker_core.names import NamespaceName
+from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["MOST_BYTES", "BodyTooLarge", "TopicImports"]
+__all__ = ["MOST_ASKED", "MOST_BYTES", "Ask", "BodyTooLarge", "TopicImports"]
+
+#: Raises :exc:`~broker_core.errors.ListingFailed` for a topic that the client may not change.
+Ask = Callable[[TopicName], Awaitable[object]]
 
 #: The most bytes of a body: some ten million topics.
 MOST_BYTES: Final = 1024**3
@@ -44,6 +50,11 @@ _SECONDS: Final = 60.0
 _SLOWEST: Final = 16 * 1024
 #: Bytes that are read at a time: some 700 topics, which take a millisecond.
 _PIECE: Final = 64 * 1024
+#: Topics of an import that gates are asked about at the most, and how many at a time: half of a plugin's threads.
+MOST_ASKED: Final = 10_000
+_ASKED_AT_A_TIME: Final = 4
+#: Seconds between two looks whether anybody still waits for the import.
+_LOOK: Final = 0.2
 #: Bytes of the caches of SQLite during an import.
 _CACHES: Final = 64 * 1024 * 1024
 
@@ -78,13 +89,18 @@ class TopicImports:
         *,
         gzip: bool = False,
         exact: Deletions | None = None,
+        ask: Ask | None = None,
     ) -> ImportReport:
         """Import JSON lines (:func:`~broker_core.catalog.import_topics`), all of them or none.
 
+        ``ask`` is called for each topic of the body, and for each that is to be deleted, before anything is changed;
+        their number is bounded by :data:`MOST_ASKED` each, and it may be called for several at a time.
+
         One whose caller is cancelled ends, and has changed nothing unless it was just committed. Raises what
         ``import_topics`` does, :exc:`BodyTooLarge`, and :exc:`~broker_core.errors.ListingFailed` with the causes
-        ``QUEUE`` (too many imports), ``TIME`` (the body came too slowly), ``BAD_REQUEST`` (it is no gzip, or cut short)
-        and ``UNAVAILABLE`` (the server stops).
+        ``QUEUE`` (too many imports), ``TIME`` (the body came too slowly), ``BAD_REQUEST`` (it is no gzip, or cut
+        short), ``TOO_LARGE`` (too many topics to ask about) and ``UNAVAILABLE`` (the server stops), and what ``ask``
+        does.
         """
         if self.under_way >= _PLACES:
             raise ListingFailed(f"{_PLACES} imports are under way already", cause=Cause.QUEUE)
@@ -97,7 +113,9 @@ class TopicImports:
                 cancelled = threading.Event()
                 source = _Source(file, lambda: self._closed or cancelled.is_set())
                 try:
-                    return await loop.run_in_executor(self._thread, self._import, namespace, source, exact)
+                    allow = None if ask is None else partial(_allow, source, ask, loop)
+                    work = partial(self._import, namespace, source, exact, allow)
+                    return await loop.run_in_executor(self._thread, work)
                 except asyncio.CancelledError:
                     cancelled.set()
                     raise
@@ -130,7 +148,9 @@ class TopicImports:
     def _open(self) -> BinaryIO:
         return cast(BinaryIO, tempfile.TemporaryFile(dir=self._catalog.path.parent))
 
-    def _import(self, namespace: NamespaceName, source: _Source, exact: Deletions | None) -> ImportReport:
+    def _import(
+        self, namespace: NamespaceName, source: _Source, exact: Deletions | None, allow: Allow | None
+    ) -> ImportReport:
         source.begin()
         return import_topics(
             self._catalog,
@@ -139,6 +159,7 @@ class TopicImports:
             exact=exact,
             progress=lambda _step, _count: source.check(),
             caches=_CACHES,
+            allow=allow,
         )
 
 
@@ -249,3 +270,44 @@ class _Source:
         """Raise where the import is to end."""
         if self._ended():
             raise _Ended("nobody waits for the import")
+
+
+def _allow(source: _Source, ask: Ask, loop: asyncio.AbstractEventLoop, topics: Iterator[TopicName]) -> None:
+    """Have all of these topics asked about on the event loop; on the importing thread."""
+    some = list(islice(topics, MOST_ASKED + 1))
+    if len(some) > MOST_ASKED:
+        raise ListingFailed(
+            f"Plugins decide about each topic here, so an import has {MOST_ASKED} topics at the most, "
+            "and deletes so many: import several parts",
+            cause=Cause.TOO_LARGE,
+        )
+    asking = asyncio.run_coroutine_threadsafe(_ask_all(ask, some), loop)
+    while True:
+        try:
+            asking.result(_LOOK)
+        except TimeoutError:
+            if asking.done():
+                raise
+        else:
+            return
+        try:
+            source.check()
+        except _Ended:
+            asking.cancel()
+            raise
+
+
+async def _ask_all(ask: Ask, topics: Iterable[TopicName]) -> None:
+    left = iter(topics)
+
+    async def some() -> None:
+        for topic in left:
+            await ask(topic)
+            await asyncio.sleep(0)  # a gate that does not wait would keep others waiting
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            for _ in range(_ASKED_AT_A_TIME):
+                group.create_task(some())
+    except* ListingFailed as failures:
+        raise failures.exceptions[0] from None

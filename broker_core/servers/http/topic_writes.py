@@ -27,7 +27,7 @@ from broker_core.catalog import (
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.servers.http.topic_imports import TopicImports
+from broker_core.servers.http.topic_imports import Ask, TopicImports
 
 __all__ = ["Require", "TopicWrites"]
 
@@ -171,6 +171,15 @@ class TopicWrites:
                 cause=Cause.NOT_ALLOWED,
             )
         await self._pipeline.authorize(Access("admin", namespace, topic, asker), deadline)
+
+    def asks_about_each(self, asker: Asker, namespace: NamespaceName) -> Ask | None:
+        """What an import asks about each topic; ``None`` where no gate decides about this namespace.
+
+        A gate is asked about the namespace as a whole too (:meth:`authorize`), but may look at topics alone.
+        """
+        if not self._pipeline.dispatcher.gates(namespace):
+            return None
+        return lambda topic: self.authorize(asker, namespace, topic)
 
     async def _write(
         self,

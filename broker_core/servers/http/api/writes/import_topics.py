@@ -17,7 +17,7 @@ from broker_core.servers.http.api.services import ApiServices, needs_writes
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
-from broker_core.servers.http.topic_imports import MOST_BYTES, BodyTooLarge
+from broker_core.servers.http.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 __all__ = ["operations"]
 
@@ -105,7 +105,8 @@ def operations(_services: ApiServices) -> list[Operation]:
             description="A topic that is there keeps its id, gets further partitions, and its properties are replaced "
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
             "number in `line`. The body may be compressed with gzip. With exact and max_deletions, an empty "
-            "one empties the namespace.",
+            "one empties the namespace. Where plugins authorize, they are asked about the namespace and about each "
+            f"topic that is brought or deleted, of which there may be {MOST_ASKED} each.",
             parameters=(_EXACT, _MOST),
             body=Body(
                 {_NDJSON: _LINES},
@@ -133,6 +134,7 @@ async def _import(request: ApiRequest) -> web.StreamResponse:
                 request.pieces(),
                 gzip=request.http.headers.get(hdrs.CONTENT_ENCODING, "").lower() == "gzip",
                 exact=Deletions(most) if exact else None,
+                ask=writes.asks_about_each(request.asker, namespace),
             )
         except BodyTooLarge as error:
             raise refused(413, str(error)) from None

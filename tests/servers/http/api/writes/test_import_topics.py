@@ -6,13 +6,17 @@ import asyncio
 import gzip
 import json
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker_core import Access, Refused
+from broker_core.servers.http import topic_imports
 from broker_core.servers.http.topic_imports import TopicImports
-from tests.support.api_serving import NAMESPACE, ApiServed, Said
+from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
 from tests.support.eventually import eventually
+from tests.support.plugins import PluginOf
 
 IMPORT = f"{NAMESPACE}/topics:import"
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -186,3 +190,52 @@ async def test_imports_take_turns_and_so_many_wait(served: ApiServed) -> None:
     on.set()
     assert sorted([each.json["created"] for each in await asyncio.gather(*under_way)]) == [0, 0, 0, 1]
     assert (await bring(served, lines({"name": "new"}))).json["created"] == 1
+
+
+def gate(asked: list[str | None]) -> PluginOf:
+    async def broker_core_authorize(access: Access) -> Refused | None:
+        if access.action == "admin":
+            asked.append(None if access.topic is None else access.topic.local)
+        return Refused("locked") if access.topic and access.topic.local in {"locked", "bills"} else None
+
+    return PluginOf(authorize=broker_core_authorize)
+
+
+async def test_gates_are_asked_about_each_topic(tmp_path: Path) -> None:
+    asked: list[str | None] = []
+    async with api_served(tmp_path, plugins={"gate": gate(asked)}) as served:
+        said = await bring(served, lines({"name": "new"}, {"name": "locked"}, {"name": "orders"}))
+        assert (said.status, said.json["detail"], said.json["cause"]) == (403, "locked", "DENIED")
+        assert await names(served) == THERE
+        asked.clear()
+        assert (await bring(served, lines({"name": "new"}, {"name": "orders-partition-2"}))).status == 200
+        assert (asked[0], set(asked[1:])) == (None, {"new", "orders"})
+        # Of an exact one about those that it deletes: "bills" is one.
+        kept = lines({"name": "new"}, {"name": "orders", "partitions": 3})
+        said = await bring(served, kept, exact="true", max_deletions="2")
+        assert (said.status, said.json["detail"]) == (403, "locked")
+        kept += lines({"name": "bills"})
+        assert (await bring(served, kept, exact="true", max_deletions="2")).status == 403
+        assert len(await names(served)) == len(THERE) + 2
+
+
+async def test_gates_are_not_asked_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_imports, "MOST_ASKED", 3)
+    async with api_served(tmp_path, plugins={"gate": gate([])}) as served:
+        assert (await bring(served, lines(*({"name": name} for name in "abc")))).status == 200
+        said = await bring(served, lines(*({"name": name} for name in "defg")))
+        assert (said.status, said.json["cause"]) == (413, "TOO_LARGE")
+        assert "import several parts" in said.json["detail"]
+        assert len(await names(served)) == len(THERE) + 3
+
+
+async def test_a_gate_that_fails_imports_nothing(tmp_path: Path) -> None:
+    async def broker_core_authorize(access: Access) -> None:
+        if access.topic is not None:
+            raise OSError
+
+    plugins = {"gate": PluginOf(authorize=broker_core_authorize)}
+    async with api_served(tmp_path, plugins=plugins) as served:
+        said = await bring(served, lines({"name": "new"}))
+        assert (said.status, said.json["cause"]) == (502, "PLUGIN")
+        assert await names(served) == THERE
