@@ -1,7 +1,8 @@
 """The catalogue's details of topics (partitions, ids, properties) as columns.
 
 SQLite writes JSON, and Arrow's reader takes it apart, so that no Python object is made for a topic. A topic that is not
-in the file has no row.
+in the file has no row. The topics of a page stand side by side in the index, so they are read as a range; properties,
+of which many topics have the same, are taken apart once each.
 """
 
 from __future__ import annotations
@@ -23,26 +24,33 @@ from broker_core.names.name_columns import column_data, with_ends
 
 __all__ = ["describe", "described_bytes"]
 
+#: The pairs of each of several texts of properties.
 _PAIRS: Final = (
-    "json((SELECT json_group_array(json_object('key', key, 'value', value))"
-    " FROM json_each(ifnull(properties, '{}'))))"
+    "SELECT CAST(group_concat(json_object('pairs', json((SELECT json_group_array(json_object('key', key, 'value',"
+    " value)) FROM json_each(texts.value)))), char(10)) AS BLOB) FROM json_each(?) AS texts"
+)
+_PAIRS_SCHEMA: Final = pa.schema(
+    [("pairs", pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))]
 )
 #: What is read for each column that can be asked for; the catalogue has no configs.
 _READ: Final = {
     "partitions": "'listed', listed",
     "topic_id": "'topic_id', hex(topic_id)",
-    "properties": f"'properties', {_PAIRS}",
+    "properties": "'properties', ifnull(properties, '{}')",
     "created": "'created', created",
 }
 _TYPES: Final = {
     "base": pa.string(),
     "listed": pa.string(),
     "topic_id": pa.string(),
-    "properties": pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])),
+    "properties": pa.string(),
     "created": pa.int64(),
 }
 _OF: Final = " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND "
 _NAMED: Final = "base IN (SELECT value FROM json_each(?))"
+_BETWEEN: Final = "base BETWEEN ? AND ?"
+#: A range is read where it has so many times as many topics as are asked for at the most.
+_SPARSE: Final = 2
 #: Ids come as hexadecimal in JSON too.
 _BY_ID: Final = "hex(topic_id) IN (SELECT value FROM json_each(?))"
 
@@ -52,9 +60,9 @@ def described_bytes(
 ) -> int:
     """About how many bytes :func:`describe` takes for these topics."""
     total = 0
-    for code, condition, keys in _questions(namespace, names, ids):
+    for code, condition, keys in _questions(connection, namespace, names, ids):
         query = f"SELECT total(length(base) + ifnull(length(properties), 0) + 128) {_OF}{condition}"
-        total += int(connection.execute(query, (str(namespace), code, keys)).fetchone()[0])
+        total += int(connection.execute(query, (str(namespace), code, *keys)).fetchone()[0])
     return 8 * total
 
 
@@ -68,28 +76,48 @@ def describe(
     """The details of topics by full name without partition suffix, or by id (Arrow columns, one of them ``None``)."""
     batches = [
         _read(connection, namespace, code, condition, keys, wants)
-        for code, condition, keys in _questions(namespace, names, ids)
+        for code, condition, keys in _questions(connection, namespace, names, ids)
     ]
     whole = pa.Table.from_batches(batches).combine_chunks()
+    if names is not None and len(whole):  # what a range has between them
+        asked = pc.is_in(whole[TOPIC], value_set=names)
+        whole = whole if pc.all(asked).as_py() else whole.filter(asked).combine_chunks()
     if whole.num_rows:
         return Details(whole.to_batches()[0])
     nothing = [pa.array([], field.type) for field in whole.schema]
     return Details(pa.RecordBatch.from_arrays(nothing, schema=whole.schema))
 
 
-def _questions(namespace: NamespaceName, names: Any | None, ids: Any | None) -> list[tuple[int, str, str]]:
-    """What to ask for each domain: its number, the condition, and the keys as JSON."""
+def _questions(
+    connection: sqlite3.Connection, namespace: NamespaceName, names: Any | None, ids: Any | None
+) -> list[tuple[int, str, tuple[str, ...]]]:
+    """What to ask for each domain: its number, the condition, and its values."""
     if names is None:
         assert ids is not None
         keys = json.dumps([each.hex().upper() for each in ids.to_pylist()])
-        return [(code, _BY_ID, keys) for code in range(len(DOMAINS))]
-    asked = []
+        return [(code, _BY_ID, (keys,)) for code in range(len(DOMAINS))]
+    asked: list[tuple[int, str, tuple[str, ...]]] = []
     for code, domain in enumerate(DOMAINS):
         prefix = f"{domain}://{namespace}/"
         own = names.filter(pc.starts_with(names, prefix))
         bases = pc.utf8_slice_codeunits(own, len(prefix))
-        asked.append((code, _NAMED, json.dumps(bases.to_pylist())))
+        if len(bases) and (ends := _range(connection, namespace, code, bases)) is not None:
+            asked.append((code, _BETWEEN, ends))
+        else:
+            asked.append((code, _NAMED, (json.dumps(bases.to_pylist()),)))
     return asked
+
+
+def _range(
+    connection: sqlite3.Connection, namespace: NamespaceName, code: int, bases: Any
+) -> tuple[str, str] | None:
+    """The first and the last name, where there are not many others between them; Arrow and SQLite compare bytes."""
+    ends = pc.min_max(bases).as_py()
+    most = _SPARSE * len(bases)
+    query = f"SELECT count(*) FROM (SELECT 1 {_OF}{_BETWEEN} LIMIT ?)"  # noqa: S608 - constants
+    values = (str(namespace), code, ends["min"], ends["max"], most + 1)
+    (count,) = connection.execute(query, values).fetchone()
+    return None if count > most else (ends["min"], ends["max"])
 
 
 def _read(
@@ -97,20 +125,15 @@ def _read(
     namespace: NamespaceName,
     code: int,
     condition: str,
-    keys: str,
+    keys: tuple[str, ...],
     wants: Collection[str],
 ) -> pa.RecordBatch:
     read = ["'base', base", *(sql for name, sql in _READ.items() if name in wants)]
     query = f"SELECT CAST(group_concat(json_object({', '.join(read)}), char(10)) AS BLOB) {_OF}{condition}"
-    (text,) = connection.execute(query, (str(namespace), code, keys)).fetchone()
+    (text,) = connection.execute(query, (str(namespace), code, *keys)).fetchone()
     fields = ["base", *("listed" if name == "partitions" else name for name in _READ if name in wants)]
     schema = pa.schema([(name, _TYPES[name]) for name in fields])
-    if text is None:
-        table = schema.empty_table()
-    else:
-        options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
-        blocks = pyarrow.json.ReadOptions(block_size=len(text) + 1)  # no text is cut in the midst
-        table = pyarrow.json.read_json(io.BytesIO(text), parse_options=options, read_options=blocks)
+    table = _parsed(text, schema)
     columns: dict[str, Any] = {
         TOPIC: with_ends(_of(table, "base").cast(pa.large_string()), f"{DOMAINS[code]}://{namespace}/", "")
     }
@@ -119,10 +142,18 @@ def _read(
     if "topic_id" in wants:
         columns["topic_id"] = _ids(_of(table, "topic_id"))
     if "properties" in wants:
-        columns["properties"] = _maps(_of(table, "properties"))
+        columns["properties"] = _maps(connection, _of(table, "properties"))
     if "created" in wants:
         columns["created"] = _of(table, "created").cast(DETAIL_TYPES["created"])
     return pa.RecordBatch.from_pydict(columns)
+
+
+def _parsed(text: bytes | None, schema: pa.Schema) -> pa.Table:
+    if text is None:
+        return schema.empty_table()
+    options = pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="error")
+    blocks = pyarrow.json.ReadOptions(block_size=len(text) + 1)  # no text is cut in the midst
+    return pyarrow.json.read_json(io.BytesIO(text), parse_options=options, read_options=blocks)
 
 
 def _of(table: pa.Table, name: str) -> Any:
@@ -147,7 +178,14 @@ def _ids(texts: Any) -> Any:
     )
 
 
-def _maps(lists: Any) -> Any:
+def _maps(connection: sqlite3.Connection, texts: Any) -> Any:
+    """The properties of each topic, from their texts in JSON."""
+    encoded = texts.dictionary_encode()
+    (pairs,) = connection.execute(_PAIRS, (json.dumps(encoded.dictionary.to_pylist()),)).fetchone()
+    return _maps_of(_of(_parsed(pairs, _PAIRS_SCHEMA), "pairs")).take(encoded.indices)
+
+
+def _maps_of(lists: Any) -> Any:
     pairs = lists.flatten()
     offsets = np.concatenate(([0], np.cumsum(pc.list_value_length(lists).to_numpy()))).astype(np.int32)
     return pa.MapArray.from_arrays(

@@ -73,3 +73,16 @@ def test_only_what_is_wanted_and_nothing_of_what_is_not_there(catalog: SqliteCat
     assert {name: nothing.column(name).type for name in nothing.columns} == {
         name: DETAIL_TYPES[name] for name in WANTS
     }
+
+
+def test_what_stands_between_two_topics_is_not_told(catalog: SqliteCatalog) -> None:
+    """Topics side by side are read as a range, with what else it has."""
+    names = ["persistent://t/n/parted", "persistent://t/n/sparse"]
+    assert read(catalog, *names).topics.to_pylist() == names
+
+
+def test_topics_may_have_the_same_properties(catalog: SqliteCatalog) -> None:
+    same = {"team": "shop", 'a"\n': "é\U0001f600"}
+    catalog.create(TopicName.parse("persistent://t/n/parted2"), properties=same)
+    details = read(catalog, "persistent://t/n/parted", "persistent://t/n/parted2", "persistent://t/n/plain")
+    assert [dict(each) for each in details.column("properties").to_pylist()] == [same, same, {}]
