@@ -104,7 +104,7 @@ class Dispatcher:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.
 
         Raises :exc:`~broker_core.plugins.failures.RefusedByPlugin` where one refuses, and
-        :exc:`~broker_core.plugins.failures.PluginFailed` with the cause ``DENIED`` where one fails.
+        :exc:`~broker_core.plugins.failures.PluginFailed` where one fails.
         """
         if self.has_gates:
             await pass_gates(self._chains.of(access.namespace).of(AUTHORIZE), access, steps)
