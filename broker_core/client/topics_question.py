@@ -97,8 +97,8 @@ class TopicsQuestion:
             import pyarrow.compute as pc
 
             fits = reduce(pc.or_, (pc.starts_with(names, prefix) for prefix in prefixes))
-            place = pc.index(fits, value=False).as_py()
-            bad = None if place < 0 else names[place].as_py()
+            # Not the index at once: Arrow imports pandas, where it is installed, to make a scalar of Python's False.
+            bad = None if pc.all(fits).as_py() else names[pc.index(fits, value=False).as_py()].as_py()
         if bad is not None:
             raise UnexpectedAnswer(
                 f"the server lists what cannot be listed: {quoted(bad)} does not belong into a listing of "
