@@ -127,7 +127,8 @@ _MODES: Final = {mode.name.lower(): mode for mode in Mode}
 
 
 def _mode(text: str) -> Mode:
-    return _MODES[one_of(_MODES)(text)]
+    """In small letters or, as answers and Pulsar's enum have it, in large ones."""
+    return _MODES[one_of(_MODES)(text.lower() if text.isupper() else text)]
 
 
 PATTERN: Final = Parameter(
@@ -138,9 +139,9 @@ PATTERN: Final = Parameter(
 )
 MODE: Final = Parameter(
     "mode",
-    "Which domains are listed.",
+    "Which domains are listed; in large letters too, as Pulsar's enum has them.",
     read=_mode,
-    schema={"type": "string", "enum": list(_MODES), "default": "persistent"},
+    schema={"type": "string", "enum": [*_MODES, *(mode.name for mode in Mode)], "default": "persistent"},
     default=Mode.PERSISTENT,
 )
 PROPERTY: Final = Parameter(

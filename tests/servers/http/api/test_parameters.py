@@ -65,6 +65,7 @@ def test_values_and_defaults() -> None:
         "If-Match": None,
         "what": "a",
     }
+    assert read("what=a&mode=NON_PERSISTENT")["mode"] is Mode.NON_PERSISTENT
     values = read(
         "what=b&limit=10&count=true&mode=all&pattern=a%2Bb%20c+d&property=k=v%3Dw&property=k=",
         **{"If-Match": '"x"'},
@@ -91,6 +92,7 @@ def test_values_and_defaults() -> None:
         ("what=a&limit=%D9%A1", "parameter limit must be a number"),
         ("what=a&limit=" + "9" * 5000, "parameter limit must be a number"),
         ("what=a&count=yes", "parameter count must be true or false"),
+        ("what=a&mode=All", "parameter mode must be one of persistent, non_persistent, all"),
         ("what=a&mode=every", "parameter mode must be one of persistent, non_persistent, all"),
         ("what=a&property=k", "parameter property must be KEY=VALUE"),
         ("what=a&property==v", "parameter property must be KEY=VALUE"),

@@ -118,7 +118,7 @@ def operations(services: ApiServices) -> list[Operation]:
             parameters=(
                 Parameter(
                     "since",
-                    "A version of this namespace: `version` of an earlier answer.",
+                    "A version of this namespace: `version` of an earlier answer (not of a single change).",
                     read=_version,
                     schema={
                         "type": "string",
