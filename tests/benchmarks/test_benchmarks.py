@@ -154,4 +154,5 @@ def test_the_time_of_small_answers_is_measured(tmp_path: Path) -> None:
         assert "unchanged by pattern" in kinds
         for frames in kinds.values():
             for depth in (1, 3):
-                assert 0 < measure_small(served, frames, depth, 10) < 1
+                # More than the clients have under way: those may be answered before the clock is read.
+                assert 0 < measure_small(served, frames, depth, 200) < 1
