@@ -14,7 +14,7 @@ from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.operation import Operation, Parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 
-__all__ = ["MODE", "PATTERN", "PROPERTY", "flag", "number", "one_of", "read_parameters"]
+__all__ = ["MODE", "PATTERN", "PROPERTY", "flag", "number_parameter", "one_of", "read_parameters"]
 
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
@@ -83,7 +83,7 @@ def _bad(detail: str) -> RequestRefused:
 # -- kinds of values --------------------------------------------------------------------------------------------
 
 
-def number(least: int, most: int) -> Callable[[str], int]:
+def _number(least: int, most: int) -> Callable[[str], int]:
     """Reads a whole number within bounds."""
 
     def read(text: str) -> int:
@@ -92,6 +92,16 @@ def number(least: int, most: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def number_parameter(
+    name: str, description: str, least: int, most: int, default: int | None = None
+) -> Parameter:
+    """A parameter of a query that is a whole number within bounds, which the document tells too."""
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    if default is not None:
+        schema["default"] = default
+    return Parameter(name, description, read=_number(least, most), schema=schema, default=default)
 
 
 def one_of(words: Iterable[str]) -> Callable[[str], str]:

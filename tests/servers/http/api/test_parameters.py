@@ -14,7 +14,7 @@ from broker_core.servers.http.api.parameters import (
     PATTERN,
     PROPERTY,
     flag,
-    number,
+    number_parameter,
     one_of,
     read_parameters,
 )
@@ -37,7 +37,7 @@ OPERATION = Operation(
         PATTERN,
         MODE,
         PROPERTY,
-        Parameter("limit", "x", read=number(1, 10)),
+        number_parameter("limit", "x", 1, 10),
         Parameter("count", "x", read=flag, default=False),
         Parameter("If-Match", "x", within="header"),
         Parameter("what", "x", read=one_of(["a", "b"]), required=True),

@@ -21,7 +21,7 @@ from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
-from broker_core.servers.http.api.parameters import number
+from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.servers.http.api.version_text import version_text
 
@@ -103,13 +103,7 @@ def operations(services: ApiServices) -> list[Operation]:
             },
             tag="namespaces",
             parameters=(
-                Parameter(
-                    "limit",
-                    "Namespaces of a page at the most.",
-                    read=number(1, _MOST),
-                    schema={"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL},
-                    default=_USUAL,
-                ),
+                number_parameter("limit", "Namespaces of a page at the most.", 1, _MOST, _USUAL),
                 Parameter(
                     "cursor",
                     "`next` of the page before, as it is.",

@@ -18,7 +18,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.change_watch import ChangeWatch
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
-from broker_core.servers.http.api.parameters import number
+from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.version_text import read_version, version_text
@@ -126,19 +126,11 @@ def operations(services: ApiServices) -> list[Operation]:
                         "pattern": r"^[A-Za-z0-9_-]{22}:[0-9]+(\.[A-Za-z0-9_-]+)?$",
                     },
                 ),
-                Parameter(
-                    "limit",
-                    "Changes at the most, as far as a version has no more.",
-                    read=number(1, _MOST),
-                    schema={"type": "integer", "minimum": 1, "maximum": _MOST, "default": _USUAL},
-                    default=_USUAL,
+                number_parameter(
+                    "limit", "Changes at the most, as far as a version has no more.", 1, _MOST, _USUAL
                 ),
-                Parameter(
-                    "wait",
-                    "Seconds to wait for a change where there is none yet.",
-                    read=number(0, _LONGEST_WAIT),
-                    schema={"type": "integer", "minimum": 0, "maximum": _LONGEST_WAIT, "default": 0},
-                    default=0,
+                number_parameter(
+                    "wait", "Seconds to wait for a change where there is none yet.", 0, _LONGEST_WAIT, 0
                 ),
             ),
         )

@@ -18,7 +18,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Parameter
-from broker_core.servers.http.api.parameters import flag, number
+from broker_core.servers.http.api.parameters import flag, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, read_cursor
 from broker_core.servers.http.api.topics.whole_listing import answer_to
@@ -39,11 +39,11 @@ def _detail(text: str) -> tuple[str, ...]:
     return tuple(name for name in SHOWN_DETAILS if name in words)
 
 
-LIMIT: Final = Parameter(
+LIMIT: Final = number_parameter(
     "limit",
     "The most names of the answer, which is a page then. Without it the answer is the whole listing.",
-    read=number(1, MOST_LIMIT),
-    schema={"type": "integer", "minimum": 1, "maximum": MOST_LIMIT},
+    1,
+    MOST_LIMIT,
 )
 CURSOR: Final = Parameter(
     "cursor",

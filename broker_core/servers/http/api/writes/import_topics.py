@@ -11,7 +11,7 @@ from broker_core.catalog import ImportReport
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right, Schema
-from broker_core.servers.http.api.parameters import flag, number
+from broker_core.servers.http.api.parameters import flag, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_writes
 from broker_core.servers.http.api.version_text import version_text
@@ -67,11 +67,11 @@ _EXACT: Final = Parameter(
     schema={"type": "boolean", "default": False},
     default=False,
 )
-_MOST: Final = Parameter(
+_MOST: Final = number_parameter(
     "max_deletions",
     "With exact: the most listed names that may be deleted; each partition is one.",
-    read=number(0, _MOST_DELETIONS),
-    schema={"type": "integer", "minimum": 0, "maximum": _MOST_DELETIONS},
+    0,
+    _MOST_DELETIONS,
 )
 
 
