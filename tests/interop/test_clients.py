@@ -6,11 +6,12 @@ The Python client looks for new topics once a minute. All scenes play at the sam
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 
 import pytest
 
 from tests.interop import scenes_java, scenes_python
+from tests.interop.playing_scenes import playing_scenes
 from tests.interop.stage import Stage
 
 pytestmark = pytest.mark.interop
@@ -32,11 +33,8 @@ def playing(
     request: pytest.FixtureRequest, new_stage: Callable[[str], Stage]
 ) -> Iterator[dict[str, Future[None]]]:
     """The scenes that were selected, all of them playing."""
-    wanted = [name for name in SCENES if any(f"[{name}]" in item.nodeid for item in request.session.items)]
-    stages = {name: new_stage(name) for name in wanted}
-    with ThreadPoolExecutor(len(wanted)) as threads:
-        # The longest begin first.
-        yield {name: threads.submit(SCENES[name], stages[name]) for name in reversed(wanted)}
+    with playing_scenes(request, SCENES, new_stage) as scenes:
+        yield scenes
 
 
 @pytest.mark.parametrize("scene", SCENES)

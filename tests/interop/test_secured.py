@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -23,6 +23,7 @@ from broker_core.client import (
 )
 from broker_core.errors import ServerError
 from tests.interop import scenes_secured
+from tests.interop.playing_scenes import playing_scenes
 from tests.interop.pulsar_peer import GATEWAY, PeerUnavailable, PulsarBroker, Security
 from tests.interop.secured_stage import BILLING, ORDERS, SHARED, SecuredStage, gateway_tables
 from tests.support.eventually import eventually_sync
@@ -55,9 +56,8 @@ def stage(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredStage]:
 @pytest.fixture(scope="module")
 def playing(request: pytest.FixtureRequest, stage: SecuredStage) -> Iterator[dict[str, Future[None]]]:
     """The scenes that were selected, all of them playing."""
-    wanted = [name for name in SCENES if any(f"[{name}]" in item.nodeid for item in request.session.items)]
-    with ThreadPoolExecutor(max(1, len(wanted))) as threads:
-        yield {name: threads.submit(SCENES[name], stage) for name in wanted}
+    with playing_scenes(request, SCENES, lambda _name: stage) as scenes:
+        yield scenes
 
 
 @pytest.mark.parametrize("scene", SCENES)
