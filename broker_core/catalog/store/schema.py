@@ -33,6 +33,8 @@ STAMPS = """CREATE TABLE stamps (
     ) WITHOUT ROWID"""
 
 _PAGE_BYTES = 8192
+#: Seconds between two tries to turn on the write-ahead log, about what SQLite's own busy handler waits.
+_BUSY_PAUSE = 0.01
 _SCHEMA = (
     # The catalogue's random id: versions of namespaces compare under the same id only.
     "CREATE TABLE meta (catalog_id TEXT NOT NULL, created INTEGER NOT NULL)",
@@ -90,7 +92,7 @@ def is_blank(connection: sqlite3.Connection) -> bool:
 def make_tables(connection: sqlite3.Connection) -> None:
     """Make the tables; of two processes that do so at once, one finds them made."""
     connection.execute(f"PRAGMA page_size = {_PAGE_BYTES}")
-    connection.execute("PRAGMA journal_mode = WAL")
+    _keep_a_write_ahead_log(connection)
     connection.execute("BEGIN EXCLUSIVE")
     if is_blank(connection):
         for statement in _SCHEMA:
@@ -100,3 +102,20 @@ def make_tables(connection: sqlite3.Connection) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
     connection.execute("COMMIT")
+
+
+def _keep_a_write_ahead_log(connection: sqlite3.Connection) -> None:
+    """Turn on the file's write-ahead log, within the connection's busy timeout.
+
+    Of several processes that do so at once, SQLite refuses all but one without its busy handler, since the change makes
+    a writer of a reader.
+    """
+    until = time.monotonic() + pragma(connection, "busy_timeout") / 1000
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
+                raise
+        time.sleep(_BUSY_PAUSE)
