@@ -99,7 +99,11 @@ class TopicsQuestion:
             fits = reduce(pc.or_, (pc.starts_with(names, prefix) for prefix in prefixes))
             # Not the index at once: Arrow imports pandas, where it is installed, to make a scalar of Python's False.
             # An empty listing fits: of no values `all` says null unless it is told that none is enough.
-            bad = None if pc.all(fits, min_count=0).as_py() else names[pc.index(fits, value=False).as_py()].as_py()
+            bad = (
+                None
+                if pc.all(fits, min_count=0).as_py()
+                else names[pc.index(fits, value=False).as_py()].as_py()
+            )
         if bad is not None:
             raise UnexpectedAnswer(
                 f"the server lists what cannot be listed: {quoted(bad)} does not belong into a listing of "
