@@ -1,0 +1,45 @@
+"""One API of Kafka's protocol: its key, its versions, and the messages of its requests and answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from broker_core.wire.kafka.fields import Fields, Struct, Versions
+from broker_core.wire.kafka.reader import Reader
+from broker_core.wire.kafka.writer import Writer
+
+__all__ = ["Api"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Api:
+    """``versions`` are those that are understood; from ``flexible`` on, messages have variable lengths and tagged
+    fields (KIP-482). ``plain_response_header``: the header of answers has no tagged fields in any version.
+    """
+
+    key: int
+    name: str
+    versions: Versions
+    flexible: int
+    request: Struct
+    response: Struct
+    plain_response_header: bool = False
+
+    def is_flexible(self, version: int) -> bool:
+        return version >= self.flexible
+
+    def read_request(self, reader: Reader, version: int) -> Fields:
+        """Raises :exc:`~.reader.MalformedMessage`; bytes behind the request are ignored, as Kafka does."""
+        return self.request.read(reader, version, flexible=self.is_flexible(version))
+
+    def write_request(self, writer: Writer, value: Mapping[str, Any], version: int) -> None:
+        self.request.write(writer, value, version, flexible=self.is_flexible(version))
+
+    def read_response(self, reader: Reader, version: int) -> Fields:
+        """Raises :exc:`~.reader.MalformedMessage`."""
+        return self.response.read(reader, version, flexible=self.is_flexible(version))
+
+    def write_response(self, writer: Writer, value: Mapping[str, Any], version: int) -> None:
+        self.response.write(writer, value, version, flexible=self.is_flexible(version))

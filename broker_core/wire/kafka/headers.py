@@ -1,0 +1,74 @@
+"""The headers of requests and answers, and whole frames of both.
+
+A frame is a length of four bytes and the message. The client id is a text with a length of two bytes in every version
+of the header; header 2 (of flexible versions) has tagged fields behind it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from broker_core.wire.kafka.api import Api
+from broker_core.wire.kafka.fields import Fields
+from broker_core.wire.kafka.reader import Reader
+from broker_core.wire.kafka.writer import Buffer, Writer
+
+__all__ = ["RequestHeader", "read_header", "read_response", "request_frame", "response_frame"]
+
+_LENGTH: Final = struct.Struct(">I").pack
+_FIRST: Final = struct.Struct(">hhi").pack
+
+
+class RequestHeader(NamedTuple):
+    """The header of a request; ``client_id`` is empty where it is null."""
+
+    api_key: int
+    api_version: int
+    correlation_id: int
+    client_id: str
+
+
+def read_header(reader: Reader) -> RequestHeader:
+    """The header without the tagged fields, which the caller skips where the API's version is flexible.
+
+    Raises :exc:`~.reader.MalformedMessage`.
+    """
+    key, version, correlation_id = reader.int16(), reader.int16(), reader.int32()
+    return RequestHeader(key, version, correlation_id, reader.string(compact=False) or "")
+
+
+def request_frame(
+    api: Api, version: int, correlation_id: int, client_id: str | None, value: Mapping[str, Any]
+) -> bytes:
+    """A whole request, for clients."""
+    writer = Writer()
+    writer.raw(_FIRST(api.key, version, correlation_id))
+    writer.string(client_id, compact=False)
+    if api.is_flexible(version):
+        writer.unsigned_varint(0)
+    api.write_request(writer, value, version)
+    return _LENGTH(writer.size) + writer.joined()
+
+
+def response_frame(api: Api, version: int, correlation_id: int, value: Mapping[str, Any]) -> list[Buffer]:
+    """A whole answer as pieces, the first of which begins with the length."""
+    writer = Writer()
+    writer.int32(correlation_id)
+    if api.is_flexible(version) and not api.plain_response_header:
+        writer.unsigned_varint(0)
+    api.write_response(writer, value, version)
+    return [_LENGTH(writer.size), *writer.pieces()]
+
+
+def read_response(api: Api, version: int, message: bytes) -> tuple[int, Fields]:
+    """The correlation id and the value of an answer without its length, for clients.
+
+    Raises :exc:`~.reader.MalformedMessage`.
+    """
+    reader = Reader(message, most_elements=len(message))
+    correlation_id = reader.int32()
+    if api.is_flexible(version) and not api.plain_response_header:
+        reader.skip_tags()
+    return correlation_id, api.read_response(reader, version)

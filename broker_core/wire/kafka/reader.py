@@ -1,0 +1,150 @@
+"""Reading the values of Kafka's protocol from bytes that nobody vouches for.
+
+Every length is compared with the bytes that are left before anything is made of it, and the elements of all arrays
+together are bounded: an array costs more memory than its bytes.
+"""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from typing import Any, Final
+
+__all__ = ["MOST_ELEMENTS", "MalformedMessage", "Reader"]
+
+#: Elements of all arrays of one message.
+MOST_ELEMENTS: Final = 250_000
+
+_INT8: Final = struct.Struct(">b").unpack_from
+_INT16: Final = struct.Struct(">h").unpack_from
+_UINT16: Final = struct.Struct(">H").unpack_from
+_INT32: Final = struct.Struct(">i").unpack_from
+_INT64: Final = struct.Struct(">q").unpack_from
+_FLOAT64: Final = struct.Struct(">d").unpack_from
+
+
+class MalformedMessage(ValueError):
+    """Bytes that are no message of Kafka's protocol. The connection is closed, as Kafka does."""
+
+
+class Reader:
+    """Reads one message from ``data``, from byte ``at`` on. Each method raises :exc:`MalformedMessage`."""
+
+    __slots__ = ("_data", "_elements", "_end", "at")
+
+    def __init__(self, data: bytes, at: int = 0, *, most_elements: int = MOST_ELEMENTS) -> None:
+        self._data = data
+        self._end = len(data)
+        self._elements = most_elements
+        #: The byte that is read next.
+        self.at = at
+
+    @property
+    def left(self) -> int:
+        """Bytes that are not read yet."""
+        return self._end - self.at
+
+    def _skip(self, size: int) -> int:
+        """Where so many bytes begin, which are read now."""
+        at = self.at
+        if size < 0 or size > self._end - at:
+            raise MalformedMessage(f"{size} bytes are announced at byte {at}, and {self._end - at} are left")
+        self.at = at + size
+        return at
+
+    def raw(self, size: int) -> bytes:
+        """So many bytes as they are."""
+        at = self._skip(size)
+        return self._data[at : at + size]
+
+    def boolean(self) -> bool:
+        return bool(self._data[self._skip(1)])
+
+    def int8(self) -> int:
+        return _whole(_INT8(self._data, self._skip(1)))
+
+    def int16(self) -> int:
+        return _whole(_INT16(self._data, self._skip(2)))
+
+    def uint16(self) -> int:
+        return _whole(_UINT16(self._data, self._skip(2)))
+
+    def int32(self) -> int:
+        return _whole(_INT32(self._data, self._skip(4)))
+
+    def int64(self) -> int:
+        return _whole(_INT64(self._data, self._skip(8)))
+
+    def float64(self) -> float:
+        return float(_FLOAT64(self._data, self._skip(8))[0])
+
+    def topic_id(self) -> uuid.UUID:
+        return uuid.UUID(bytes=self.raw(16))
+
+    def unsigned_varint(self) -> int:
+        """At most five bytes; what does not fit in 32 bits is malformed."""
+        value = 0
+        for shift in range(0, 35, 7):
+            byte = self._data[self._skip(1)]
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                if value >= 2**32:
+                    break
+                return value
+        raise MalformedMessage(f"the variable-length integer before byte {self.at} is too long")
+
+    def size(self, *, compact: bool, short: bool = False) -> int | None:
+        """The length in front of a text, of bytes (``short``: of 16 bits, where not compact) or of an array.
+
+        ``None`` for null.
+        """
+        size = self.unsigned_varint() - 1 if compact else self.int16() if short else self.int32()
+        if size == -1:
+            return None
+        if size < 0 or size > self.left:
+            raise MalformedMessage(
+                f"a length of {size} before byte {self.at}, and {self.left} bytes are left"
+            )
+        return size
+
+    def elements(self, *, compact: bool) -> int | None:
+        """The number of elements of an array, ``None`` for null. Each takes one byte at least."""
+        count = self.size(compact=compact)
+        if count:
+            self._elements -= count
+            if self._elements < 0:
+                raise MalformedMessage("too many elements in the arrays of one message")
+        return count
+
+    def string(self, *, compact: bool) -> str | None:
+        """A text; bytes that are no UTF-8 become U+FFFD, as in Kafka."""
+        size = self.size(compact=compact, short=True)
+        if size is None:
+            return None
+        if size > 0x7FFF:
+            raise MalformedMessage(f"a text of {size} bytes; at most 32,767 are possible")
+        return self.raw(size).decode("utf-8", "replace")
+
+    def bytes(self, *, compact: bool) -> bytes | None:
+        size = self.size(compact=compact)
+        return None if size is None else self.raw(size)
+
+    def within(self, size: int) -> int:
+        """Let the next ``size`` bytes be all that is left; returns the end until now, for :meth:`leave`."""
+        at = self._skip(size)
+        before, self._end, self.at = self._end, at + size, at
+        return before
+
+    def leave(self, before: int) -> None:
+        """Go on behind the bytes of :meth:`within`, whatever was read of them."""
+        self.at, self._end = self._end, before
+
+    def skip_tags(self) -> None:
+        """Read tagged fields that nobody knows."""
+        for _ in range(self.unsigned_varint()):
+            self.unsigned_varint()
+            self._skip(self.unsigned_varint())
+
+
+def _whole(values: tuple[Any, ...]) -> int:
+    return int(values[0])

@@ -1,0 +1,129 @@
+"""Writing the values of Kafka's protocol, with large parts that are encoded already left where they are."""
+
+from __future__ import annotations
+
+import struct
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, TypeAlias
+
+__all__ = ["Buffer", "Encoded", "Writer", "unsigned_varint"]
+
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+
+#: Bytes of an encoded part from which it is not copied.
+_LARGE: Final = 16 * 1024
+_INT8: Final = struct.Struct(">b").pack
+_INT16: Final = struct.Struct(">h").pack
+_UINT16: Final = struct.Struct(">H").pack
+_INT32: Final = struct.Struct(">i").pack
+_INT64: Final = struct.Struct(">q").pack
+_FLOAT64: Final = struct.Struct(">d").pack
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """The elements of an array as they go out: ``count`` of them, encoded for the version that is written.
+
+    It stands for the list in the value of a field.
+    """
+
+    count: int
+    pieces: Sequence[Buffer]
+
+
+class Writer:
+    """Writes one message; :meth:`pieces` are its bytes."""
+
+    __slots__ = ("_now", "_pieces", "_size")
+
+    def __init__(self) -> None:
+        self._pieces: list[Buffer] = []
+        self._now = bytearray()
+        self._size = 0  # of the pieces before that
+
+    @property
+    def size(self) -> int:
+        """Bytes written."""
+        return self._size + len(self._now)
+
+    def pieces(self) -> list[Buffer]:
+        """What was written, in order."""
+        return [*self._pieces, self._now] if self._now else list(self._pieces)
+
+    def joined(self) -> bytes:
+        """The same in one."""
+        return b"".join(self.pieces())
+
+    def raw(self, data: Buffer) -> None:
+        """Bytes as they are; large ones are not copied, and must not change."""
+        if len(data) < _LARGE:
+            self._now += data
+            return
+        if self._now:
+            self._pieces.append(self._now)
+            self._size += len(self._now)
+            self._now = bytearray()
+        self._pieces.append(data)
+        self._size += len(data)
+
+    def boolean(self, value: bool) -> None:
+        self._now.append(1 if value else 0)
+
+    def int8(self, value: int) -> None:
+        self._now += _INT8(value)
+
+    def int16(self, value: int) -> None:
+        self._now += _INT16(value)
+
+    def uint16(self, value: int) -> None:
+        self._now += _UINT16(value)
+
+    def int32(self, value: int) -> None:
+        self._now += _INT32(value)
+
+    def int64(self, value: int) -> None:
+        self._now += _INT64(value)
+
+    def float64(self, value: float) -> None:
+        self._now += _FLOAT64(value)
+
+    def topic_id(self, value: uuid.UUID) -> None:
+        self._now += value.bytes
+
+    def unsigned_varint(self, value: int) -> None:
+        if value < 0x80:
+            self._now.append(value)
+        else:
+            self._now += unsigned_varint(value)
+
+    def length(self, count: int | None, *, compact: bool, short: bool = False) -> None:
+        """The length in front of a text, of bytes or of an array; ``None`` is null."""
+        if compact:
+            self.unsigned_varint(0 if count is None else count + 1)
+        elif short:
+            self.int16(-1 if count is None else count)
+        else:
+            self.int32(-1 if count is None else count)
+
+    def string(self, value: str | None, *, compact: bool) -> None:
+        data = None if value is None else value.encode("utf-8", "replace")
+        self.length(None if data is None else len(data), compact=compact, short=True)
+        if data:
+            self._now += data
+
+    def bytes(self, value: Buffer | None, *, compact: bool) -> None:
+        self.length(None if value is None else len(value), compact=compact)
+        if value:
+            self.raw(value)
+
+
+def unsigned_varint(value: int) -> bytes:
+    """Seven bits a byte, the lowest first."""
+    data = bytearray()
+    while value >= 0x80:
+        data.append(value & 0x7F | 0x80)
+        value >>= 7
+    data.append(value)
+    return bytes(data)

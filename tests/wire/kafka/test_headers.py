@@ -1,0 +1,31 @@
+from __future__ import annotations
+
+from broker_core.wire.kafka import (
+    API_VERSIONS,
+    METADATA,
+    Reader,
+    read_header,
+    read_response,
+    request_frame,
+    response_frame,
+)
+
+
+def test_a_request_begins_with_its_length_and_header() -> None:
+    frame = request_frame(METADATA, 12, 7, None, {"topics": None})
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+    reader = Reader(frame, 4)
+    assert read_header(reader) == (3, 12, 7, "")
+    reader.skip_tags()
+    assert METADATA.read_request(reader, 12)["topics"] is None
+
+
+def test_the_header_of_an_answer_has_tags_in_flexible_versions() -> None:
+    assert b"".join(response_frame(METADATA, 9, 1, {}))[4:9] == b"\x00\x00\x00\x01\x00"
+    assert b"".join(response_frame(API_VERSIONS, 3, 1, {}))[4:10] == b"\x00\x00\x00\x01\x00\x00"
+
+
+def test_an_answer_is_read_as_written() -> None:
+    frame = b"".join(response_frame(METADATA, 13, 5, {"cluster_id": "c"}))
+    number, value = read_response(METADATA, 13, frame[4:])
+    assert (number, value["cluster_id"], value["topics"]) == (5, "c", [])
