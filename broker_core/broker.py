@@ -45,6 +45,7 @@ from broker_core.servers.http import (
     Readiness,
     TopicWrites,
 )
+from broker_core.servers.kafka import ConnectionTimes, KafkaOptions, KafkaServer, KafkaServices
 from broker_core.servers.pulsar import (
     CatalogPartitions,
     LookupService,
@@ -53,7 +54,7 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     StandaloneLookups,
 )
-from broker_core.settings import HttpTlsSettings, PulsarTlsSettings, Settings
+from broker_core.settings import HttpTlsSettings, KafkaSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core.watched_files import WatchedFiles
@@ -106,6 +107,9 @@ class Broker:
         self._http_servers: HttpServers | None = None
         self._address: tuple[str, int] | None = None
         self._tls_address: tuple[str, int] | None = None
+        self._kafka: KafkaServer | None = None
+        self._kafka_address: tuple[str, int] | None = None
+        self._kafka_tls_address: tuple[str, int] | None = None
 
     async def start(self) -> None:
         """Open everything and listen. What was opened is closed again where something fails."""
@@ -171,6 +175,8 @@ class Broker:
             if settings.pulsar.tls is not None:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
+            if settings.kafka is not None:
+                await self._start_kafka(settings.kafka, core, files, entrances.get("kafka"))
             core.metrics.gauge(
                 "reload_failing",
                 "Whether the last reload of a part has failed, so that what it had before is in force.",
@@ -185,6 +191,19 @@ class Broker:
             await self.stop(0)
             raise
         self._readiness = Readiness.READY
+
+    async def _start_kafka(
+        self, kafka: KafkaSettings, core: _Core, files: FileBudget, tls: TlsEntrance | None
+    ) -> None:
+        options = _kafka_options(kafka, self.settings, files)
+        cluster_id = _mark(str(kafka.listen)) if core.catalog is None else core.catalog.catalog_id
+        services = KafkaServices(core.pipeline, core.metrics, options, cluster_id, core.catalog)
+        self._kafka = KafkaServer(services, tls=tls)
+        self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
+        if kafka.tls is not None:
+            self._kafka_tls_address = await _listen(
+                "kafka.tls.listen", kafka.tls.listen, self._kafka.start_tls
+            )
 
     def _api_services(self, core: _Core, files: FileBudget, *, authenticates: bool) -> ApiServices:
         """What the operations of the HTTP API use."""
@@ -205,9 +224,10 @@ class Broker:
     async def _tls_entrances(self, metrics: Metrics) -> dict[str, TlsEntrance]:
         """The TLS of each listener that has it; its certificate is read again with everything else that is."""
         settings = self.settings
-        tables: dict[str, PulsarTlsSettings | HttpTlsSettings | None] = {
+        tables: dict[str, PulsarTlsSettings | HttpTlsSettings | KafkaTlsSettings | None] = {
             "pulsar": settings.pulsar.tls,
             "http": None if settings.http is None else settings.http.tls,
+            "kafka": None if settings.kafka is None else settings.kafka.tls,
         }
         certificates: dict[str, ServerCertificate] = {}
         for name, table in tables.items():
@@ -233,8 +253,13 @@ class Broker:
         if server is not None:
             await asyncio.sleep(delay)
             self._server = None
-            servers = self._http_servers
-            await asyncio.gather(server.stop(drain), *(() if servers is None else (servers.drain(drain),)))
+            servers, kafka = self._http_servers, self._kafka
+            self._kafka = None
+            await asyncio.gather(
+                server.stop(drain),
+                *(() if servers is None else (servers.drain(drain),)),
+                *(() if kafka is None else (kafka.stop(drain),)),
+            )
         await self._stack.aclose()
 
     async def __aenter__(self) -> Self:
@@ -257,6 +282,16 @@ class Broker:
     def pulsar_tls_address(self) -> tuple[str, int] | None:
         """Host and port where clients are served over TLS, ``None`` without ``[pulsar.tls]``."""
         return self._tls_address
+
+    @property
+    def kafka_address(self) -> tuple[str, int] | None:
+        """Host and port where Kafka clients are served, ``None`` without ``[kafka]``."""
+        return self._kafka_address
+
+    @property
+    def kafka_tls_address(self) -> tuple[str, int] | None:
+        """The same over TLS, ``None`` without ``[kafka.tls]``."""
+        return self._kafka_tls_address
 
     @property
     def https_address(self) -> tuple[str, int] | None:
@@ -449,4 +484,15 @@ def _pulsar_options(settings: Settings, files: FileBudget, upstream: UpstreamClu
         refusals=files.refusals,
         file_ceiling=files.ceiling,
         own_client=None if upstream is None else upstream.options.client_version,
+    )
+
+
+def _kafka_options(kafka: KafkaSettings, settings: Settings, files: FileBudget) -> KafkaOptions:
+    connections = settings.limits.connections
+    return KafkaOptions(
+        kafka,
+        settings.limits,
+        ConnectionTimes(settings.pulsar.write_timeout, settings.pulsar.min_write_rate),
+        connections=files.clients if connections == "auto" else connections,
+        file_ceiling=files.ceiling,
     )

@@ -59,6 +59,7 @@ CLOSURES: Final = (
     "buffers",
     "authentication",
     "expired",
+    "unanswered",
 )
 
 #: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`, and

@@ -15,6 +15,12 @@ from broker_core.settings.authentication_model import (
 )
 from broker_core.settings.authorization_model import AuthorizationRule, AuthorizationSettings
 from broker_core.settings.environment_layer import CONFIG_VARIABLE
+from broker_core.settings.kafka_model import (
+    KafkaMechanism,
+    KafkaSaslSettings,
+    KafkaSettings,
+    KafkaTlsSettings,
+)
 from broker_core.settings.key_source import KeySource
 from broker_core.settings.load import (
     LoadedSettings,
@@ -53,6 +59,10 @@ __all__ = [
     "CatalogSettings",
     "HttpSettings",
     "HttpTlsSettings",
+    "KafkaMechanism",
+    "KafkaSaslSettings",
+    "KafkaSettings",
+    "KafkaTlsSettings",
     "KeySource",
     "LimitsSettings",
     "ListenAddress",

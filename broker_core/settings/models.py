@@ -16,6 +16,7 @@ from broker_core.quantities import Count, Duration, ListenAddress, PositiveDurat
 from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
+from broker_core.settings.kafka_model import KafkaSettings
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
@@ -261,12 +262,13 @@ class LogSettings(Table):
 
 
 class Settings(Table):
-    """All settings. Immutable; ``http`` and ``upstream`` are ``None`` where their table is absent."""
+    """All settings. Immutable; ``http``, ``kafka`` and ``upstream`` are ``None`` where their table is absent."""
 
     pulsar: PulsarSettings = PulsarSettings()
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
     http: HttpSettings | None = None
+    kafka: KafkaSettings | None = None
     admin: AdminSettings = AdminSettings()
     catalog: CatalogSettings = CatalogSettings()
     upstream: UpstreamSettings | None = None

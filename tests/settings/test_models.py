@@ -39,6 +39,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "basic": None,
         },
         "http": None,
+        "kafka": None,
         "admin": {"socket": ""},
         "catalog": {
             "path": "broker-core.sqlite",

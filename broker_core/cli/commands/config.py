@@ -24,7 +24,11 @@ EXAMPLES: Final = examples(
 )
 
 #: The tables that are not there by default, and what that means.
-_ABSENT: Final = {"http": "HTTP is off", "upstream": "topics are listed from the catalogue"}
+_ABSENT: Final = {
+    "http": "HTTP is off",
+    "kafka": "no Kafka clients are served",
+    "upstream": "topics are listed from the catalogue",
+}
 
 
 def show_settings(

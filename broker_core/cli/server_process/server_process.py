@@ -173,6 +173,8 @@ def _addresses(broker: Broker) -> dict[str, tuple[str, int]]:
         "pulsar+ssl": broker.pulsar_tls_address,
         "http": broker.http_address,
         "https": broker.https_address,
+        "kafka": broker.kafka_address,
+        "kafka+ssl": broker.kafka_tls_address,
     }
     return {name: address for name, address in addresses.items() if address is not None}
 

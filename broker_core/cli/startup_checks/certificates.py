@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from broker_core.plugin_api.check_findings import Check
+from broker_core.quantities import ListenAddress
 from broker_core.servers.arrival import CertificateUnusable, ServerCertificate, certificate_names
 
 if TYPE_CHECKING:
-    from broker_core.settings import HttpTlsSettings, PulsarTlsSettings, Settings
+    from broker_core.settings import HttpTlsSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
 
 __all__ = ["certificate_checks"]
 
@@ -21,9 +22,15 @@ def certificate_checks(settings: Settings) -> Iterator[Check]:
         yield from _checked("pulsar.tls", settings.pulsar.tls, settings.pulsar.tls.advertised)
     if settings.http is not None and settings.http.tls is not None:
         yield from _checked("http.tls", settings.http.tls, "")
+    if settings.kafka is not None and settings.kafka.tls is not None:
+        tls = settings.kafka.tls
+        host = ListenAddress.parse(tls.advertised).host if tls.advertised else ""
+        yield from _checked("kafka.tls", tls, host)
 
 
-def _checked(name: str, table: PulsarTlsSettings | HttpTlsSettings, advertised: str) -> Iterator[Check]:
+def _checked(
+    name: str, table: PulsarTlsSettings | HttpTlsSettings | KafkaTlsSettings, advertised: str
+) -> Iterator[Check]:
     try:
         certificate = ServerCertificate(name, table.certificate, table.key, table.client_ca)
         names = certificate_names(table.certificate, f"{name}.certificate")

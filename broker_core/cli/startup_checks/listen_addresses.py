@@ -30,6 +30,10 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
         addresses["http.listen"] = settings.http.listen
         if settings.http.tls is not None:
             addresses["http.tls.listen"] = settings.http.tls.listen
+    if settings.kafka is not None:
+        addresses["kafka.listen"] = settings.kafka.listen
+        if settings.kafka.tls is not None:
+            addresses["kafka.tls.listen"] = settings.kafka.tls.listen
     taken: dict[ListenAddress, str] = {}
     ours: dict[str, bool | None] = {}
     for name, address in addresses.items():

@@ -58,7 +58,8 @@ class ClientConnection(asyncio.Protocol):
 
     ``handler`` makes the handler of a client, by its address and by what does as the handler says without a command.
     ``opened`` is called when there is a connection, ``closed`` when it is over. ``address`` is the client's, where that
-    is not the other end of the socket: a proxy may be in between.
+    is not the other end of the socket: a proxy may be in between. ``in_order``: no command is handled while a request
+    is under way, so that answers are in the order of the commands.
     """
 
     def __init__(
@@ -69,14 +70,16 @@ class ClientConnection(asyncio.Protocol):
         address: str = "",
         opened: Callable[[ClientConnection], None],
         closed: Callable[[ClientConnection], None],
+        in_order: bool = False,
     ) -> None:
         self._context = context
+        self._in_order = in_order
         self._make_handler = handler
         self._opened = opened
         self._closed = closed
         self._loop = asyncio.get_running_loop()
         self._requests = RequestsUnderWay(
-            context.load, failed=self._request_failed, ended=self._close_if_drained
+            context.load, failed=self._request_failed, ended=self._request_ended
         )
         self._awaited: AwaitedReplies | None = None  # made with the first of them
         self._last: LastFrame | None = None  # of a connection that ends
@@ -252,7 +255,11 @@ class ClientConnection(asyncio.Protocol):
             self._begin(done, len(command))
 
     def _is_crowded(self) -> bool:
-        return self._writer.is_crowded or (self._awaited is not None and self._awaited.holds)
+        return (
+            self._writer.is_crowded
+            or (self._awaited is not None and self._awaited.holds)
+            or (self._in_order and len(self._requests) > 0)
+        )
 
     def _wait_for(self, awaited: Awaited, size: int) -> None:
         if self._awaited is None:
@@ -294,7 +301,7 @@ class ClientConnection(asyncio.Protocol):
                 raise
             refusal = told
         job.release()
-        self._writer.send(refusal)
+        self._unasked(refusal)
 
     async def _answer(self, job: Job) -> None:
         try:
@@ -305,7 +312,7 @@ class ClientConnection(asyncio.Protocol):
             refusal = job.refusal(error)
             if refusal is None:
                 raise
-            self._writer.send(refusal)
+            self._unasked(refusal)
         finally:
             if self._writing is job:
                 self._writing = None
@@ -313,6 +320,11 @@ class ClientConnection(asyncio.Protocol):
 
     def _begins_writing(self, job: Job) -> None:
         self._writing = job
+
+    def _request_ended(self) -> None:
+        if self._in_order and not self._transport.is_closing() and self._last is None:
+            self._queue.go_on()
+        self._close_if_drained()
 
     def _request_failed(self, error: BaseException) -> None:
         """The client waits for an answer that can no longer be given."""

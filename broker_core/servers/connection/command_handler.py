@@ -78,11 +78,11 @@ class Job(Protocol):
     async def answer(self) -> OutgoingAnswer:
         """The answer, whatever its size."""
 
-    def refusal(self, error: Exception) -> bytes | None:
-        """The frame that tells the client of an error; ``None`` where it can be told nothing, and is closed."""
+    def refusal(self, error: Exception) -> bytes | Closing | None:
+        """What tells the client of an error, or the end of its connection; ``None`` for an error of this server."""
 
-    def no_place(self) -> bytes:
-        """The frame that tells the client that too many requests are under way."""
+    def no_place(self) -> bytes | Closing:
+        """What tells the client that too many requests are under way."""
 
     def holds(self, budget: PermitBudget) -> bool:
         """Whether the answer holds memory of this budget while it is written."""

@@ -1,0 +1,9 @@
+"""The server of Kafka's protocol: topics listed, created, described and deleted by Kafka clients."""
+
+from __future__ import annotations
+
+from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
+from broker_core.servers.kafka.server import KafkaServer
+from broker_core.servers.kafka.services import KafkaServices
+
+__all__ = ["ConnectionTimes", "KafkaOptions", "KafkaServer", "KafkaServices"]

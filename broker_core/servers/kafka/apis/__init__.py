@@ -1,0 +1,19 @@
+"""The handlers of Kafka's APIs, one module for each group of them; every module has a row ``HANDLERS`` here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from broker_core.servers.kafka.apis.api_versions import api_versions_row
+from broker_core.servers.kafka.handler_row import HandlerRow
+
+__all__ = ["HANDLERS"]
+
+_ROWS: Final = (
+    api_versions_row(lambda: HANDLERS.values()),  # noqa: PLW0108 - it is made below
+)
+
+#: By the key of the API.
+HANDLERS: Final[Mapping[int, HandlerRow]] = MappingProxyType({row.api.key: row for row in _ROWS})

@@ -1,0 +1,47 @@
+"""ApiVersions: which APIs this server has. It is answered in every version, since it is how clients find theirs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.wire.kafka import API_VERSIONS, ErrorCode, Fields
+
+__all__ = ["LIST_TOPICS", "api_versions_row", "unsupported"]
+
+#: The key of KIP-142's ListTopics.
+LIST_TOPICS: Final = 20142
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
+    """The row of ApiVersions, which tells of all ``rows``."""
+
+    def answer(call: KafkaCall) -> Fields:
+        if call.version >= 3 and not all(
+            _SOFTWARE.fullmatch(call.body[name])
+            for name in ("client_software_name", "client_software_version")
+        ):
+            return {"error_code": ErrorCode.INVALID_REQUEST}
+        shows_listing = call.services.options.kafka.advertise_list_topics
+        shown = (row for row in rows() if row.advertised and (row.api.key != LIST_TOPICS or shows_listing))
+        return {"api_keys": [_row(row) for row in sorted(shown, key=lambda row: row.api.key)]}
+
+    return HandlerRow(API_VERSIONS, now=answer, before_authentication=True)
+
+
+def unsupported() -> Fields:
+    """The answer, of version 0, to a version of ApiVersions that is not understood: the versions that are."""
+    return {
+        "error_code": ErrorCode.UNSUPPORTED_VERSION,
+        "api_keys": [_row(HandlerRow(API_VERSIONS))],
+    }
+
+
+def _row(row: HandlerRow) -> Fields:
+    versions = row.api.versions
+    first = versions.first if row.shown_from is None else row.shown_from
+    return {"api_key": row.api.key, "min_version": first, "max_version": versions.last}

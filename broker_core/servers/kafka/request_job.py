@@ -1,0 +1,62 @@
+"""A request of a Kafka client that takes waiting: its answer as a frame, or the end of the connection."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+from broker_core.listing.fields_reader import FieldsReader
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.servers.connection import Closing, OutgoingAnswer
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
+from broker_core.wire.kafka import Buffer, response_frame
+
+__all__ = ["RequestJob", "closing"]
+
+
+class RequestJob:
+    """One at a time on a connection: Kafka's answers are in the order of the requests."""
+
+    __slots__ = ("_call", "_later", "_row")
+
+    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
+        self._row = row
+        self._later = later
+        self._call = call
+
+    def small_answer(self) -> bytes | None:
+        return None
+
+    async def answer(self) -> OutgoingAnswer:
+        call = self._call
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                fields = await self._later(call)
+        except TimeoutError:
+            raise CloseClient("no answer in time") from None
+        pieces = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
+        return outgoing(pieces, call.deadline)
+
+    def refusal(self, error: Exception) -> Closing | None:
+        return closing(self._row, error) if isinstance(error, CloseClient) else None
+
+    def no_place(self) -> Closing:
+        return closing(self._row, CloseClient("too many requests are under way"))
+
+    def holds(self, _budget: PermitBudget) -> bool:
+        return False
+
+    def release(self) -> None:
+        """It holds nothing."""
+
+
+def closing(row: HandlerRow, error: CloseClient) -> Closing:
+    """The end of a connection whose request gets no answer."""
+    return Closing(error.reason, "Kafka request not answered", {"api": row.api.name, "error": str(error)})
+
+
+def outgoing(pieces: Sequence[Buffer], deadline: float) -> OutgoingAnswer:
+    """The pieces of a frame; large ones are not copied."""
+    views = [memoryview(piece) for piece in pieces]
+    return OutgoingAnswer(b"", FieldsReader(iter(views), sum(map(len, views))), b"", deadline)

@@ -1,0 +1,34 @@
+"""What the handlers of all Kafka clients of a server answer with."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Pipeline
+from broker_core.servers.kafka.options import KafkaOptions
+
+__all__ = ["KafkaServices", "Node"]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """The one node that clients of a listener are shown: they connect to ``host`` and ``port`` for what they ask."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaServices:
+    """``catalog`` is the embedded catalogue, ``None`` before a cluster: nothing is written then. ``cluster_id`` is the
+    text of a topic id.
+    """
+
+    pipeline: Pipeline
+    metrics: Metrics
+    options: KafkaOptions
+    cluster_id: str
+    catalog: SqliteCatalog | None = None

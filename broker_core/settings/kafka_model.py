@@ -1,0 +1,156 @@
+"""``[kafka]``: the server of Kafka's protocol; without the table there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
+
+from broker_core.quantities import ListenAddress
+from broker_core.settings.authentication_model import OptionalFile
+from broker_core.settings.table import SettingConflict, Table
+
+__all__ = ["KafkaMechanism", "KafkaSaslSettings", "KafkaSettings", "KafkaTlsSettings"]
+
+KafkaMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
+
+_WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - they are looked for
+_FOUR_HOURS: Final = 4 * 60 * 60 * 1000
+
+
+def _namespace(text: str) -> str:
+    if text.count("/") != 1 or not all(text.split("/")):
+        raise ValueError(f"{text!r} is not TENANT/NAMESPACE, such as 'public/default'")
+    return text
+
+
+def _principal(text: str) -> str:
+    kind, separator, name = text.partition(":")
+    if kind != "User" or not separator or not name:
+        raise ValueError(f"{text!r} is no principal: write 'User:NAME'")
+    return text
+
+
+def _address(text: str) -> str:
+    if text and not ListenAddress.parse(text).port:
+        raise ValueError(f"{text!r} has port 0, which no client can connect to")
+    return text
+
+
+def _file(value: object) -> object:
+    if isinstance(value, str) and not value.strip():
+        raise ValueError("it names no file")
+    return value
+
+
+def _pairs(value: object) -> object:
+    """In the environment, a table is written as JSON."""
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError as error:
+            raise ValueError(f"it is no table, and no JSON object: {error}") from None
+    return value
+
+
+_Namespace = Annotated[str, AfterValidator(_namespace)]
+_Principal = Annotated[str, AfterValidator(_principal)]
+#: HOST:PORT that clients are told, or nothing.
+_Advertised = Annotated[str, AfterValidator(_address)]
+_File = Annotated[Path, BeforeValidator(_file)]
+_AsTable = PlainSerializer(dict, return_type=dict[str, str])
+
+
+class KafkaTlsSettings(Table):
+    """``[kafka.tls]``: Kafka's protocol over TLS, on an address of its own; without the table there is none."""
+
+    listen: ListenAddress = Field(
+        default=ListenAddress("127.0.0.1", 9093),
+        description="HOST:PORT to serve clients on over TLS; port 0: a free one.",
+    )
+    advertised: _Advertised = Field(
+        default="", description="HOST:PORT that clients of this listener are told; empty: `listen`."
+    )
+    certificate: _File = Field(description="A PEM file with the certificate of the server and its chain.")
+    key: _File = Field(description="A PEM file with the key of the certificate, without a password.")
+    client_ca: OptionalFile = Field(
+        default=None, description="A PEM file with the authorities of clients, for mutual TLS."
+    )
+
+
+class KafkaSaslSettings(Table):
+    """``[kafka.sasl]``: the SASL mechanisms of clients."""
+
+    mechanisms: tuple[KafkaMechanism, ...] = Field(
+        default=(),
+        description="The mechanisms that clients may use; none: no client is asked for credentials.",
+    )
+
+
+class KafkaSettings(Table):
+    """``[kafka]``: topics listed, created, described and deleted by Kafka clients."""
+
+    listen: ListenAddress = Field(
+        default=ListenAddress("127.0.0.1", 9092),
+        description="HOST:PORT to serve Kafka clients on; port 0: a free one.",
+    )
+    advertised: _Advertised = Field(
+        default="",
+        description="HOST:PORT that clients are told; empty: `listen`. Required where that is a wildcard.",
+    )
+    namespace: _Namespace = Field(
+        default="public/default", description="The namespace whose topics Kafka clients see."
+    )
+    node_id: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        default=1, description="The id of the one node of the cluster that clients are shown."
+    )
+    num_partitions: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
+        default=1, description="Partitions of a topic that is created without a number of them."
+    )
+    replication_factor: Annotated[int, Field(ge=1, lt=2**15)] = Field(
+        default=1, description="The replication factor of a topic that is created without one."
+    )
+    replication: Literal["strict", "record"] = Field(
+        default="strict",
+        description="strict: more replicas than nodes are refused (38), as in Kafka; record: the number is stored, and "
+        "one replica shown.",
+    )
+    advertise_list_topics: bool = Field(
+        default=True, description="Whether clients are told of the API of KIP-142 (key 20142)."
+    )
+    delete_topic_delay_ms: Annotated[int, Field(ge=0)] = Field(
+        default=_FOUR_HOURS, description="Milliseconds for which the id of a deleted topic is remembered."
+    )
+    super_users: tuple[_Principal, ...] = Field(
+        default=(), description="Principals that no ACL of Kafka binds, as User:NAME."
+    )
+    allow_everyone_if_no_acl_found: bool = Field(
+        default=False, description="Whether everybody may do what no ACL is about."
+    )
+    namespaces: Annotated[Mapping[_Principal, _Namespace], BeforeValidator(_pairs), _AsTable] = Field(
+        default={},
+        description="The namespace of each of these principals, in place of `namespace`.",
+    )
+    configs: Annotated[Mapping[str, str], BeforeValidator(_pairs), _AsTable] = Field(
+        default={},
+        description="The broker's defaults of topic configs, by their names in Kafka.",
+    )
+    tls: KafkaTlsSettings | None = None
+    sasl: KafkaSaslSettings = KafkaSaslSettings()
+
+    @model_validator(mode="after")
+    def _clients_can_come_back(self) -> KafkaSettings:
+        if self.listen.host in _WILDCARDS and not self.advertised:
+            raise SettingConflict(
+                ("advertised",),
+                f"it is required: clients cannot connect to {self.listen}, a wildcard address",
+            )
+        if self.tls is not None and self.tls.listen.host in _WILDCARDS and not self.tls.advertised:
+            raise SettingConflict(
+                ("tls", "advertised"),
+                f"it is required: clients cannot connect to {self.tls.listen}, a wildcard address",
+            )
+        return self

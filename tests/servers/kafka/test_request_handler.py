@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core.access.peer import Peer
+from broker_core.servers.connection import Closing
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.request_handler import KafkaRequestHandler
+from broker_core.servers.kafka.request_job import RequestJob
+from broker_core.servers.kafka.services import Node
+from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, request_frame
+from tests.support.kafka_calls import services_of
+
+
+def handler(row: HandlerRow) -> KafkaRequestHandler:
+    def unasked(_: Any) -> None:
+        raise AssertionError
+
+    peer = Peer("127.0.0.1:5000", "kafka")
+    return KafkaRequestHandler(services_of(), {row.api.key: row}, peer, Node(1, "h", 9), lambda: 0.0, unasked)
+
+
+def asked(version: int = 12) -> bytes:
+    return request_frame(METADATA, version, 1, "me", {})[4:]
+
+
+def test_what_is_known_at_once_is_answered_at_once() -> None:
+    client = handler(HandlerRow(METADATA, now=lambda _: {}))
+    assert isinstance(client.handle(asked()), bytes)
+    assert client.client == "me"
+
+
+def test_what_takes_waiting_is_a_job() -> None:
+    async def later(_: KafkaCall) -> Fields:
+        return {}
+
+    assert isinstance(
+        handler(HandlerRow(METADATA, now=lambda _: None, later=later)).handle(asked()), RequestJob
+    )
+
+
+def test_an_unknown_version_is_malformed() -> None:
+    with pytest.raises(MalformedMessage):
+        handler(HandlerRow(METADATA, now=lambda _: {})).handle(asked(14))
+
+
+def test_a_handler_may_close_the_client() -> None:
+    def close(_: KafkaCall) -> Fields:
+        raise CloseClient("the catalogue cannot be read")
+
+    done = handler(HandlerRow(METADATA, now=close)).handle(asked())
+    assert isinstance(done, Closing)
+    assert done.reason == "unanswered"
+
+
+def test_a_silent_client_is_given_up() -> None:
+    client = handler(HandlerRow(METADATA, now=lambda _: {}))
+    ticks = [client.tick(quiet=True) for _ in range(22)]
+    assert ticks[:20] == [None] * 20
+    assert isinstance(ticks[20], Closing)
+
+
+def test_nothing_is_answered_while_draining() -> None:
+    client = handler(HandlerRow(METADATA, now=lambda _: {}))
+    client.draining = True
+    assert client.handle(asked()) is None

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from broker_core.servers.kafka.services import Node
+from tests.support.kafka_calls import services_of
+
+
+def test_nothing_is_written_without_a_catalogue() -> None:
+    assert services_of().catalog is None
+
+
+def test_a_node_is_what_clients_connect_to() -> None:
+    assert Node(1, "h", 9092) == Node(1, "h", 9092)

@@ -1,0 +1,41 @@
+"""Calls of Kafka's APIs as handlers get them, without a server, for tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from broker_core.access.asker import Asker
+from broker_core.names import NamespaceName
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.options import KafkaOptions
+from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.settings import KafkaSettings
+from broker_core.wire.kafka import Api, Fields, RequestHeader
+
+__all__ = ["call_of", "services_of"]
+
+
+def services_of(**kafka: Any) -> KafkaServices:
+    """Services without a pipeline, for handlers that need none."""
+    options = KafkaOptions(KafkaSettings(**kafka))
+    return KafkaServices(None, None, options, "cluster")  # type: ignore[arg-type]
+
+
+def call_of(
+    api: Api,
+    version: int,
+    body: Fields | None = None,
+    *,
+    role: str | None = None,
+    services: KafkaServices | None = None,
+) -> KafkaCall:
+    """A request of this API; fields that are not named have their defaults."""
+    return KafkaCall(
+        RequestHeader(api.key, version, 1, "test"),
+        api.request.defaults() | (body or {}),
+        Asker(role=role, remote_address="127.0.0.1:5000", transport="kafka"),
+        NamespaceName.parse("public/default"),
+        Node(1, "127.0.0.1", 9092),
+        services or services_of(),
+        float("inf"),
+    )
