@@ -1,0 +1,1 @@
+"""Models of Kafka's administration, without sockets and without storage."""

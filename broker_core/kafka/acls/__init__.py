@@ -1,0 +1,1 @@
+"""Kafka's access control lists."""

@@ -1,0 +1,88 @@
+"""An ACL of Kafka: a binding of a principal and an operation to a resource. The numbers are those of the protocol."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+__all__ = [
+    "CLUSTER_NAME",
+    "CLUSTER_OPERATIONS",
+    "TOPIC_OPERATIONS",
+    "AclBinding",
+    "Operation",
+    "PatternType",
+    "Permission",
+    "ResourceType",
+]
+
+#: The only name of a resource of the type ``CLUSTER``.
+CLUSTER_NAME: Final = "kafka-cluster"
+#: The bits of all operations on a topic, and on the cluster, as answers tell of authorized operations.
+TOPIC_OPERATIONS: Final = 3576
+CLUSTER_OPERATIONS: Final = 8096
+
+
+class ResourceType(IntEnum):
+    """``ANY`` is for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    TOPIC = 2
+    GROUP = 3
+    CLUSTER = 4
+    TRANSACTIONAL_ID = 5
+    DELEGATION_TOKEN = 6
+    USER = 7
+
+
+class PatternType(IntEnum):
+    """How the name of a binding is meant; ``ANY`` and ``MATCH`` are for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    MATCH = 2
+    LITERAL = 3
+    PREFIXED = 4
+
+
+class Operation(IntEnum):
+    """``ANY`` is for filters alone; ``ALL`` stands for every operation."""
+
+    UNKNOWN = 0
+    ANY = 1
+    ALL = 2
+    READ = 3
+    WRITE = 4
+    CREATE = 5
+    DELETE = 6
+    ALTER = 7
+    DESCRIBE = 8
+    CLUSTER_ACTION = 9
+    DESCRIBE_CONFIGS = 10
+    ALTER_CONFIGS = 11
+    IDEMPOTENT_WRITE = 12
+    CREATE_TOKENS = 13
+    DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
+
+
+class Permission(IntEnum):
+    """``ANY`` is for filters alone."""
+
+    UNKNOWN = 0
+    ANY = 1
+    DENY = 2
+    ALLOW = 3
+
+
+class AclBinding(NamedTuple):
+    """``principal`` is ``User:NAME`` or ``User:*``; ``host`` an IP address or ``*``."""
+
+    resource_type: ResourceType
+    name: str
+    pattern: PatternType
+    principal: str
+    host: str
+    operation: Operation
+    permission: Permission

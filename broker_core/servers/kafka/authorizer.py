@@ -1,0 +1,42 @@
+"""What Kafka's ACLs allow a client. They only narrow what the rules of the settings and the plugins let it do."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
+from broker_core.servers.kafka.call import KafkaCall
+
+__all__ = ["AllowAll", "Authorizer"]
+
+
+class Authorizer(Protocol):
+    """Decides for the principal and the host of a call, in its namespace."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether there are ACLs; without them, all is allowed, and the APIs of ACLs are refused (54)."""
+
+    def allows(self, call: KafkaCall, operation: Operation, kind: ResourceType, name: str) -> bool:
+        """Whether the client may do this with one resource."""
+
+    def topic_operations(self, call: KafkaCall, name: str) -> int:
+        """The bits of what the client may do with a topic."""
+
+    def cluster_operations(self, call: KafkaCall) -> int:
+        """The bits of what the client may do with the cluster."""
+
+
+class AllowAll:
+    """There are no ACLs."""
+
+    enabled = False
+
+    def allows(self, _call: KafkaCall, _operation: Operation, _kind: ResourceType, _name: str) -> bool:
+        return True
+
+    def topic_operations(self, _call: KafkaCall, _name: str) -> int:
+        return TOPIC_OPERATIONS
+
+    def cluster_operations(self, _call: KafkaCall) -> int:
+        return CLUSTER_OPERATIONS

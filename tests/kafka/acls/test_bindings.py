@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation
+
+
+def bits(*operations: Operation) -> int:
+    return sum(1 << operation for operation in operations)
+
+
+def test_the_bits_are_those_of_the_operations_on_a_resource() -> None:
+    assert bits(*range_of("READ", "DESCRIBE"), Operation.DESCRIBE_CONFIGS, Operation.ALTER_CONFIGS) == (
+        TOPIC_OPERATIONS
+    )
+    assert bits(*range_of("CREATE", "CREATE"), *range_of("ALTER", "IDEMPOTENT_WRITE")) == CLUSTER_OPERATIONS
+
+
+def range_of(first: str, last: str) -> list[Operation]:
+    return [each for each in Operation if Operation[first] <= each <= Operation[last]]
