@@ -8,24 +8,24 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import stringzilla
 
 from broker_core.names.name_columns import column_data
 
 __all__ = ["escaped", "needs_escapes"]
 
 _Array = np.ndarray[Any, Any]
-_QUOTE, _BACKSLASH, _SPACE = (np.uint8(ord(character)) for character in '"\\ ')
+#: What JSON does not have within its quotes as it is.
+_SPECIAL: Final = bytes(range(ord(" "))) + b'"\\'
 #: What takes the place of each control character.
 _CONTROLS: Final = [json.dumps(chr(code))[1:-1] for code in range(ord(" "))]
 
 
 def needs_escapes(column: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:
-    """Whether a text of the column is another one in JSON; three passes over its memory, at some 3 GB/s."""
-    text = _bytes_of(column)
-    special: _Array = text < _SPACE
-    special |= text == _QUOTE
-    special |= text == _BACKSLASH
-    return bool(special.any())
+    """Whether a text of the column is another one in JSON; one pass over its memory, at some 20 GB/s."""
+    data, offsets = column_data(column)
+    text = memoryview(data)[offsets.item(0) : offsets.item(-1)]
+    return bool(stringzilla.Str(text).find_first_of(_SPECIAL) >= 0)
 
 
 def escaped(column: pa.LargeBinaryArray) -> pa.LargeBinaryArray:

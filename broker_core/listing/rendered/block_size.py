@@ -7,7 +7,7 @@ from typing import Final
 __all__ = ["BLOCK", "BlockSize"]
 
 #: Bytes of the names of a block, about, and the most that a piece has as a rule.
-BLOCK: Final = 1024 * 1024
+BLOCK: Final = 512 * 1024
 
 
 class BlockSize:

@@ -41,6 +41,9 @@ class NameBlock:
     @classmethod
     def of_fields(cls, fields: pa.LargeBinaryArray, chunk: Chunk | None = None) -> NameBlock:
         """Of encoded names, which are checked; one at least."""
+        known = None if chunk is None else chunk.head
+        if known is not None:
+            return cls(fields, known, chunk)
         sizes = np.diff(column_data(fields)[1])
         head = name_start(int(sizes.min()))
         if head == name_start(int(sizes.max())):  # as a rule
@@ -63,7 +66,7 @@ class NameBlock:
     def _needs_escapes(self) -> bool:
         if self._chunk is not None and self._chunk.is_json_text:
             return False
-        return needs_escapes(self.behind(b""))
+        return needs_escapes(self.behind(b"") if self._head else self._column)
 
 
 def name_blocks(names: RenderedNames, size: BlockSize) -> Iterator[NameBlock]:

@@ -1,8 +1,8 @@
 """Names alone: one a line, as items of JSON, as NDJSON, as an Arrow stream.
 
 Each function gives the pieces of what it renders, made by one call of ``next()`` each, about ``size`` at most (by
-itself a mebibyte; up to six times that where most characters of the names are control characters, which take six bytes
-in JSON). They are made by Arrow's kernels, which run without the interpreter's lock, so the calls are for worker
+itself half a mebibyte; up to six times that where most characters of the names are control characters, which take six
+bytes in JSON). They are made by Arrow's kernels, which run without the interpreter's lock, so the calls are for worker
 threads. Nothing is kept.
 
 A topic's name may have every character but ``/`` and NUL (:func:`~broker_core.names.topic_name.check_local_name`), so

@@ -1,4 +1,4 @@
-"""Rendered bytes as pieces for a socket: none of them tiny, none much larger than a mebibyte."""
+"""Rendered bytes as pieces for a socket: none of them tiny, none much larger than half a mebibyte."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 from broker_core.listing.rendered.block_size import BLOCK, BlockSize
 
 
-def test_it_is_a_mebibyte_until_it_is_changed() -> None:
+def test_it_is_half_a_mebibyte_until_it_is_changed() -> None:
     size = BlockSize()
-    assert size.bytes == BLOCK == 1024 * 1024
+    assert size.bytes == BLOCK == 512 * 1024
     size.bytes = 1
     assert size.bytes == 1

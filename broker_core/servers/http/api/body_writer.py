@@ -1,9 +1,10 @@
 """Writing the body of an answer: pieces made in threads, under permits, as fast as the client reads.
 
 A small body (up to 64 KiB) is made and written at once, under permits of the reserve. A large one goes out in pieces,
-each in slices of which one at a time waits in the transport. While a piece is written, the next one is made in a
-thread. The memory of both is covered by direct permits: a slow reader has small pieces and none ahead, as it has where
-half of the permits are taken, so that hundreds of slow readers leave room for the answers of others. As over the
+each in slices of which one at a time waits in the transport. A piece that is made in less time than it costs to hand it
+to a thread, as plain names are, is made on the event loop, in its turns; any other in a thread, while the one before it
+is written. The memory of both is covered by direct permits: a slow reader has small pieces and none ahead, as it has
+where half of the permits are taken, so that hundreds of slow readers leave room for the answers of others. As over the
 binary protocol, a peer that stalls for ``pulsar.write_timeout``, or reads the whole slower than
 ``pulsar.min_write_rate``, is cut off (:class:`~broker_core.servers.connection.ReaderPace`).
 
@@ -13,6 +14,8 @@ A body that cannot be ended is cut: the connection is closed without the end of 
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -40,6 +43,9 @@ _LEAST_BLOCK: Final = 4 * LEAST_PIECE
 _BLOCK_SECONDS: Final = 0.02
 #: Bytes that are written in one turn of the event loop where the socket takes all of them, and nobody else writes.
 _TURN: Final = 512 * 1024
+#: Seconds of the processor that a piece may take to be made on the event loop. To hand it to a thread and back costs
+#: about as much: the thread and the loop wait for each other's interpreter lock, and wake each other up, several times.
+_QUICK: Final = 0.001
 #: Bodies with fewer bytes are not compressed.
 _LEAST_GZIP: Final = 1024
 #: The quickest level: names shrink by a tenth only with the slow ones, which take five times as long.
@@ -52,7 +58,8 @@ Piece = bytes | memoryview
 class RenderedBody:
     """A body that is made as it is written: ``begin``, the ``pieces`` of about ``size`` bytes in all, ``end``.
 
-    The ``block`` is what the pieces are made with: it says how large the next one is.
+    The ``block`` is what the pieces are made with: it says how large the next one is. A body is ``quick`` where its
+    first piece is made in some tens of microseconds.
     """
 
     content_type: str
@@ -61,6 +68,7 @@ class RenderedBody:
     size: int
     begin: bytes = b""
     end: bytes = b""
+    quick: bool = False
 
 
 async def write_body(
@@ -96,7 +104,7 @@ async def write_body(
 class _Source:
     """The pieces of a body from its begin to its end, compressed if need be; each is made by a call of :meth:`next`."""
 
-    __slots__ = ("_begin", "_body", "_compress", "_ended", "made", "size")
+    __slots__ = ("_begin", "_body", "_compress", "_ended", "_seconds", "made", "size")
 
     def __init__(self, body: RenderedBody, compress: zlib._Compress | None) -> None:
         self.size = body.size
@@ -105,13 +113,24 @@ class _Source:
         self._begin = body.begin
         self._compress = compress
         self._ended = False
+        self._seconds = 0.0 if body.quick else math.inf  # of the processor that a byte of the last piece took
 
     @property
     def block(self) -> BlockSize:
         return self._body.block
 
+    def is_quick(self) -> bool:
+        """Whether the next piece is made so quickly that a thread would cost more than it saves, by the last one."""
+        return self._seconds * self.block.bytes < _QUICK
+
     def next(self) -> list[Piece] | None:
         """The next piece, in parts; ``None`` after the last one."""
+        begun, made = time.thread_time(), self.made
+        parts = self._some()
+        self._seconds = (time.thread_time() - begun) / max(1, self.made - made)
+        return parts
+
+    def _some(self) -> list[Piece] | None:
         compress = self._compress
         while not self._ended:
             parts = self._next()
@@ -204,10 +223,9 @@ class _LargeBody:
             between = b""  # the end of the chunk before
             while parts is not None:
                 ahead = self._loop.create_task(self._make()) if self._may_make_ahead() else None
-                if chunked:
-                    await self._write_slice(b"%s%x\r\n" % (between, sum(map(len, parts))))
-                    between = b"\r\n"
-                await self._write_piece(parts)
+                head = b"%s%x\r\n" % (between, sum(map(len, parts))) if chunked else b""
+                await self._write_piece(head, parts)
+                between = b"\r\n" if chunked else b""
                 del parts
                 _released(permit)
                 permit = None
@@ -234,7 +252,8 @@ class _LargeBody:
         self._source.block.bytes = size if permit is not None else _LEAST_BLOCK
         try:
             workers = self._request.services.pipeline.workers
-            return await workers.call(self._request.asker, self._source.next), permit
+            quick = self._source.is_quick()
+            return await workers.call(self._request.asker, self._source.next, quick=quick), permit
         except BaseException:
             _released(permit)
             raise
@@ -248,15 +267,16 @@ class _LargeBody:
 
     def _may_make_ahead(self) -> bool:
         """Whether the peer reads so quickly that the next piece should be there when this one has left."""
-        return self._source.block.bytes > _LEAST_BLOCK
+        return self._source.block.bytes > _LEAST_BLOCK and not self._source.is_quick()
 
-    async def _write_piece(self, parts: list[Piece]) -> None:
+    async def _write_piece(self, head: bytes, parts: list[Piece]) -> None:
         for part in parts:
             view = memoryview(part)
             while view:
                 size = self.pace.piece(self._loop.time())
-                await self._write_slice(view[:size])
-                view = view[size:]
+                # Alone, the few bytes before a piece would be a packet, and wake the reader up for nothing else.
+                await self._write_slice(b"".join((head, view[:size])) if head else view[:size])
+                view, head = view[size:], b""
 
     async def _write_slice(self, data: Piece) -> None:
         http = self._request.http

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -46,6 +48,8 @@ class Bodies:
         self.size = MANY
         self.fails_at: int | None = None
         self.blocks: list[int] = []
+        self.threads: list[bool] = []  # whether a thread made each piece
+        self.seconds = 0.0  # of the processor that each piece takes besides
         self.failure: Exception = RuntimeError("a piece that cannot be made")
 
     def operations(self, _services: ApiServices) -> list[Operation]:
@@ -62,6 +66,10 @@ class Bodies:
             if self.fails_at is not None and self.size - left >= self.fails_at:
                 raise self.failure
             self.blocks.append(block.bytes)
+            self.threads.append(threading.current_thread() is not threading.main_thread())
+            until = time.thread_time() + self.seconds
+            while time.thread_time() < until:
+                pass
             piece = bytes([48 + len(self.blocks) % 10]) * min(left, block.bytes)
             left -= len(piece)
             yield piece
@@ -118,6 +126,19 @@ async def test_pieces_are_small_until_the_reader_is_known_to_be_quick(
         assert len((await served.ask("/v1/body")).body) == MANY + 2
         assert made.blocks[0] == 64 * 1024
         assert max(made.blocks) == BLOCK
+
+
+@pytest.mark.parametrize(("seconds", "in_threads"), [(0.0, False), (0.004, True)])
+async def test_pieces_that_take_long_are_made_in_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seconds: float, in_threads: bool
+) -> None:
+    async with bodies(tmp_path, monkeypatch) as (served, made), aiohttp.ClientSession() as client:
+        made.size, made.seconds = 8 * 1024 * 1024, seconds
+        async with client.get(f"{served.url}/v1/body") as response:
+            assert len(await response.read()) == made.size + 2
+        # Of the first one nothing is known; of a few others the processor may have been taken away.
+        assert made.threads[0]
+        assert 2 * sum(thread is in_threads for thread in made.threads[1:]) > len(made.threads)
 
 
 async def test_a_client_that_does_not_read_holds_little_and_is_cut(
