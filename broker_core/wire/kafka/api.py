@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from broker_core.wire.kafka.fields import Fields, Struct, Versions
 from broker_core.wire.kafka.reader import Reader
 from broker_core.wire.kafka.writer import Writer
 
-__all__ = ["Api"]
+__all__ = ["NEVER", "Api"]
+
+#: As the first flexible version: there is none.
+NEVER: Final = 2**15
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,12 +8,10 @@ from typing import Final
 
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.wire.kafka import API_VERSIONS, ErrorCode, Fields
+from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, ErrorCode, Fields
 
-__all__ = ["LIST_TOPICS", "api_versions_row", "unsupported"]
+__all__ = ["api_versions_row", "unsupported"]
 
-#: The key of KIP-142's ListTopics.
-LIST_TOPICS: Final = 20142
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -27,7 +25,7 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
         ):
             return {"error_code": ErrorCode.INVALID_REQUEST}
         shows_listing = call.services.options.kafka.advertise_list_topics
-        shown = (row for row in rows() if row.advertised and (row.api.key != LIST_TOPICS or shows_listing))
+        shown = (row for row in rows() if row.advertised and (row.api is not LIST_TOPICS or shows_listing))
         return {"api_keys": [_row(row) for row in sorted(shown, key=lambda row: row.api.key)]}
 
     return HandlerRow(API_VERSIONS, now=answer, before_authentication=True)

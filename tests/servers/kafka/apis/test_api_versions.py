@@ -3,10 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.apis.api_versions import LIST_TOPICS, api_versions_row
+from broker_core.servers.kafka.apis.api_versions import api_versions_row
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.wire.kafka import API_VERSIONS, METADATA, Api, ErrorCode, Fields
-from broker_core.wire.kafka.fields import Struct, Versions
+from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, METADATA, ErrorCode, Fields
 from tests.support.kafka_calls import call_of, services_of
 
 
@@ -18,9 +17,8 @@ def told(row: HandlerRow, **kafka: Any) -> Fields:
 
 
 def test_what_is_advertised_is_told_in_the_order_of_keys() -> None:
-    listing = Api(LIST_TOPICS, "ListTopics", Versions(0, 0), 99, Struct(), Struct())
     rows = [
-        HandlerRow(listing),
+        HandlerRow(LIST_TOPICS),
         HandlerRow(API_VERSIONS),
         HandlerRow(METADATA, shown_from=1),
     ]
@@ -28,7 +26,7 @@ def test_what_is_advertised_is_told_in_the_order_of_keys() -> None:
     assert told(row)["api_keys"] == [
         {"api_key": 3, "min_version": 1, "max_version": 13},
         {"api_key": 18, "min_version": 0, "max_version": 4},
-        {"api_key": LIST_TOPICS, "min_version": 0, "max_version": 0},
+        {"api_key": LIST_TOPICS.key, "min_version": 0, "max_version": 0},
     ]
     keys = told(row, advertise_list_topics=False)["api_keys"]
     assert [each["api_key"] for each in keys] == [3, 18]
