@@ -45,7 +45,6 @@ from broker_core.servers.http import (
     Readiness,
     TopicWrites,
 )
-from broker_core.servers.kafka import ConnectionTimes, KafkaOptions, KafkaServer, KafkaServices
 from broker_core.servers.pulsar import (
     CatalogPartitions,
     LookupService,
@@ -54,13 +53,15 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     StandaloneLookups,
 )
-from broker_core.settings import HttpTlsSettings, KafkaSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
+from broker_core.settings import HttpTlsSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from broker_core.servers.kafka import KafkaServer
 
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
 
@@ -175,8 +176,7 @@ class Broker:
             if settings.pulsar.tls is not None:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
-            if settings.kafka is not None:
-                await self._start_kafka(settings.kafka, core, files, entrances.get("kafka"))
+            await self._start_kafka(core, files, entrances.get("kafka"))
             core.metrics.gauge(
                 "reload_failing",
                 "Whether the last reload of a part has failed, so that what it had before is in force.",
@@ -192,13 +192,16 @@ class Broker:
             raise
         self._readiness = Readiness.READY
 
-    async def _start_kafka(
-        self, kafka: KafkaSettings, core: _Core, files: FileBudget, tls: TlsEntrance | None
-    ) -> None:
-        options = _kafka_options(kafka, self.settings, files)
-        cluster_id = _mark(str(kafka.listen)) if core.catalog is None else core.catalog.catalog_id
-        services = KafkaServices(core.pipeline, core.metrics, options, cluster_id, core.catalog)
-        self._kafka = KafkaServer(services, tls=tls)
+    async def _start_kafka(self, core: _Core, files: FileBudget, tls: TlsEntrance | None) -> None:
+        """Serve Kafka clients, where ``[kafka]`` is set; nothing of it is imported where it is not."""
+        kafka = self.settings.kafka
+        if kafka is None:
+            return
+        from broker_core.servers.kafka import kafka_server
+
+        self._kafka = kafka_server(
+            self.settings, core.pipeline, core.metrics, files, catalog=core.catalog, tls=tls
+        )
         self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
         if kafka.tls is not None:
             self._kafka_tls_address = await _listen(
@@ -484,15 +487,4 @@ def _pulsar_options(settings: Settings, files: FileBudget, upstream: UpstreamClu
         refusals=files.refusals,
         file_ceiling=files.ceiling,
         own_client=None if upstream is None else upstream.options.client_version,
-    )
-
-
-def _kafka_options(kafka: KafkaSettings, settings: Settings, files: FileBudget) -> KafkaOptions:
-    connections = settings.limits.connections
-    return KafkaOptions(
-        kafka,
-        settings.limits,
-        ConnectionTimes(settings.pulsar.write_timeout, settings.pulsar.min_write_rate),
-        connections=files.clients if connections == "auto" else connections,
-        file_ceiling=files.ceiling,
     )

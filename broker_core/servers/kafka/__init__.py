@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from broker_core.servers.kafka.from_settings import kafka_server
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
 
-__all__ = ["ConnectionTimes", "KafkaOptions", "KafkaServer", "KafkaServices"]
+__all__ = ["ConnectionTimes", "KafkaOptions", "KafkaServer", "KafkaServices", "kafka_server"]

@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.support.kafka_serving import kafka_broker
+
+
+def test_the_address_is_that_of_the_settings(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with kafka_broker(tmp_path) as broker:
+            assert broker.kafka_address is not None
+            assert broker.kafka_address[0] == "127.0.0.1"
+            assert broker.kafka_tls_address is None
+
+    asyncio.run(scene())
+
+
+def test_a_broker_without_kafka_imports_nothing_of_it() -> None:
+    told = "import sys, broker_core.broker; print([name for name in sys.modules if 'servers.kafka' in name])"
+    assert subprocess.check_output([sys.executable, "-c", told], text=True).strip() == "[]"
