@@ -31,11 +31,11 @@ def call_of(
 ) -> KafkaCall:
     """A request of this API; fields that are not named have their defaults."""
     return KafkaCall(
-        RequestHeader(api.key, version, 1, "test"),
-        api.request.defaults() | (body or {}),
-        Asker(role=role, remote_address="127.0.0.1:5000", transport="kafka"),
-        NamespaceName.parse("public/default"),
-        Node(1, "127.0.0.1", 9092),
-        services or services_of(),
-        float("inf"),
+        header=RequestHeader(api.key, version, 1, "test"),
+        body=api.request.defaults() | (body or {}),
+        asker=Asker(role=role, remote_address="127.0.0.1:5000", transport="kafka"),
+        namespace=NamespaceName.parse("public/default"),
+        node=Node(1, "127.0.0.1", 9092),
+        services=services or services_of(),
+        deadline=float("inf"),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
-from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.caller import Caller
 
 __all__ = ["AllowAll", "Authorizer"]
 
@@ -17,13 +17,13 @@ class Authorizer(Protocol):
     def enabled(self) -> bool:
         """Whether there are ACLs; without them, all is allowed, and the APIs of ACLs are refused (54)."""
 
-    def allows(self, call: KafkaCall, operation: Operation, kind: ResourceType, name: str) -> bool:
+    def allows(self, call: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the client may do this with one resource."""
 
-    def topic_operations(self, call: KafkaCall, name: str) -> int:
+    def topic_operations(self, call: Caller, name: str) -> int:
         """The bits of what the client may do with a topic."""
 
-    def cluster_operations(self, call: KafkaCall) -> int:
+    def cluster_operations(self, call: Caller) -> int:
         """The bits of what the client may do with the cluster."""
 
 
@@ -32,11 +32,11 @@ class AllowAll:
 
     enabled = False
 
-    def allows(self, _call: KafkaCall, _operation: Operation, _kind: ResourceType, _name: str) -> bool:
+    def allows(self, _call: Caller, _operation: Operation, _kind: ResourceType, _name: str) -> bool:
         return True
 
-    def topic_operations(self, _call: KafkaCall, _name: str) -> int:
+    def topic_operations(self, _call: Caller, _name: str) -> int:
         return TOPIC_OPERATIONS
 
-    def cluster_operations(self, _call: KafkaCall) -> int:
+    def cluster_operations(self, _call: Caller) -> int:
         return CLUSTER_OPERATIONS

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from broker_core.access.asker import Asker
-from broker_core.names import NamespaceName
+from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.wire.kafka import Fields, RequestHeader
 
@@ -22,26 +21,15 @@ class CloseClient(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class KafkaCall:
-    """``body`` is the request of the version in ``header``. ``asker`` asks, in ``namespace``; its role is that of the
-    principal ``User:ROLE``, and without one it is ``User:ANONYMOUS``. ``node`` is what the client's listener
-    advertises. ``deadline`` is in loop time.
-    """
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KafkaCall(Caller):
+    """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises."""
 
     header: RequestHeader
     body: Fields
-    asker: Asker
-    namespace: NamespaceName
     node: Node
     services: KafkaServices
-    deadline: float
 
     @property
     def version(self) -> int:
         return self.header.api_version
-
-    @property
-    def principal(self) -> str:
-        """The principal of ACLs."""
-        return "User:ANONYMOUS" if self.asker.role is None else f"User:{self.asker.role}"

@@ -114,13 +114,13 @@ class KafkaRequestHandler:
         body = row.api.read_request(reader, header.api_version)
         self.client = header.client_id[:_CLIENT_ID]
         call = KafkaCall(
-            header,
-            body,
-            asker or Asker(remote_address=self._peer.remote_address, transport="kafka"),
-            self._namespace,
-            self._node,
-            self._services,
-            self._clock() + self._services.options.time_budget,
+            header=header,
+            body=body,
+            asker=asker or Asker(remote_address=self._peer.remote_address, transport="kafka"),
+            namespace=self._namespace,
+            node=self._node,
+            services=self._services,
+            deadline=self._clock() + self._services.options.time_budget,
         )
         try:
             fields = None if row.now is None else row.now(call)

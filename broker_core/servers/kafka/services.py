@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
+from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.options import KafkaOptions
 
 __all__ = ["KafkaServices", "Node"]
@@ -32,3 +33,4 @@ class KafkaServices:
     options: KafkaOptions
     cluster_id: str
     catalog: SqliteCatalog | None = None
+    authorizer: Authorizer = field(default_factory=AllowAll)
