@@ -73,7 +73,7 @@ DENIALS: Final = (
 #: :data:`broker_core.access.authentication.REASONS`, and two of clients whose credentials are good.
 AUTHENTICATIONS: Final = tuple(
     product(
-        ("pulsar", "http"),
+        ("pulsar", "http", "kafka"),
         (
             "ok",
             "anonymous",

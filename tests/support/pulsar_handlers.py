@@ -14,9 +14,9 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
+from broker_core.servers.authentication import CredentialChecks
 from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
-from broker_core.servers.pulsar.credential_checks import CredentialChecks
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups

@@ -24,8 +24,8 @@ from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
+from broker_core.servers.authentication import CredentialChecks
 from broker_core.servers.connection import Awaited, Closing, Unasked
-from broker_core.servers.pulsar.credential_checks import CredentialChecks
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob

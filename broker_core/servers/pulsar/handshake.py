@@ -15,15 +15,19 @@ from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.access.sessions import ClientCredentials
+from broker_core.errors import ServerError
+from broker_core.servers.authentication import CredentialChecks, Expiry
 from broker_core.servers.connection import Awaited, Closing, Unasked
-from broker_core.servers.pulsar.credential_checks import CredentialChecks
-from broker_core.servers.pulsar.expiries import Expiry
 from broker_core.wire.pulsar import BaseCommand, CommandConnect, commands
 
 __all__ = ["Handshake"]
 
 #: Seconds for a client to answer an AUTH_CHALLENGE: it may have to ask for its new token first.
 _ANSWER: Final = 30.0
+#: What a client reads, whatever the reason. docs/reference/pulsar-behaviour.md#authentication
+_FAILED: Final = commands.error(
+    commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "Failed to authenticate"
+)
 
 
 class Handshake:
@@ -87,7 +91,7 @@ class Handshake:
                 commands.auth_method_of(connect), connect.auth_data, self._peer
             )
         except AuthenticationFailed as error:
-            return self._checks.failed(error, self._peer, self._client)
+            return self._refused(error)
         if principal is None:
             return Awaited(partial(self._begin_later, connect))
         return self._let_in(connect, principal)
@@ -102,7 +106,7 @@ class Handshake:
         try:
             principal = self._checks.check_now(self._method, data, self._peer)
         except AuthenticationFailed as error:
-            return self._checks.failed(error, self._peer, self._client)
+            return self._refused(error)
         if principal is None:
             return Awaited(partial(self._renew_later, data), holds=False)
         return self._renewed(data, principal)
@@ -122,14 +126,14 @@ class Handshake:
                 commands.auth_method_of(connect), connect.auth_data, self._peer
             )
         except AuthenticationFailed as error:
-            return self._checks.failed(error, self._peer, self._client)
+            return self._refused(error)
         return self._let_in(connect, principal)
 
     async def _renew_later(self, data: bytes) -> Closing | None:
         try:
             principal = await self._checks.check(self._method, data, self._peer)
         except AuthenticationFailed as error:
-            return self._checks.failed(error, self._peer, self._client)
+            return self._refused(error)
         return self._renewed(data, principal)
 
     def _let_in(self, connect: CommandConnect, principal: Principal) -> bytes | Closing:
@@ -142,7 +146,11 @@ class Handshake:
                 proxy_version=connect.proxy_version if connect.HasField("proxy_version") else None,
             )
         except InvalidRoles as error:
-            return checks.wrong_roles(error, principal.role, original, self._peer, self._client)
+            delay = checks.wrong_roles(principal.role, original, self._peer, self._client)
+            told = commands.error(
+                commands.CONNECTION_REQUEST_ID, ServerError.AuthorizationError, error.message
+            )
+            return Closing("authentication", None, last=told, delay=delay)
         checks.succeeded(principal, self._peer, self._client)
         self._asker, frame = self._admit(connect, role, original)
         if checks.sessions is not None:
@@ -153,11 +161,17 @@ class Handshake:
         self._keep(self._asker, connect.auth_data, principal)
         return frame
 
+    def _refused(self, error: AuthenticationFailed) -> Closing:
+        """What a client gets whose credentials were refused: an error, later if its address fails often."""
+        delay = self._checks.failed(error, self._peer, self._client)
+        return Closing("authentication", None, last=_FAILED, delay=delay)
+
     def _renewed(self, data: bytes, principal: Principal) -> Closing | None:
         checks = self._checks
         assert self._asker is not None  # nobody else is asked for new credentials
         if principal.role != self._principal.role:
-            return checks.other_principal(self._principal.role, principal.role, self._peer, self._client)
+            checks.other_principal(self._principal.role, principal.role, self._peer, self._client)
+            return Closing("authentication", None)
         checks.renewed()
         self._stop_waiting()
         self._keep(self._asker, data, principal)

@@ -32,10 +32,9 @@ from broker_core.servers.arrival import (
     TlsTransport,
     common_name,
 )
+from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.connection import ClientConnection, ConnectionContext, Unasked
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
-from broker_core.servers.pulsar.credential_checks import CredentialChecks
-from broker_core.servers.pulsar.expiries import Expiries
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.refused_connection import RefusedConnection, refuse_at_once
@@ -81,7 +80,9 @@ class PulsarServer:
         self._expiries = Expiries()
         checks: CredentialChecks | None = None
         if authenticator is not None and authenticator.enabled:
-            checks = CredentialChecks(authenticator, metrics, self.failure_pace, self._expiries, sessions)
+            checks = CredentialChecks(
+                "pulsar", authenticator, metrics, self.failure_pace, self._expiries, sessions
+            )
         self._context = ConnectionContext(options.pulsar, permits, metrics, self.load)
         self._services = PulsarServices(
             pipeline,

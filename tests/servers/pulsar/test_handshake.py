@@ -13,10 +13,9 @@ from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.errors import ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import FailurePace
+from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.pulsar.command_handler import Reply
-from broker_core.servers.pulsar.credential_checks import CredentialChecks
-from broker_core.servers.pulsar.expiries import Expiries
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
@@ -48,7 +47,9 @@ class Scene:
         return asker
 
     def _checks(self, metrics: Metrics) -> CredentialChecks:
-        return CredentialChecks(self.authenticator, metrics, FailurePace(), self.expiries, self.sessions)
+        return CredentialChecks(
+            "pulsar", self.authenticator, metrics, FailurePace(), self.expiries, self.sessions
+        )
 
     def connect(self, data: str = "alice", method: str | None = "token", **fields: Any) -> Reply:
         body = CommandConnect(client_version="Pulsar-Java-v4", protocol_version=21, **fields)

@@ -13,15 +13,14 @@ from broker_core.access.principal import Principal
 from broker_core.concurrency.loop_turn import TURN_SECONDS, has_time
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import FailurePace
-from broker_core.servers.pulsar.credential_checks import CredentialChecks
-from broker_core.servers.pulsar.expiries import Expiries
+from broker_core.servers.authentication import CredentialChecks, Expiries
 from tests.support.eventually import eventually
 from tests.support.scripted_authenticator import ScriptedAuthenticator
 
 
 def checks() -> tuple[CredentialChecks, ScriptedAuthenticator]:
     authenticator = ScriptedAuthenticator()
-    return CredentialChecks(authenticator, Metrics(), FailurePace(), Expiries()), authenticator
+    return CredentialChecks("pulsar", authenticator, Metrics(), FailurePace(), Expiries()), authenticator
 
 
 def count(c: CredentialChecks, outcome: str) -> float | None:
@@ -35,7 +34,7 @@ def peer(host: str = "192.0.2.1", port: int = 1) -> Peer:
 
 async def test_clients_without_credentials_are_counted_apart_and_named_by_their_address() -> None:
     authenticator = ScriptedAuthenticator(anonymous_role="guest")
-    c = CredentialChecks(authenticator, Metrics(), FailurePace(), Expiries())
+    c = CredentialChecks("pulsar", authenticator, Metrics(), FailurePace(), Expiries())
     assert authenticator.anonymous is not None
     with capture_logs() as logs:
         c.succeeded(authenticator.anonymous, peer(), "v")
@@ -94,10 +93,8 @@ async def test_an_address_that_fails_again_and_again_has_one_check_under_way() -
 async def test_a_refusal_is_slowed_where_its_address_fails_again_and_again() -> None:
     c, _ = checks()
     with capture_logs():
-        delays = [
-            c.failed(AuthenticationFailed("bad_token"), peer(port=port), "v").delay for port in range(1000)
-        ]
-        assert c.failed(AuthenticationFailed("bad_token"), peer("192.0.2.2"), "v").delay == 0
+        delays = [c.failed(AuthenticationFailed("bad_token"), peer(port=port), "v") for port in range(1000)]
+        assert c.failed(AuthenticationFailed("bad_token"), peer("192.0.2.2"), "v") == 0
     assert delays[0] == 0
     assert delays == sorted(delays)
     assert 1.0 < delays[-1] <= 10.0
@@ -107,5 +104,5 @@ async def test_a_refusal_is_slowed_where_its_address_fails_again_and_again() -> 
 async def test_nobody_is_slowed_for_a_failure_of_the_server(reason: str) -> None:
     c, _ = checks()
     with capture_logs():
-        delays = {c.failed(AuthenticationFailed(reason), peer(), "v").delay for _ in range(100)}
+        delays = {c.failed(AuthenticationFailed(reason), peer(), "v") for _ in range(100)}
     assert delays == {0.0}

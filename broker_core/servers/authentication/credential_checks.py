@@ -14,27 +14,19 @@ from weakref import WeakValueDictionary
 
 import structlog
 
-from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.authentication import AuthenticationFailed, Authenticator
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.access.remote_address import host_of
 from broker_core.access.sessions import Sessions
 from broker_core.concurrency.loop_turn import has_time, loop_turn
-from broker_core.errors import ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.servers.admission import FailurePace
-from broker_core.servers.connection import Closing
-from broker_core.servers.pulsar.expiries import Expiries
-from broker_core.wire.pulsar import commands
+from broker_core.servers.authentication.expiries import Expiries
 
 __all__ = ["CredentialChecks"]
 
 _log = structlog.get_logger(__name__)
-
-#: What a client reads, whatever the reason. docs/reference/pulsar-behaviour.md#authentication
-_FAILED: Final = commands.error(
-    commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "Failed to authenticate"
-)
 
 #: Failures that are this server's own: nobody is slowed for them.
 _OWN: Final = frozenset({"overloaded", "plugin"})
@@ -56,8 +48,11 @@ class _Lane:
 
 @dataclass(frozen=True, slots=True)
 class CredentialChecks:
-    """``sessions`` keeps the credentials of connections, where something needs them; ``pace`` is that of failures."""
+    """``transport`` is the label of the metrics, ``pace`` that of failures. ``sessions`` keeps the credentials of
+    connections, where something needs them.
+    """
 
+    transport: str
     authenticator: Authenticator
     metrics: Metrics
     pace: FailurePace
@@ -91,18 +86,17 @@ class CredentialChecks:
     def succeeded(self, principal: Principal, peer: Peer, client: str) -> None:
         """A client was authenticated, or let in without credentials, which operators want to see."""
         if principal is self.authenticator.anonymous:
-            self.metrics.authentication("pulsar", "anonymous")
+            self.metrics.authentication(self.transport, "anonymous")
             _log.info("client without credentials", peer=peer.remote_address, client=client)
         else:
-            self.metrics.authentication("pulsar", "ok")
+            self.metrics.authentication(self.transport, "ok")
 
     def renewed(self) -> None:
         """A client has renewed its credentials."""
-        self.metrics.authentication("pulsar", "renewed")
+        self.metrics.authentication(self.transport, "renewed")
 
-    def failed(self, error: AuthenticationFailed, peer: Peer, client: str) -> Closing:
-        """What the client gets whose credentials were refused: an error, later if its address fails often."""
-        self._count(error.reason, peer)
+    def failed(self, error: AuthenticationFailed, peer: Peer, client: str) -> float:
+        """A client's credentials were refused: seconds until it is told, more if its address fails often."""
         _log.warning(
             "authentication failed",
             peer=peer.remote_address,
@@ -110,13 +104,10 @@ class CredentialChecks:
             reason=error.reason,
             detail=error.detail,
         )
-        return self._closing(_FAILED, peer)
+        return self._counted(error.reason, peer)
 
-    def wrong_roles(
-        self, error: InvalidRoles, role: str, original_principal: str | None, peer: Peer, client: str
-    ) -> Closing:
-        """What the client gets that may not act for the principal that it names."""
-        self._count("invalid_roles", peer)
+    def wrong_roles(self, role: str, original_principal: str | None, peer: Peer, client: str) -> float:
+        """A client may not act for the principal that it names: seconds until it is told."""
         _log.warning(
             "client may not act for the principal that it names",
             peer=peer.remote_address,
@@ -125,23 +116,19 @@ class CredentialChecks:
             role=role,
             original_principal=None if original_principal is None else original_principal[:_SHOWN],
         )
-        frame = commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthorizationError, error.message)
-        return self._closing(frame, peer)
+        return self._counted("invalid_roles", peer)
 
-    def other_principal(self, role: str, other: str, peer: Peer, client: str) -> Closing:
-        """What the client gets that was one principal, and has renewed its credentials as another: nothing."""
-        self._count("other_principal", peer)
+    def other_principal(self, role: str, other: str, peer: Peer, client: str) -> float:
+        """A client was one principal, and has renewed its credentials as another: seconds until it is told."""
         values = {"peer": peer.remote_address, "client": client, "role": role, "other": other}
         _log.warning(
             "client renewed its credentials as another principal", reason="other_principal", **values
         )
-        return Closing("authentication", None)
+        return self._counted("other_principal", peer)
 
-    def _count(self, reason: str, peer: Peer) -> None:
-        self.metrics.authentication("pulsar", reason)
+    def _counted(self, reason: str, peer: Peer) -> float:
+        self.metrics.authentication(self.transport, reason)
+        host = host_of(peer.remote_address)
         if reason not in _OWN:
-            self.pace.failed(host_of(peer.remote_address))
-
-    def _closing(self, frame: bytes, peer: Peer) -> Closing:
-        delay = self.pace.delay(host_of(peer.remote_address))
-        return Closing("authentication", None, last=frame, delay=delay)
+            self.pace.failed(host)
+        return self.pace.delay(host)
