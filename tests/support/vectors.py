@@ -23,3 +23,19 @@ def frames(client: str) -> list[dict[str, Any]]:
     """The recorded lines of ``java``, ``go`` or ``python``; those with a ``hex`` are frames, the others events."""
     with (VECTORS / "frames" / f"{client}.jsonl").open(encoding="utf-8") as lines:
         return [json.loads(line) for line in lines]
+
+
+@cache
+def acl_cases() -> list[dict[str, Any]]:
+    """The recorded decisions of Kafka's authorizer: ``everyone``, ``acls`` and what ``asks`` were answered."""
+    with (VECTORS / "kafka-4.3.1-acls.jsonl").open(encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+@cache
+def acl_filters() -> dict[str, Any]:
+    """What the APIs of ACLs of a real Kafka broker said: ``acls``, ``describe``, ``delete`` and ``create``."""
+    loaded: dict[str, Any] = json.loads(
+        (VECTORS / "kafka-4.3.1-acl-filters.json").read_text(encoding="utf-8")
+    )
+    return loaded

@@ -1,0 +1,56 @@
+"""The operations of Kafka's ACLs: which ones a binding is about, and their bits in answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from broker_core.kafka.acls.bindings import Operation, ResourceType
+
+__all__ = ["OPERATIONS", "allowing", "bits", "denying"]
+
+#: The operations that answers tell of, by the type of the resource (AclEntry.supportedOperations of Kafka).
+OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyType(
+    {
+        ResourceType.TOPIC: (
+            Operation.READ,
+            Operation.WRITE,
+            Operation.CREATE,
+            Operation.DELETE,
+            Operation.ALTER,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+        ),
+        ResourceType.CLUSTER: (
+            Operation.CREATE,
+            Operation.ALTER,
+            Operation.DESCRIBE,
+            Operation.CLUSTER_ACTION,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+            Operation.IDEMPOTENT_WRITE,
+        ),
+    }
+)
+#: What else allows an operation. Nothing else denies one.
+_IMPLIED_BY: Final = {
+    Operation.DESCRIBE: (Operation.READ, Operation.WRITE, Operation.DELETE, Operation.ALTER),
+    Operation.DESCRIBE_CONFIGS: (Operation.ALTER_CONFIGS,),
+}
+
+
+def allowing(operation: Operation) -> frozenset[Operation]:
+    """The operations of the ``ALLOW`` bindings that allow this one."""
+    return frozenset((Operation.ALL, operation, *_IMPLIED_BY.get(operation, ())))
+
+
+def denying(operation: Operation) -> frozenset[Operation]:
+    """The operations of the ``DENY`` bindings that deny this one."""
+    return frozenset((Operation.ALL, operation))
+
+
+def bits(operations: Iterable[Operation]) -> int:
+    """Authorized operations as answers have them: a bit for each, at its number."""
+    return sum(1 << operation for operation in operations)
