@@ -21,7 +21,7 @@ from broker_core.listing.page_walk import PageNames, PageStart, PageWalk
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
-from broker_core.pipeline.steps import QUICK_BYTES, are_few, listing_plan
+from broker_core.pipeline.steps import are_few, listing_plan
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.request_lease import Lease
 from broker_core.plugins import Dispatcher
@@ -33,6 +33,9 @@ __all__ = ["Paging"]
 _LEAST: Final = 64
 #: The largest page that a plugin is asked for where the one asked for was not full.
 _MOST_ASKED: Final = 10_000
+#: Bytes of names that are read, or copied and hashed, in about a millisecond: a hand-over to a thread and back costs
+#: as much.
+_QUICK: Final = 1024 * 1024
 
 
 #: Names of one listing, in the order of pages.
@@ -111,7 +114,9 @@ class Paging:
         while place is not None:
             block = await self._workers.call(asker, partial(walk.block, place, count), quick=quick)
             async with Lease(progress.held, 2 * block.nbytes):
-                found, place = await self._workers.call(asker, block.read, quick=quick)
+                found, place = await self._workers.call(
+                    asker, block.read, quick=quick or block.nbytes <= _QUICK
+                )
                 count *= 2
                 steps = None if progress.trace is None else progress.trace.masks
                 with stage("masks"):
@@ -135,7 +140,7 @@ class Paging:
         names = pa.concat_arrays([empty, *(found.names for _, found in pieces)])
         await held.grow(3 * names.nbytes)
         is_copy = len({id(listing) for listing, _ in pieces}) == 1  # of names that are encoded
-        quick = are_few(len(names)) or (is_copy and names.nbytes <= QUICK_BYTES)
+        quick = are_few(len(names)) or (is_copy and names.nbytes <= _QUICK)
         make = partial(_copied, pieces) if is_copy else partial(_built, progress, names)
         selection = await self._workers.call(asker, make, quick=quick)
         shown = None
