@@ -126,6 +126,8 @@ def _operation(operation: Mapping[str, Any]) -> Iterator[str]:
         forms = ", ".join(f"`{media_type}`" for media_type in body["content"])
         yield f"The body: {forms}. {body['description']}"
         yield ""
+        schema = next(iter(body["content"].values()))["schema"]
+        yield from _members(schema.get("items", schema), "of the body")
     yield "| answer | forms | meaning |"
     yield "|---|---|---|"
     common = []
@@ -142,10 +144,44 @@ def _operation(operation: Mapping[str, Any]) -> Iterator[str]:
         if description := form["schema"].get("description"):
             yield f"`{media_type}`: {description}"
             yield ""
+        if media_type == "application/json":
+            yield from _members(form["schema"], "of the answer")
+            break  # a created and a changed topic have the same
     yield "```console"
     yield _EXAMPLES[operation["operationId"]].rstrip("\n")
     yield "```"
     yield ""
+
+
+def _members(schema: Mapping[str, Any], of_what: str) -> Iterator[str]:
+    """A table of the members of an object."""
+    if "properties" not in schema:
+        return
+    yield f"| member {of_what} | value | meaning |"
+    yield "|---|---|---|"
+    for name, member in schema["properties"].items():
+        must = " Required." if name in schema.get("required", ()) and "body" in of_what else ""
+        yield f"| `{name}` | {_type(member)} | {_cell(member.get('description', ''))}{must} |"
+    yield ""
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    """What a value of JSON is, in words."""
+    if "enum" in schema:
+        return _value(schema)
+    types = schema.get("type", "any")
+    words = []
+    for kind in [types] if isinstance(types, str) else types:
+        if kind == "array":
+            words.append(f"array of {_type(schema['items'])}" if "type" in schema["items"] else "array")
+        elif kind == "object" and isinstance(schema.get("additionalProperties"), Mapping):
+            words.append(f"object (each value: {_type(schema['additionalProperties'])})")
+        elif kind == "integer" and "maximum" in schema:
+            words.append(f"{schema['minimum']} to {schema['maximum']}")
+        else:
+            words.append(kind)
+    default = f"; `{json.dumps(schema['default'])}`" if "default" in schema else ""
+    return " or ".join(words) + default
 
 
 def _forms(operation: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

@@ -18,8 +18,12 @@ TOPIC_SCHEMA: Final[Schema] = {
         "name": {"type": "string", "description": "The full name, without a partition."},
         "partitions": {"type": "integer", "minimum": 0, "description": "0: a topic without any."},
         "topic_id": {"type": "string", "description": "As Kafka prints ids (KIP-516)."},
-        "properties": {"type": "object", "additionalProperties": {"type": "string"}},
-        "created": {"type": "string", "format": "date-time"},
+        "properties": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "Those of the topic.",
+        },
+        "created": {"type": "string", "format": "date-time", "description": "In UTC."},
         "version": {"type": "string", "description": "Of the namespace, for `since=` of its changes."},
     },
 }

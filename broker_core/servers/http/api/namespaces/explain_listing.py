@@ -25,8 +25,17 @@ _QUESTION: Final[Schema] = {
     "additionalProperties": False,
     "properties": {
         "pattern": {"type": ["string", "null"], "description": "As of `GET .../topics`."},
-        "mode": {"type": "string", "enum": [mode.name.lower() for mode in Mode], "default": "persistent"},
-        "properties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "mode": {
+            "type": "string",
+            "enum": [mode.name.lower() for mode in Mode],
+            "default": "persistent",
+            "description": "The domains whose topics are listed.",
+        },
+        "properties": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "What plugins are asked with.",
+        },
     },
 }
 _REPORT: Final[Schema] = {

@@ -61,7 +61,7 @@ _ENVELOPE: Final[Schema] = {
     "type": "object",
     "required": ["since", "version", "more", "changes"],
     "properties": {
-        "since": {"type": ["string", "null"]},
+        "since": {"type": ["string", "null"], "description": "The version that was asked for."},
         "version": {"type": "string", "description": "What the changes lead to: the next `since`."},
         "more": {"type": "boolean", "description": "Whether there are more changes already."},
         "changes": {"type": "array", "items": _CHANGE, "description": "The oldest is first."},

@@ -28,13 +28,23 @@ NAMESPACE_VERSION: Final = "Namespace-Version"
 _MOST_BYTES: Final = 512 * 1024
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
-_PARTITIONS: Final[Schema] = {"type": "integer", "minimum": 0, "maximum": 1_000_000}
+_PARTITIONS: Final[Schema] = {
+    "type": "integer",
+    "minimum": 0,
+    "maximum": 1_000_000,
+    "description": "0: a topic without any. They only grow.",
+}
 _CONTENT: Final[Schema] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
         "partitions": {**_PARTITIONS, "default": 0},
-        "properties": {"type": "object", "additionalProperties": {"type": "string"}, "default": {}},
+        "properties": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "default": {},
+            "description": "All that the topic has: others are taken away.",
+        },
     },
 }
 _CHANGES: Final[Schema] = {

@@ -32,8 +32,17 @@ _LINES: Final[Schema] = {
         "additionalProperties": False,
         "properties": {
             "name": {"type": "string", "description": "A local name or a full one.", "minLength": 1},
-            "partitions": {"type": ["integer", "null"], "minimum": 0, "maximum": 1_000_000},
-            "properties": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
+            "partitions": {
+                "type": ["integer", "null"],
+                "minimum": 0,
+                "maximum": 1_000_000,
+                "description": "0, or left out: a topic without any.",
+            },
+            "properties": {
+                "type": ["object", "null"],
+                "additionalProperties": {"type": "string"},
+                "description": "Left out: those that the topic has stay.",
+            },
         },
     },
 }
