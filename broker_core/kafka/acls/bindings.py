@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 __all__ = [
     "CLUSTER_NAME",
@@ -14,7 +14,10 @@ __all__ = [
     "PatternType",
     "Permission",
     "ResourceType",
+    "known",
 ]
+
+_Kind = TypeVar("_Kind", bound=IntEnum)
 
 #: The only name of a resource of the type ``CLUSTER``.
 CLUSTER_NAME: Final = "kafka-cluster"
@@ -86,3 +89,11 @@ class AclBinding(NamedTuple):
     host: str
     operation: Operation
     permission: Permission
+
+
+def known(kind: type[_Kind], number: int) -> _Kind:
+    """The member of this number; ``UNKNOWN`` for one that Kafka does not know."""
+    try:
+        return kind(number)
+    except ValueError:
+        return kind(0)

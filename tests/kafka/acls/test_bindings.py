@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation
+from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, known
 
 
 def bits(*operations: Operation) -> int:
@@ -16,3 +16,8 @@ def test_the_bits_are_those_of_the_operations_on_a_resource() -> None:
 
 def range_of(first: str, last: str) -> list[Operation]:
     return [each for each in Operation if Operation[first] <= each <= Operation[last]]
+
+
+def test_a_number_that_kafka_does_not_know_is_unknown() -> None:
+    assert known(Operation, 8) is Operation.DESCRIBE
+    assert known(Operation, 99) is known(Operation, 0) is Operation.UNKNOWN

@@ -1,0 +1,94 @@
+"""Filters of ACLs, as clients describe and delete by them, and what an ACL has to be to be stored. Both as in Kafka."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple, TypeVar
+
+from broker_core.kafka.acls.bindings import (
+    CLUSTER_NAME,
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+)
+from broker_core.kafka.acls.name_patterns import WILDCARD
+
+__all__ = ["AclFilter", "binding_fault"]
+
+_Kind = TypeVar("_Kind", bound=IntEnum)
+
+
+class AclFilter(NamedTuple):
+    """Which bindings are asked for. ``None`` is any; so is ``ANY`` of an enumeration, and ``UNKNOWN`` is none.
+
+    With ``MATCH`` the name is that of a resource, and all bindings that are about it are found: literal ones, prefixes
+    of it, and the wildcard.
+    """
+
+    resource_type: ResourceType = ResourceType.ANY
+    name: str | None = None
+    pattern: PatternType = PatternType.ANY
+    principal: str | None = None
+    host: str | None = None
+    operation: Operation = Operation.ANY
+    permission: Permission = Permission.ANY
+
+    @property
+    def has_unknown(self) -> str | None:
+        """The part of it that has an ``UNKNOWN``, by Kafka's word."""
+        if not (self.resource_type and self.pattern):
+            return "patternFilter"
+        return None if self.operation and self.permission else "entryFilter"
+
+    def matches(self, binding: AclBinding) -> bool:
+        return (
+            _is(self.resource_type, binding.resource_type)
+            and self._matches_name(binding)
+            and self.principal in (None, binding.principal)
+            and self.host in (None, binding.host)
+            and _is(self.operation, binding.operation)
+            and _is(self.permission, binding.permission)
+        )
+
+    def _matches_name(self, binding: AclBinding) -> bool:
+        if self.pattern is not PatternType.MATCH and not _is(self.pattern, binding.pattern):
+            return False
+        if self.name is None or self.name == binding.name:
+            return True
+        if self.pattern is not PatternType.MATCH:
+            return False
+        if binding.pattern is PatternType.PREFIXED:
+            return self.name.startswith(binding.name)
+        return binding.name == WILDCARD
+
+
+def binding_fault(binding: AclBinding) -> str | None:
+    """Why no such binding can be stored, in Kafka's words; ``None``: it can be.
+
+    Operations are not compared with the type of the resource: one that means nothing for it is stored, as in Kafka.
+    """
+    for word, value in (
+        ("resourceType", binding.resource_type),
+        ("patternType", binding.pattern),
+        ("operation", binding.operation),
+        ("permissionType", binding.permission),
+    ):
+        if not value or value == 1 or value is PatternType.MATCH:
+            return f"Invalid {word} {value.name}"
+    if not binding.name:
+        return "Invalid empty resource name"
+    if binding.resource_type is ResourceType.CLUSTER and binding.name != CLUSTER_NAME:
+        return f"The only valid name for the CLUSTER resource is {CLUSTER_NAME}"
+    if ":" not in binding.principal:
+        return (
+            f"Could not parse principal from `{binding.principal}` "
+            "(no colon is present separating the principal type from the principal name)"
+        )
+    return None
+
+
+def _is(asked: _Kind, found: _Kind) -> bool:
+    """``ANY`` is 1 in all enumerations."""
+    return asked == 1 or asked is found
