@@ -86,6 +86,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.certificates import certificate_checks
     from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
     from broker_core.cli.startup_checks.host_resources import host_checks
+    from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
     from broker_core.cli.startup_checks.log_file import log_checks
@@ -106,6 +107,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
         ("authentication", lambda: authentication_checks(settings.authentication), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
+        ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
         ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),

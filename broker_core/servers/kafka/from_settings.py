@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
@@ -26,8 +27,15 @@ def kafka_server(
     catalog: SqliteCatalog | None,
     tls: TlsEntrance | None,
 ) -> KafkaServer:
-    """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster."""
+    """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster.
+
+    Raises :exc:`~broker_core.kafka.configs.InvalidConfig` for ``[kafka.configs]``.
+    """
     assert settings.kafka is not None
+    try:
+        check_broker_configs(settings.kafka.configs)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"kafka.configs: {error}") from None
     options = _options(settings.kafka, settings, files)
     cluster_id = _mark(settings.kafka) if catalog is None else catalog.catalog_id
     return KafkaServer(KafkaServices(pipeline, metrics, options, cluster_id, catalog), tls=tls)

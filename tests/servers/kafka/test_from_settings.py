@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from broker_core.kafka.configs import InvalidConfig
 from tests.support.kafka_serving import kafka_broker
 
 
@@ -21,3 +24,12 @@ def test_the_address_is_that_of_the_settings(tmp_path: Path) -> None:
 def test_a_broker_without_kafka_imports_nothing_of_it() -> None:
     told = "import sys, broker_core.broker; print([name for name in sys.modules if 'servers.kafka' in name])"
     assert subprocess.check_output([sys.executable, "-c", told], text=True).strip() == "[]"
+
+
+def test_a_wrong_default_of_a_topic_config_keeps_the_broker_from_starting(tmp_path: Path) -> None:
+    async def scene() -> None:
+        with pytest.raises(InvalidConfig, match=r"^kafka\.configs: Unknown topic config name: no\.such$"):
+            async with kafka_broker(tmp_path, configs={"no.such": "1"}):
+                pass
+
+    asyncio.run(scene())

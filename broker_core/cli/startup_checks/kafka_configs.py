@@ -1,0 +1,27 @@
+"""The table ``[kafka.configs]``: names and values that Kafka takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
+
+__all__ = ["kafka_configs_checks"]
+
+
+def kafka_configs_checks(settings: Settings) -> Iterator[Check]:
+    """The defaults of topic configs."""
+    from broker_core.kafka.configs import InvalidConfig, check_broker_configs
+
+    if settings.kafka is None or not settings.kafka.configs:
+        return
+    try:
+        check_broker_configs(settings.kafka.configs)
+    except InvalidConfig as error:
+        yield Check.error("kafka.configs", str(error))
+    else:
+        yield Check.ok("kafka.configs", f"{len(settings.kafka.configs)} defaults of topic configs")

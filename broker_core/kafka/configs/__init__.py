@@ -1,0 +1,30 @@
+"""Kafka's topic configs: definitions, checks, effective values."""
+
+from __future__ import annotations
+
+from broker_core.kafka.configs.config_checks import check_broker_configs, check_configs
+from broker_core.kafka.configs.config_types import ConfigType, InvalidConfig
+from broker_core.kafka.configs.definitions import DEFINITIONS, ConfigDefinition
+from broker_core.kafka.configs.effective import (
+    ConfigSource,
+    ConfigSynonym,
+    EffectiveConfig,
+    config_synonyms,
+    effective_config,
+    effective_configs,
+)
+
+__all__ = [
+    "DEFINITIONS",
+    "ConfigDefinition",
+    "ConfigSource",
+    "ConfigSynonym",
+    "ConfigType",
+    "EffectiveConfig",
+    "InvalidConfig",
+    "check_broker_configs",
+    "check_configs",
+    "config_synonyms",
+    "effective_config",
+    "effective_configs",
+]

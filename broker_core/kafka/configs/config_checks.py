@@ -1,0 +1,44 @@
+"""Whether Kafka would take the configs of a topic, and what it says where it would not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from broker_core.kafka.configs.config_types import ConfigValue, InvalidConfig
+from broker_core.kafka.configs.definitions import DEFINITIONS, PARSE_ORDER
+
+__all__ = ["check_broker_configs", "check_configs"]
+
+
+def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None:
+    """Raise :exc:`~.config_types.InvalidConfig` unless a topic can have these configs, where ``broker`` gives its
+    others.
+    """
+    for name in configs:
+        if name not in DEFINITIONS:
+            raise InvalidConfig(f"Unknown topic config name: {name}")
+    values: dict[str, ConfigValue] = {
+        name: DEFINITIONS[name].parse(configs[name]) for name in PARSE_ORDER if name in configs
+    }
+
+    def value(name: str) -> ConfigValue:
+        definition = DEFINITIONS[name]
+        return values[name] if name in values else definition.parse(broker.get(name, definition.default))
+
+    least, most = value("min.compaction.lag.ms"), value("max.compaction.lag.ms")
+    assert isinstance(least, int)
+    assert isinstance(most, int)
+    if least > most:
+        raise InvalidConfig(
+            f"conflict topic config setting min.compaction.lag.ms ({least}) > max.compaction.lag.ms ({most})"
+        )
+    if value("remote.storage.enable"):
+        raise InvalidConfig(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+
+
+def check_broker_configs(configs: Mapping[str, str]) -> None:
+    """The same of the defaults of a broker, by the names of topic configs."""
+    check_configs(configs, {})

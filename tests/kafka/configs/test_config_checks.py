@@ -1,0 +1,39 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from broker_core.kafka.configs import InvalidConfig, check_broker_configs, check_configs
+from tests.support.kafka_config_vectors import config_vectors
+
+
+def _said(configs: Mapping[str, str], broker: Mapping[str, str]) -> str | None:
+    try:
+        check_configs(configs, broker)
+    except InvalidConfig as error:
+        return str(error)
+    return None
+
+
+def test_configs_are_taken_and_refused_as_kafka_does() -> None:
+    different = [
+        (configs, expected, _said(configs, {}))
+        for configs, code, expected in config_vectors()["values"]
+        if _said(configs, {}) != expected or code != (0 if expected is None else 40)
+    ]
+    assert different == []
+
+
+def test_what_a_topic_does_not_set_is_the_brokers() -> None:
+    assert _said({"min.compaction.lag.ms": "6"}, {"max.compaction.lag.ms": "5"}) == (
+        "conflict topic config setting min.compaction.lag.ms (6) > max.compaction.lag.ms (5)"
+    )
+
+
+def test_the_defaults_of_a_broker_are_checked_as_those_of_a_topic() -> None:
+    check_broker_configs({"retention.ms": "-1"})
+    with pytest.raises(InvalidConfig, match=r"Invalid value -2 for configuration retention\.ms"):
+        check_broker_configs({"retention.ms": "-2"})
+    with pytest.raises(InvalidConfig, match=r"Unknown topic config name: log\.retention\.ms"):
+        check_broker_configs({"log.retention.ms": "5"})
