@@ -59,6 +59,7 @@ test: $(TEST_STAMP)
 interop: $(TEST_STAMP)
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
 	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
+	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables
 
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)

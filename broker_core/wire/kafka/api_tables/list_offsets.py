@@ -15,7 +15,7 @@ LIST_OFFSETS: Final = Api(
     Versions(1, 11),
     flexible=6,
     request=Struct(
-        Field("replica_id", INT32),
+        Field("replica_id", INT32, default=-1),
         Field("isolation_level", INT8, "2+"),
         Field(
             "topics",
