@@ -56,8 +56,8 @@ def test_null_is_refused_where_there_must_be_a_value() -> None:
 
 
 def test_a_name_that_is_no_field_is_an_error() -> None:
-    with pytest.raises(KeyError, match="nam"):
-        written({"nam": "a"}, 0, flexible=False)
+    with pytest.raises(KeyError, match="title"):
+        written({"title": "a"}, 0, flexible=False)
 
 
 def test_elements_may_be_encoded_already() -> None:
