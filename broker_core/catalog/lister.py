@@ -17,7 +17,7 @@ import sqlite3
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -36,7 +36,7 @@ from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
@@ -44,6 +44,9 @@ from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
+
+if TYPE_CHECKING:
+    from broker_core.catalog.snapshots.topic_tables import TopicTables
 
 __all__ = ["CatalogLister"]
 
@@ -175,6 +178,17 @@ class CatalogLister:
             raise ListingFailed(
                 f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
             ) from error
+
+    def topic_tables(self) -> TopicTables:
+        """New tables of the topics of listings that this lister gave; for servers that need more than names."""
+        from broker_core.catalog.snapshots.topic_tables import TopicTables  # only some servers do
+
+        return TopicTables(self._catalog, self._snapshot_of)
+
+    def _snapshot_of(self, listing: Listing) -> Snapshot | None:
+        """The snapshot of a listing that is in memory, and the newest that is known."""
+        known = self._kept.known(listing.namespace)
+        return next((each for each in known if each.listing is listing), None)
 
     def _described(self, request: DescribeRequest, read: Callable[..., Any]) -> Any:
         with self._catalog.reading() as connection:

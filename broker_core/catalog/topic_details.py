@@ -22,7 +22,7 @@ from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.name_columns import column_data, with_ends
 
-__all__ = ["describe", "described_bytes"]
+__all__ = ["describe", "described_bytes", "listed_partitions"]
 
 #: The pairs of each of several texts of properties.
 _PAIRS: Final = (
@@ -138,7 +138,7 @@ def _read(
         TOPIC: with_ends(_of(table, "base").cast(pa.large_string()), f"{DOMAINS[code]}://{namespace}/", "")
     }
     if "partitions" in wants:
-        columns["partitions"] = _partitions(_of(table, "listed"))
+        columns["partitions"] = listed_partitions(_of(table, "listed"))
     if "topic_id" in wants:
         columns["topic_id"] = _ids(_of(table, "topic_id"))
     if "properties" in wants:
@@ -161,7 +161,7 @@ def _of(table: pa.Table, name: str) -> Any:
     return pa.concat_arrays(column.chunks) if isinstance(column, pa.ChunkedArray) else column
 
 
-def _partitions(listed: Any) -> Any:
+def listed_partitions(listed: Any) -> Any:
     """The highest index and one, which the compact form ends with; 0 for a topic without any."""
     last = pc.struct_field(pc.extract_regex(listed, r"(?P<index>[0-9]+)$"), "index").cast(pa.int64())
     # A partition of index 2^31-1 makes one more than a column of details can say: it is said where it is refused.

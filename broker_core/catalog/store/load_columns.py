@@ -21,7 +21,7 @@ import pyarrow.json
 
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
-__all__ = ["LoadedNames", "expand_listed", "load_names", "read_names"]
+__all__ = ["LoadedNames", "expand_listed", "load_names", "read_names", "split_texts"]
 
 #: Topics read at a time, so that no step holds the interpreter for long, nor much memory.
 _BLOCK: Final = 25_000
@@ -78,7 +78,7 @@ def read_names(
         part = (namespace, domain, after, last or "\U0010ffff" * 8192)
         joined, others = (None, True) if property_keys else connection.execute(_NAMES, part).fetchone()
         if joined is not None and not others:
-            yield LoadedNames(_split(joined), {}), last
+            yield LoadedNames(split_texts(joined), {}), last
         elif others:
             del joined
             row = connection.execute(_ALL, part).fetchone()
@@ -94,10 +94,10 @@ def _expanded(
     row: tuple[bytes, bytes, bytes], property_keys: Sequence[str]
 ) -> tuple[pa.LargeStringArray, dict[str, pa.LargeStringArray]]:
     """The names that a block of topics is listed by, and the properties of each name."""
-    names, topic_of = expand_listed(_split(row[0]), _split(row[1]))
+    names, topic_of = expand_listed(split_texts(row[0]), split_texts(row[1]))
     if not property_keys:
         return names, {}
-    texts = _split(row[2]).dictionary_encode()
+    texts = split_texts(row[2]).dictionary_encode()
     text_of = texts.indices if topic_of is None else texts.indices.take(pa.array(topic_of))
     return names, {
         key: column.take(text_of) for key, column in _values(texts.dictionary, property_keys).items()
@@ -167,7 +167,7 @@ def _values(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> dict[st
     return {key: _concat([chunk.cast(_TEXT) for chunk in table[key].chunks]) for key in property_keys}
 
 
-def _split(joined: bytes) -> pa.LargeStringArray:
+def split_texts(joined: bytes) -> pa.LargeStringArray:
     """Texts with a NUL between as a column."""
     data = np.frombuffer(joined, np.uint8)
     ends = np.flatnonzero(data == 0)

@@ -1,0 +1,146 @@
+"""The tables of topics that belong to snapshots: each is of exactly the topics of one listing.
+
+The newest table of a namespace is kept, and moved by the change log to the version of a listing that is asked about;
+where the log does not reach, the topics are read anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.snapshots.load_topic_table import load_topic_table
+from broker_core.catalog.snapshots.snapshot import Snapshot
+from broker_core.catalog.store.namespace_change import read_changes, read_version
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.change_log import CatalogVersion, Change, Gap, Operation
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Listing
+from broker_core.listing.topic_table import TopicChange, TopicTable
+from broker_core.names import PERSISTENT, NamespaceName
+
+__all__ = ["TopicTables"]
+
+#: Namespaces whose newest table is kept.
+_KEPT: Final = 64
+_NOTHING: Final = TopicTable(())
+
+
+class _Versioned(NamedTuple):
+    version: CatalogVersion
+    table: TopicTable
+
+
+class TopicTables:
+    """Tables by the listing that they are of. Made and used on one event loop.
+
+    ``snapshot_of`` gives the newest snapshot that has a listing, while it is known.
+    """
+
+    def __init__(self, catalog: SqliteCatalog, snapshot_of: Callable[[Listing], Snapshot | None]) -> None:
+        self._catalog = catalog
+        self._snapshot_of = snapshot_of
+        self._tables: weakref.WeakKeyDictionary[Listing, _Versioned] = weakref.WeakKeyDictionary()
+        self._newest: OrderedDict[NamespaceName, _Versioned] = OrderedDict()
+        self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[TopicTable | None]] = {}
+
+    def now(self, listing: Listing) -> TopicTable | None:
+        """The table of a listing of persistent topics, where that takes no waiting."""
+        if not len(listing):
+            return _NOTHING
+        snapshot = self._snapshot_of(listing)
+        return None if snapshot is None else self._known(snapshot)
+
+    async def of(self, listing: Listing) -> TopicTable | None:
+        """The same; ``None`` where the namespace has changed since it was listed: list it again.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        if not len(listing):
+            return _NOTHING
+        snapshot = self._snapshot_of(listing)
+        if snapshot is None:
+            return None
+        found = self._known(snapshot)
+        if found is not None:
+            return found
+        key = (listing, snapshot.version)
+        read = self._reads.get(key)
+        if read is None:
+            read = asyncio.get_running_loop().create_task(self._made(snapshot))
+            self._reads[key] = read
+            read.add_done_callback(lambda _: self._reads.pop(key, None))
+        try:
+            # Shielded: a cancelled request must not end the work of the others.
+            return await asyncio.shield(read)
+        except CatalogError as error:
+            raise ListingFailed(
+                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+            ) from error
+
+    def _known(self, snapshot: Snapshot) -> TopicTable | None:
+        """The table of a snapshot. One listing may be that of several versions: a topic that is deleted and created
+        again between two of them has another id.
+        """
+        found = self._tables.get(snapshot.listing)
+        return found.table if found is not None and found.version.same_state(snapshot.version) else None
+
+    async def _made(self, snapshot: Snapshot) -> TopicTable | None:
+        namespace = snapshot.listing.namespace
+        known = self._newest.get(namespace)
+        made = await asyncio.to_thread(self._read_or_move, namespace, snapshot.version, known)
+        version, newest = made.version, self._newest.get(namespace)
+        if (
+            newest is None
+            or newest.version.number <= version.number
+            or newest.version.catalog_id != version.catalog_id
+        ):
+            self._newest[namespace] = made
+            self._newest.move_to_end(namespace)
+            if len(self._newest) > _KEPT:
+                self._newest.popitem(last=False)
+        if not version.same_state(snapshot.version):
+            return None
+        self._tables[snapshot.listing] = made
+        return made.table
+
+    def _read_or_move(
+        self,
+        namespace: NamespaceName,
+        wanted: CatalogVersion,
+        known: _Versioned | None,
+    ) -> _Versioned:
+        """A table of the wanted version, or of the newest one where that is gone; in a thread."""
+        with self._catalog.reading() as connection:
+            now = read_version(connection, namespace)
+            if known is not None and _is_known(connection, namespace, wanted, now):
+                version, table = known
+                changes = read_changes(connection, namespace, version, most=50 + table.size // 50)
+                if not isinstance(changes, Gap) and version.number <= wanted.number:
+                    shown = (change for change in changes if change.version <= wanted.number)
+                    return _Versioned(wanted, table.moved(_topic_changes(shown)))
+            return _Versioned(now, load_topic_table(connection, namespace))
+
+
+def _is_known(
+    connection: sqlite3.Connection, namespace: NamespaceName, wanted: CatalogVersion, now: CatalogVersion
+) -> bool:
+    """Whether a version is one that the catalogue's log goes on from."""
+    if now.number == wanted.number:
+        return now.same_state(wanted)
+    return not isinstance(read_changes(connection, namespace, wanted, limit=1), Gap)
+
+
+def _topic_changes(changes: Iterable[Change]) -> Iterator[TopicChange]:
+    for change in changes:
+        after = change.listed_after
+        same = change.operation is Operation.UPDATE and change.listed_before.partitions == after.partitions
+        if change.name.domain == PERSISTENT and not change.name.is_system and not same:
+            partitions = max(after.partitions, 1) if after else None
+            existed = bool(change.listed_before)
+            yield TopicChange(change.name.local.encode(), partitions, change.topic_id.bytes, existed)

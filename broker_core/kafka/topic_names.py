@@ -1,0 +1,63 @@
+"""The names that a topic can have in Kafka, one by one and as columns.
+
+As Kafka's ``Topic`` has them: letters and digits of ASCII, ``.``, ``_`` and ``-``, 1 to 249 of them, but not ``.`` or
+``..``; and names that are the same with ``_`` for ``.`` collide.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.names.name_columns import column_data
+
+__all__ = ["INTERNAL", "LONGEST", "collision_key", "internal_names", "is_legal", "legal_names"]
+
+#: The topics that Kafka keeps for itself; these names alone, and not all that begin with ``__``.
+INTERNAL: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
+#: Characters of a name.
+LONGEST: Final = 249
+
+_LEGAL: Final = re.compile(r"(?!\.{1,2}\Z)[a-zA-Z0-9._-]{1,249}\Z")
+_DOTS: Final = pa.array([b".", b".."], pa.large_binary())
+_INTERNAL: Final = pa.array([name.encode() for name in sorted(INTERNAL)], pa.large_binary())
+_Array = np.ndarray[Any, Any]
+#: By each byte, whether a name cannot have it.
+_BAD: Final = np.array([re.fullmatch(rb"[a-zA-Z0-9._-]", bytes([byte])) is None for byte in range(256)])
+
+
+def is_legal(name: str) -> bool:
+    """Whether a topic of Kafka can have this name."""
+    return _LEGAL.match(name) is not None
+
+
+def collision_key(name: str) -> str:
+    """Two topics with the same key collide."""
+    return name.replace(".", "_")
+
+
+def legal_names(names: pa.LargeBinaryArray) -> _Array | None:
+    """Whether each can be a name in Kafka; ``None`` where all can."""
+    if not len(names):
+        return None
+    data, offsets = column_data(names)
+    sizes = np.diff(offsets)
+    bad = (sizes == 0) | (sizes > LONGEST)
+    wrong = _BAD[np.frombuffer(data, np.uint8)[int(offsets[0]) : int(offsets[-1])]]
+    if wrong.any():
+        before = np.concatenate(([0], np.cumsum(wrong)))
+        edges = before[offsets - offsets[0]]
+        bad |= edges[1:] > edges[:-1]
+    if (sizes <= 2).any():
+        bad |= pc.is_in(names, value_set=_DOTS).to_numpy(zero_copy_only=False)
+    return ~bad if bad.any() else None
+
+
+def internal_names(names: pa.LargeBinaryArray) -> _Array:
+    """Whether each is one of :data:`INTERNAL`."""
+    marks: _Array = pc.is_in(names, value_set=_INTERNAL).to_numpy(zero_copy_only=False)
+    return marks

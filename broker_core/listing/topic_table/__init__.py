@@ -1,0 +1,9 @@
+"""Topics by name, each with the number of its partitions and its id, in chunks that versions share."""
+
+from __future__ import annotations
+
+from broker_core.listing.topic_table.topic_chunk import RenderedChunk, TopicChunk, TopicRow
+from broker_core.listing.topic_table.topic_table import Place, TopicTable
+from broker_core.listing.topic_table.topic_table_changes import TopicChange
+
+__all__ = ["Place", "RenderedChunk", "TopicChange", "TopicChunk", "TopicRow", "TopicTable"]

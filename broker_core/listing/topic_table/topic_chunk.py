@@ -1,0 +1,113 @@
+"""A chunk of a table of topics: columns of some thousand topics, and what was encoded of them."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core.kafka.topic_names import internal_names
+from broker_core.names.name_columns import column_data
+
+__all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
+
+#: In place of an id that is not known.
+NO_ID: Final = bytes(16)
+_Array = np.ndarray[Any, Any]
+
+
+class TopicRow(NamedTuple):
+    """One topic; ``partitions`` are those that clients are shown: one at least."""
+
+    name: bytes
+    partitions: int
+    topic_id: bytes
+    internal: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RenderedChunk:
+    """The topics of a chunk, encoded: topic ``n`` is ``data[offsets[n]:offsets[n + 1]]``."""
+
+    data: memoryview
+    offsets: _Array
+
+    @property
+    def nbytes(self) -> int:
+        return len(self.data) + int(self.offsets.nbytes)
+
+    def joined(self, mask: _Array | None) -> memoryview:
+        """The topics that a mask shows, one behind the other; ``None`` shows all, and copies nothing."""
+        if mask is None:
+            return self.data
+        shown = self._column().filter(pa.array(mask))
+        data, offsets = column_data(shown)
+        return memoryview(data)[int(offsets[0]) : int(offsets[-1])]
+
+    def piece(self, low: int, high: int) -> memoryview:
+        """Topics ``low`` to ``high``, without the last."""
+        return self.data[int(self.offsets[low]) : int(self.offsets[high])]
+
+    def _column(self) -> pa.LargeBinaryArray:
+        return pa.LargeBinaryArray.from_buffers(
+            pa.large_binary(),
+            len(self.offsets) - 1,
+            [None, pa.py_buffer(self.offsets), pa.py_buffer(self.data)],
+        )
+
+
+class TopicChunk:
+    """Some topics in the order of their names' bytes, each once; immutable.
+
+    ``names`` are their names in the namespace, ``partitions`` (int32) those that clients are shown, ``ids`` their ids
+    of 16 bytes (``None``: no id is known), ``internal`` (bool) those that Kafka keeps for itself.
+    """
+
+    __slots__ = ("__weakref__", "_rendered", "ids", "internal", "names", "partitions")
+
+    def __init__(
+        self, names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
+    ) -> None:
+        self.names = names
+        self.partitions = partitions
+        self.ids = ids
+        self.internal = internal_names(names)
+        self._rendered: dict[Hashable, RenderedChunk] = {}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the columns, and of all that was rendered."""
+        ids = 0 if self.ids is None else self.ids.nbytes
+        own = self.names.nbytes + ids + self.partitions.nbytes + self.internal.nbytes
+        return int(own) + sum(each.nbytes for each in self._rendered.values())
+
+    def name(self, row: int) -> bytes:
+        name: bytes = self.names[row].as_py()
+        return name
+
+    def row(self, row: int) -> TopicRow:
+        """All of one topic."""
+        topic_id: bytes = NO_ID if self.ids is None else self.ids[row].as_py()
+        return TopicRow(self.name(row), int(self.partitions[row]), topic_id, bool(self.internal[row]))
+
+    def place(self, name: bytes) -> int:
+        """The row of the first topic whose name is not less."""
+        return bisect_left(range(len(self)), name, key=self.name)
+
+    def known(self, family: Hashable) -> RenderedChunk | None:
+        """The topics in one encoding, where they were encoded."""
+        return self._rendered.get(family)
+
+    def rendered(self, family: Hashable, render: Callable[[TopicChunk], RenderedChunk]) -> RenderedChunk:
+        """The topics in one encoding, which is made with the first use; any thread may ask."""
+        found = self._rendered.get(family)
+        if found is None:
+            found = self._rendered.setdefault(family, render(self))
+        return found

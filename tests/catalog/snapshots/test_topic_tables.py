@@ -1,0 +1,94 @@
+"""A table is of exactly the topics of its listing, whatever was committed meanwhile."""
+
+from __future__ import annotations
+
+from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.snapshots.topic_tables import TopicTables
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.listing.listing import Listing
+from broker_core.listing.topic_table import TopicTable
+from broker_core.memory.permits import Permits
+from broker_core.names import NamespaceName, TopicName
+from broker_core.plugin_api.listing_request import ListingRequest
+
+NAMESPACE = NamespaceName("a", "b")
+
+
+def topic(name: str) -> TopicName:
+    return TopicName("persistent", NAMESPACE, name)
+
+
+async def listing(lister: CatalogLister) -> Listing:
+    result = await lister.list_topics(ListingRequest(NAMESPACE))
+    assert isinstance(result.topics, Listing)
+    return result.topics
+
+
+async def table(tables: TopicTables, lister: CatalogLister) -> TopicTable:
+    found = await tables.of(await listing(lister))
+    assert found is not None
+    return found
+
+
+def rows(found: TopicTable) -> dict[str, tuple[int, bytes]]:
+    every = [chunk.row(row) for chunk in found.chunks for row in range(len(chunk))]
+    return {row.name.decode(): (row.partitions, row.topic_id) for row in every}
+
+
+async def test_a_table_is_moved_by_the_change_log(catalog: SqliteCatalog) -> None:
+    lister = CatalogLister(catalog, Permits())
+    tables = lister.topic_tables()
+    assert (await table(tables, lister)).size == 0
+    one = catalog.create(topic("one"), partitions=2)
+    assert rows(await table(tables, lister)) == {"one": (2, one.topic_id.bytes)}
+    two = catalog.create(topic("two"))
+    catalog.create(topic("x y"))
+    catalog.create(TopicName("non-persistent", NAMESPACE, "other"))
+    moved = await table(tables, lister)
+    assert rows(moved) == {"one": (2, one.topic_id.bytes), "two": (1, two.topic_id.bytes)}
+    assert moved.left_out == 1
+    now = await listing(lister)
+    assert tables.now(now) is await tables.of(now) is moved
+    lister.close()
+
+
+async def test_a_name_that_was_created_again_has_another_id(catalog: SqliteCatalog) -> None:
+    lister = CatalogLister(catalog, Permits())
+    tables = lister.topic_tables()
+    before = catalog.create(topic("one"), partitions=2)
+    assert rows(await table(tables, lister)) == {"one": (2, before.topic_id.bytes)}
+    catalog.delete(topic("one"))
+    after = catalog.create(topic("one"), partitions=2)
+    assert rows(await table(tables, lister)) == {"one": (2, after.topic_id.bytes)}
+    assert before.topic_id != after.topic_id
+    lister.close()
+
+
+async def test_a_listing_of_before_has_its_own_table_or_none(catalog: SqliteCatalog) -> None:
+    lister = CatalogLister(catalog, Permits())
+    tables = lister.topic_tables()
+    catalog.create(topic("one"))
+    await table(tables, lister)
+    catalog.create(topic("two"))
+    old = await listing(lister)
+    catalog.create(topic("three"))
+    # The log leads to the version that was listed, though the catalogue is further on.
+    found = await tables.of(old)
+    assert found is not None
+    assert set(rows(found)) == {"one", "two"}
+    fresh = lister.topic_tables()
+    assert await fresh.of(old) is None  # it reads what is there now, which is another listing
+    assert set(rows(await table(fresh, lister))) == {"one", "two", "three"}
+    assert await fresh.of(old) is None  # which the lister no longer has
+    lister.close()
+
+
+async def test_many_changes_are_read_anew(catalog: SqliteCatalog) -> None:
+    lister = CatalogLister(catalog, Permits())
+    tables = lister.topic_tables()
+    catalog.create(topic("one"))
+    await table(tables, lister)
+    for number in range(60):
+        catalog.create(topic(f"t{number}"))
+    assert (await table(tables, lister)).size == 61
+    lister.close()
