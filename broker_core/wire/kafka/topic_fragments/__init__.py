@@ -1,0 +1,19 @@
+"""The topics of a table as the elements of arrays in answers, encoded by kernels, a chunk at a time."""
+
+from __future__ import annotations
+
+from broker_core.wire.kafka.topic_fragments.described_fragments import described_family, described_topic
+from broker_core.wire.kafka.topic_fragments.family import Family, with_operations
+from broker_core.wire.kafka.topic_fragments.listed_fragments import LISTED_FAMILY, RESOURCE_FAMILY
+from broker_core.wire.kafka.topic_fragments.metadata_fragments import metadata_family, metadata_partitions
+
+__all__ = [
+    "LISTED_FAMILY",
+    "RESOURCE_FAMILY",
+    "Family",
+    "described_family",
+    "described_topic",
+    "metadata_family",
+    "metadata_partitions",
+    "with_operations",
+]

@@ -1,0 +1,107 @@
+"""A family of versions that encode topics in the same way, and the kernels that its chunks are made with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.kafka.topic_names import LONGEST
+from broker_core.listing.topic_table import RenderedChunk, TopicChunk
+from broker_core.names.name_columns import column_data
+from broker_core.wire.kafka.writer import unsigned_varint
+
+__all__ = ["Family", "Layout", "ids_column", "partition_block", "with_operations"]
+
+_Array = np.ndarray[Any, Any]
+_BYTES: Final = pa.large_binary()
+_NOTHING: Final = pa.scalar(b"", _BYTES)
+_LENGTHS: Final = range(LONGEST + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """``key`` tells it from all others; ``operations_end`` is the number of bytes behind the authorized operations of
+    each topic (of 4 bytes), ``None`` where it has none.
+    """
+
+    key: tuple[object, ...]
+    render: Callable[[TopicChunk], RenderedChunk] = field(compare=False)
+    operations_end: int | None = field(default=None, compare=False)
+
+    def of(self, chunk: TopicChunk) -> RenderedChunk:
+        """The topics of a chunk, which are kept with it."""
+        return chunk.rendered(self.key, self.render)
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The parts of a topic, in order: ``head``, its name with the length in front, its id (``ids``), and ``tail``.
+
+    The tail depends on whether it is internal, and on its partitions. ``compact`` lengths have a variable size.
+    """
+
+    head: bytes
+    compact: bool
+    ids: bool
+    tail: Callable[[bool, int], bytes]
+    by_partitions: bool = True
+
+    def render(self, chunk: TopicChunk) -> RenderedChunk:
+        """The topics of a chunk."""
+        parts = [_heads(self.head, self.compact).take(pc.binary_length(chunk.names)), chunk.names]
+        if self.ids:
+            parts.append(ids_column(chunk))
+        parts.append(self._tails(chunk))
+        joined = pc.binary_join_element_wise(*parts, _NOTHING)
+        data, offsets = column_data(joined)
+        return RenderedChunk(memoryview(data)[: int(offsets[-1])], offsets)
+
+    def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray:
+        keys = chunk.internal.astype(np.int64)
+        if self.by_partitions:
+            keys += 2 * chunk.partitions.astype(np.int64)
+        distinct, at = np.unique(keys, return_inverse=True)
+        tails = [self.tail(bool(key & 1), int(key) >> 1) for key in distinct.tolist()]
+        return pa.array(tails, _BYTES).take(pa.array(at))
+
+
+def _heads(head: bytes, compact: bool) -> pa.LargeBinaryArray:
+    """``head`` and the length, by the length."""
+    return pa.array(
+        [head + (unsigned_varint(size + 1) if compact else size.to_bytes(2, "big")) for size in _LENGTHS],
+        _BYTES,
+    )
+
+
+def ids_column(chunk: TopicChunk) -> pa.LargeBinaryArray:
+    """The id of each topic; the zero id where none is known."""
+    if chunk.ids is not None:
+        return chunk.ids
+    offsets = np.arange(len(chunk) + 1, dtype=np.int64) * 16
+    return pa.LargeBinaryArray.from_buffers(
+        _BYTES, len(chunk), [None, pa.py_buffer(offsets), pa.py_buffer(bytes(16 * len(chunk)))]
+    )
+
+
+def with_operations(rendered: RenderedChunk, family: Family, operations: _Array) -> RenderedChunk:
+    """A copy with the authorized operations (int32) of each topic."""
+    assert family.operations_end is not None
+    data = np.frombuffer(rendered.data, np.uint8).copy()
+    at = rendered.offsets[1:] - family.operations_end - 4
+    bits = operations.astype(">i4").view(np.uint8).reshape(-1, 4)
+    for byte in range(4):
+        data[at + byte] = bits[:, byte]
+    return RenderedChunk(memoryview(data.data), rendered.offsets)
+
+
+def partition_block(first: bytes, count: int, start: int = 0) -> bytes:
+    """The partitions from ``start`` to ``count``, encoded as the one of number 0 is, with its number at byte 2."""
+    numbers: Sequence[int] = range(start, max(count, start))
+    block = np.tile(np.frombuffer(first, np.uint8), (len(numbers), 1))
+    block[:, 2:6] = np.asarray(numbers, ">i4").reshape(-1, 1).view(np.uint8)
+    return block.tobytes()

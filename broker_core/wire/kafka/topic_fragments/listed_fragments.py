@@ -1,0 +1,28 @@
+"""The topics of answers that have little more than names: ListTopics (KIP-142) and ListConfigResources."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.kafka.acls.bindings import ResourceType
+from broker_core.wire.kafka.topic_fragments.family import Family, Layout
+
+__all__ = ["LISTED_FAMILY", "RESOURCE_FAMILY"]
+
+_TOPIC: Final = bytes([ResourceType.TOPIC])
+
+
+def _listed(internal: bool, _partitions: int) -> bytes:
+    return b"\1" if internal else b"\0"
+
+
+def _resource(_internal: bool, _partitions: int) -> bytes:
+    return _TOPIC + b"\0"
+
+
+#: The entries of ListTopics.
+LISTED_FAMILY: Final = Family(("listed",), Layout(b"", False, False, _listed, by_partitions=False).render)
+#: The topics of ListConfigResources.
+RESOURCE_FAMILY: Final = Family(
+    ("resources",), Layout(b"", True, False, _resource, by_partitions=False).render
+)

@@ -1,0 +1,59 @@
+"""The topics of Metadata's answers."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from broker_core.wire.kafka.api_tables.metadata import NOT_ASKED
+from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
+from broker_core.wire.kafka.writer import Encoded, unsigned_varint
+
+__all__ = ["metadata_family", "metadata_partitions"]
+
+#: The first version of each family.
+_FIRSTS: Final = (0, 1, 5, 7, 8, 9, 10)
+
+
+def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> Family:
+    """The family of a version, of topics that the one node leads, with these authorized operations."""
+    first = max(each for each in _FIRSTS if each <= version)
+    return _family(first, node_id, operations if version >= 8 else NOT_ASKED)
+
+
+def metadata_partitions(version: int, node_id: int, count: int) -> Encoded:
+    """So many partitions of a topic, for a field of that version."""
+    return Encoded(count, (partition_block(_partition(version, node_id), count),))
+
+
+@lru_cache(maxsize=64)
+def _family(version: int, node_id: int, operations: int) -> Family:
+    flexible = version >= 9
+    partition = _partition(version, node_id)
+
+    def tail(internal: bool, partitions: int) -> bytes:
+        data = b"" if version < 1 else b"\1" if internal else b"\0"
+        data += unsigned_varint(partitions + 1) if flexible else partitions.to_bytes(4, "big")
+        data += partition_block(partition, partitions)
+        if version >= 8:
+            data += operations.to_bytes(4, "big", signed=True)
+        return data + b"\0" if flexible else data
+
+    layout = Layout(b"\0\0", flexible, version >= 10, tail)
+    end = None if version < 8 else int(flexible)
+    return Family(("metadata", version, node_id, operations), layout.render, end)
+
+
+@lru_cache(maxsize=64)
+def _partition(version: int, node_id: int) -> bytes:
+    """The partition of number 0."""
+    flexible = version >= 9
+    node = node_id.to_bytes(4, "big", signed=True)
+    one = (b"\x02" if flexible else b"\0\0\0\1") + node  # an array of the node alone
+    data = bytes(6) + node
+    if version >= 7:
+        data += bytes(4)  # the epoch of its leader
+    data += one + one
+    if version >= 5:
+        data += b"\x01" if flexible else bytes(4)  # nothing is offline
+    return data + b"\0" if flexible else data
