@@ -6,7 +6,9 @@ from typing import Any
 
 from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
+from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.settings import KafkaSettings
@@ -18,7 +20,8 @@ __all__ = ["call_of", "services_of"]
 def services_of(**kafka: Any) -> KafkaServices:
     """Services without a pipeline, for handlers that need none."""
     options = KafkaOptions(KafkaSettings(**kafka))
-    return KafkaServices(None, None, options, "cluster")  # type: ignore[arg-type]
+    topics = ListedTopics(None, AllowAll(), None, None)  # type: ignore[arg-type]
+    return KafkaServices(None, None, options, "cluster", topics)  # type: ignore[arg-type]
 
 
 def call_of(

@@ -56,13 +56,16 @@ async def raw_client(address: tuple[str, int]) -> AsyncIterator[RawKafkaClient]:
 
 
 @asynccontextmanager
-async def kafka_broker(folder: Path, **kafka: Any) -> AsyncIterator[Broker]:
-    """A broker with an empty catalogue, on free ports; ``kafka`` are further settings of the table."""
+async def kafka_broker(
+    folder: Path, *, plugins: Mapping[str, object] | None = None, **kafka: Any
+) -> AsyncIterator[Broker]:
+    """A broker whose catalogue is ``catalog.sqlite`` in a folder, on free ports; ``kafka`` are further settings of the
+    table."""
     free = ListenAddress("127.0.0.1", 0)
     settings = Settings(
         pulsar=PulsarSettings(listen=free),
         kafka=KafkaSettings(listen=free, **kafka),
         catalog=CatalogSettings(path=folder / "catalog.sqlite"),
     )
-    async with Broker(settings) as broker:
+    async with Broker(settings, plugins=plugins) as broker:
         yield broker

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
+from broker_core.listing.topic_table import TopicChunk
 from broker_core.servers.kafka.caller import Caller
 
 __all__ = ["AllowAll", "Authorizer"]
+
+_Array = np.ndarray[Any, Any]
 
 
 class Authorizer(Protocol):
@@ -19,6 +24,12 @@ class Authorizer(Protocol):
 
     def allows(self, call: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the client may do this with one resource."""
+
+    def chunk_mask(self, call: Caller, operation: Operation, chunk: TopicChunk) -> _Array | None:
+        """Whether the client may do this with each topic of a chunk; ``None``: with all."""
+
+    def chunk_operations(self, call: Caller, chunk: TopicChunk) -> _Array | None:
+        """The bits (int32) of what the client may do with each topic of a chunk; ``None``: all, with all."""
 
     def topic_operations(self, call: Caller, name: str) -> int:
         """The bits of what the client may do with a topic."""
@@ -34,6 +45,12 @@ class AllowAll:
 
     def allows(self, _call: Caller, _operation: Operation, _kind: ResourceType, _name: str) -> bool:
         return True
+
+    def chunk_mask(self, _call: Caller, _operation: Operation, _chunk: TopicChunk) -> _Array | None:
+        return None
+
+    def chunk_operations(self, _call: Caller, _chunk: TopicChunk) -> _Array | None:
+        return None
 
     def topic_operations(self, _call: Caller, _name: str) -> int:
         return TOPIC_OPERATIONS

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import CatalogLister, SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
@@ -38,7 +40,12 @@ def kafka_server(
         raise InvalidConfig(f"kafka.configs: {error}") from None
     options = _options(settings.kafka, settings, files)
     cluster_id = _mark(settings.kafka) if catalog is None else catalog.catalog_id
-    return KafkaServer(KafkaServices(pipeline, metrics, options, cluster_id, catalog), tls=tls)
+    lister = pipeline.lister
+    tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
+    authorizer = AllowAll()
+    topics = ListedTopics(pipeline, authorizer, tables, catalog)
+    services = KafkaServices(pipeline, metrics, options, cluster_id, topics, catalog, authorizer)
+    return KafkaServer(services, tls=tls)
 
 
 def _mark(kafka: KafkaSettings) -> str:

@@ -8,6 +8,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 
 __all__ = ["KafkaServices", "Node"]
@@ -32,5 +33,6 @@ class KafkaServices:
     metrics: Metrics
     options: KafkaOptions
     cluster_id: str
+    topics: ListedTopics
     catalog: SqliteCatalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)

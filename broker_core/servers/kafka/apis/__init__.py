@@ -7,12 +7,16 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
+from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
+from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.handler_row import HandlerRow
 
 __all__ = ["HANDLERS"]
 
 _ROWS: Final = (
     api_versions_row(lambda: HANDLERS.values()),  # noqa: PLW0108 - it is made below
+    LIST_TOPICS_ROW,
+    METADATA_ROW,
 )
 
 #: By the key of the API.

@@ -1,0 +1,104 @@
+"""Metadata: the one node, and topics: all of them, or some by name or (from version 12) by id.
+
+No topic is ever created by looking, whatever a request allows. An all-topics listing that fails has no answer: clients
+read an empty one as no topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
+from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
+
+__all__ = ["METADATA_ROW", "cluster_operations"]
+
+#: The codes of rows that have no authorized operations: the client may not know that there is such a topic.
+_UNTOLD: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID})
+#: The version from which on topics are found by id.
+_BY_ID: Final = 12
+
+
+def _now(call: KafkaCall) -> Fields | None:
+    """The answer without topics, as clients ask for with each connection."""
+    topics = call.body["topics"]
+    if topics is None or topics or call.version == 0:
+        return None
+    return _answer(call, [])
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked = call.body["topics"]
+    if asked is None or (not asked and call.version == 0):
+        try:
+            return _answer(call, await _all(call))
+        except ListingFailed as failure:
+            raise CloseClient(failure.message) from failure
+    with_ids = any(row["topic_id"] != ZERO_ID for row in asked)
+    if call.version < _BY_ID and (with_ids or any(row["name"] is None for row in asked)):
+        return _refused(asked)
+    if with_ids:
+        ids = dict.fromkeys(row["topic_id"] for row in asked if row["topic_id"] != ZERO_ID)
+        rows = await call.services.topics.by_ids(call, list(ids))
+    else:
+        names = dict.fromkeys(row["name"] or "" for row in asked)
+        rows = await call.services.topics.named(call, list(names))
+    return _answer(call, [_row(call, row) for row in rows])
+
+
+async def _all(call: KafkaCall) -> Encoded:
+    told: bool = call.body["include_topic_authorized_operations"]
+    family = metadata_family(call.version, call.node.node_id, TOPIC_OPERATIONS if told else NOT_ASKED)
+    return await call.services.topics.all_encoded(call, family, operations=told)
+
+
+def _answer(call: KafkaCall, topics: Sequence[Mapping[str, Any]] | Encoded) -> Fields:
+    node = call.node
+    fields: Fields = {
+        "brokers": [{"node_id": node.node_id, "host": node.host, "port": node.port}],
+        "cluster_id": call.services.cluster_id,
+        "controller_id": node.node_id,
+        "topics": topics,
+    }
+    if call.body["include_cluster_authorized_operations"]:
+        fields["cluster_authorized_operations"] = cluster_operations(call)
+    return fields
+
+
+def cluster_operations(call: KafkaCall) -> int:
+    """The bits of what the client may do with the cluster; none where it may not describe it."""
+    authorizer = call.services.authorizer
+    if authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return authorizer.cluster_operations(call)
+    return 0
+
+
+def _row(call: KafkaCall, topic: NamedTopic) -> Fields:
+    row: Fields = {
+        "error_code": topic.error,
+        "name": topic.name,
+        "topic_id": topic.topic_id,
+        "is_internal": topic.internal,
+        "partitions": metadata_partitions(call.version, call.node.node_id, topic.partitions),
+    }
+    if call.body["include_topic_authorized_operations"] and topic.error not in _UNTOLD:
+        row["topic_authorized_operations"] = call.services.authorizer.topic_operations(call, topic.name or "")
+    return row
+
+
+def _refused(asked: Sequence[Mapping[str, Any]]) -> Fields:
+    """Ids where they are not understood: Kafka answers as for a request that it cannot serve at all."""
+    rows = [
+        {"error_code": ErrorCode.INVALID_REQUEST, "name": row["name"] or "", "topic_id": row["topic_id"]}
+        for row in asked
+    ]
+    return {"topics": rows}
+
+
+METADATA_ROW: Final = HandlerRow(METADATA, now=_now, later=_later)

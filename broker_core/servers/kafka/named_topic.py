@@ -1,0 +1,36 @@
+"""What is answered about one topic that a client named, by its name or by its id."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from broker_core.catalog import TopicRecord
+from broker_core.errors import Cause, ListingFailed
+from broker_core.wire.kafka import ZERO_ID, ErrorCode
+
+__all__ = ["NamedTopic", "code_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTopic:
+    """``name`` is ``None`` of an id that the client may not know the name of, ``topic_id`` zero where it is unknown.
+
+    ``partitions`` are those that clients are shown, 0 with an error. ``record`` is the topic as the catalogue has it;
+    ``None`` with an error, and where topics are not the catalogue's.
+    """
+
+    name: str | None
+    topic_id: uuid.UUID = ZERO_ID
+    partitions: int = 0
+    internal: bool = False
+    error: ErrorCode = ErrorCode.NONE
+    message: str | None = None
+    record: TopicRecord | None = None
+
+
+def code_of(failure: ListingFailed) -> ErrorCode:
+    """The code of a question that has no answer."""
+    if failure.cause is Cause.TIME:
+        return ErrorCode.REQUEST_TIMED_OUT
+    return ErrorCode.UNKNOWN_SERVER_ERROR

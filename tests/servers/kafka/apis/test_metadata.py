@@ -1,0 +1,136 @@
+from __future__ import annotations
+
+import asyncio
+import uuid
+from pathlib import Path
+from typing import Any
+
+import kafka.admin
+import pytest
+
+from broker_core import TopicListingResult
+from broker_core.catalog import SqliteCatalog
+from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode
+from tests.support.kafka_serving import kafka_broker, raw_client
+from tests.support.kafka_topics import create
+from tests.support.plugins import PluginOf
+
+
+async def test_all_topics_in_every_version(catalog: SqliteCatalog) -> None:
+    ids = {name: create(catalog, name, count).topic_id for name, count in (("orders", 3), ("plain", 0))}
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        host, port = broker.kafka_address
+        async with raw_client(broker.kafka_address) as client:
+            for version in range(14):
+                asked: dict[str, Any] = {
+                    "topics": [] if version == 0 else None,
+                    "include_topic_authorized_operations": True,
+                }
+                answer = await client.ask(METADATA, version, asked)
+                assert answer["brokers"] == [{"node_id": 1, "host": host, "port": port, "rack": None}]
+                assert answer["controller_id"] == (1 if version >= 1 else -1)
+                rows = {row["name"]: row for row in answer["topics"]}
+                assert {name: len(row["partitions"]) for name, row in rows.items()} == {
+                    "orders": 3,
+                    "plain": 1,
+                }
+                for name, row in rows.items():
+                    assert row["topic_id"] == (ids[name] if version >= 10 else ZERO_ID)
+                    assert row["topic_authorized_operations"] == (3576 if version >= 8 else NOT_ASKED)
+
+
+async def test_some_topics_by_name_and_none_created(catalog: SqliteCatalog) -> None:
+    made = create(catalog, "orders", 2)
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            for version in range(14):
+                asked = {
+                    "topics": [{"name": "orders"}, {"name": "none"}, {"name": "a b"}, {"name": "orders"}],
+                    "allow_auto_topic_creation": True,
+                }
+                rows = (await client.ask(METADATA, version, asked))["topics"]
+                assert [(row["name"], row["error_code"]) for row in rows] == [
+                    ("orders", 0),
+                    ("none", 3),
+                    ("a b", 17),
+                ]
+                assert [each["partition_index"] for each in rows[0]["partitions"]] == [0, 1]
+                assert rows[0]["topic_id"] == (made.topic_id if version >= 10 else ZERO_ID)
+            nothing = await client.ask(METADATA, 13, {"topics": []})
+            assert nothing["topics"] == []
+
+
+async def test_topics_by_id_from_version_12_on(catalog: SqliteCatalog) -> None:
+    made, unknown = create(catalog, "orders", 2), uuid.uuid4()
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            # Of a request with an id, the names are not looked at.
+            asked: dict[str, Any] = {
+                "topics": [
+                    {"topic_id": made.topic_id, "name": None},
+                    {"topic_id": unknown, "name": None},
+                    {"name": "orders"},
+                ]
+            }
+            for version in (12, 13):
+                rows = (await client.ask(METADATA, version, asked))["topics"]
+                assert [(row["name"], row["topic_id"], row["error_code"]) for row in rows] == [
+                    ("orders", made.topic_id, 0),
+                    (None, unknown, 100),
+                ]
+            for version in (10, 11):
+                answer = await client.ask(METADATA, version, asked)
+                assert {row["error_code"] for row in answer["topics"]} == {ErrorCode.INVALID_REQUEST}
+                assert answer["brokers"] == []
+
+
+async def test_the_operations_of_the_cluster_are_told_from_8_to_10(catalog: SqliteCatalog) -> None:
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            for version in (7, 8, 10, 11):
+                asked = {"topics": [{"name": "a"}], "include_cluster_authorized_operations": True}
+                told = (await client.ask(METADATA, version, asked))["cluster_authorized_operations"]
+                assert told == (8096 if version in {8, 10} else NOT_ASKED)
+
+
+@pytest.mark.parametrize("version", [0, 1, 13])
+async def test_a_listing_that_fails_closes_the_connection(tmp_path: Path, version: int) -> None:
+    def fails() -> TopicListingResult:
+        raise RuntimeError("no")
+
+    plugins = {"p": PluginOf(list_topics=fails)}
+    async with kafka_broker(tmp_path, plugins=plugins) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            rows = (await client.ask(METADATA, version, {"topics": [{"name": "a"}]}))["topics"]
+            assert [row["error_code"] for row in rows] == [-1]
+            client.send(METADATA, version, {"topics": [] if version == 0 else None})
+            assert await client.message() == b""
+
+
+async def test_what_kafka_python_sees(catalog: SqliteCatalog) -> None:
+    made = create(catalog, "orders", 2)
+    create(catalog, "plain")
+
+    def see(host: str, port: int) -> list[Any]:
+        admin = kafka.admin.KafkaAdminClient(bootstrap_servers=f"{host}:{port}")
+        try:
+            create(catalog, "new")
+            return [
+                admin.list_topics(),
+                admin.describe_topics(["orders"]),
+                admin.describe_topics([made.topic_id]),
+            ]
+        finally:
+            admin.close()
+
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        listed, by_name, by_id = await asyncio.to_thread(see, *broker.kafka_address)
+    assert sorted(listed) == ["new", "orders", "plain"]
+    assert by_name == by_id
+    assert (by_name[0]["topic_id"], len(by_name[0]["partitions"])) == (str(made.topic_id), 2)

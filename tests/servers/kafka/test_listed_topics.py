@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from broker_core import Details, ListingRequest, TopicListingResult
+from broker_core.catalog import SqliteCatalog
+from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import Operation
+from broker_core.listing.topic_table import TopicChunk
+from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.caller import Caller
+from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY, metadata_family
+from tests.support.kafka_topics import caller, create, kafka_topics, names
+from tests.support.plugins import PluginOf
+
+BASE = "persistent://public/default/"
+
+
+async def test_topics_of_the_catalogue_with_partitions_as_one(catalog: SqliteCatalog) -> None:
+    made = create(catalog, "orders", 3)
+    create(catalog, "plain")
+    create(catalog, "not for kafka")
+    async with kafka_topics(catalog) as m:
+        visible = await m.topics.of(caller())
+        assert names(visible) == ["orders", "plain"]
+        row = visible.row("orders")
+        assert row is not None
+        assert (row.partitions, row.topic_id) == (3, made.topic_id.bytes)
+        create(catalog, "a")
+        assert names(await m.topics.of(caller())) == ["a", "orders", "plain"]
+
+
+async def test_a_topic_is_visible_where_a_mask_leaves_one_of_its_names(catalog: SqliteCatalog) -> None:
+    asked: list[ListingRequest] = []
+
+    def visible(request: ListingRequest, topics: pa.LargeStringArray) -> pa.BooleanArray:
+        asked.append(request)
+        return pc.or_(pc.ends_with(topics, "-1"), pc.ends_with(topics, "/plain"))
+
+    create(catalog, "orders", 3)
+    create(catalog, "single", 1)
+    create(catalog, "plain")
+    async with kafka_topics(catalog, {"mask": PluginOf(visible=visible)}) as m:
+        found = await m.topics.of(caller("alice"))
+        assert names(found) == ["orders", "plain"]
+        assert found.count == 2
+        assert found.row("single") is None
+    assert (asked[0].asker.transport, asked[0].asker.role, dict(asked[0].properties)) == (
+        "kafka",
+        "alice",
+        {},
+    )
+
+
+class OnlyA(AllowAll):
+    """Topics that begin with an ``a`` may be described."""
+
+    enabled = True
+
+    def chunk_mask(self, _call: Caller, _operation: Operation, chunk: TopicChunk) -> np.ndarray | None:
+        return np.array([name.startswith(b"a") for name in chunk.names.to_pylist()])
+
+    def chunk_operations(self, _call: Caller, chunk: TopicChunk) -> np.ndarray | None:
+        return np.full(len(chunk), 256, np.int32)
+
+
+async def test_acls_narrow_what_plugins_leave(catalog: SqliteCatalog) -> None:
+    def visible(topics: pa.LargeStringArray) -> pa.BooleanArray:
+        return pc.not_equal(topics, f"{BASE}ab")
+
+    for name in ("aa", "ab", "b"):
+        create(catalog, name)
+    async with kafka_topics(catalog, {"mask": PluginOf(visible=visible)}, OnlyA()) as m:
+        assert names(await m.topics.of(caller())) == ["aa"]
+        family = metadata_family(12, 1, 3576)
+        told = await m.topics.all_encoded(caller(), family, operations=True)
+        assert told.count == 1
+        assert bytes(told.pieces[0])[-5:] == b"\0\0\1\0\0"
+        untold = await m.topics.all_encoded(caller(), metadata_family(12, 1))
+        assert bytes(untold.pieces[0])[-5:] == b"\x80\0\0\0\0"
+
+
+async def test_internal_topics_are_left_out_on_request(catalog: SqliteCatalog) -> None:
+    create(catalog, "__consumer_offsets")
+    create(catalog, "a")
+    async with kafka_topics(catalog) as m:
+        every = await m.topics.all_encoded(caller(), LISTED_FAMILY)
+        some = await m.topics.all_encoded(caller(), LISTED_FAMILY, internal=False)
+        assert (every.count, some.count) == (2, 1)
+        assert b"".join(map(bytes, some.pieces)) == b"\0\1a\0"
+
+
+async def test_what_a_plugin_lists_has_what_it_tells(catalog: SqliteCatalog) -> None:
+    ids = [b"1" * 16, None]
+
+    def list_topics(request: ListingRequest) -> TopicListingResult:
+        listed = [f"{BASE}x-partition-{number}" for number in range(2)] + [f"{BASE}y"]
+        wanted = {"partitions": [4, 0], "topic_id": ids}
+        told = {name: values for name, values in wanted.items() if name in request.wants}
+        return TopicListingResult.success(listed, details=Details.of([f"{BASE}x", f"{BASE}y"], **told))
+
+    create(catalog, "hidden")
+    async with kafka_topics(catalog, {"p": PluginOf(list_topics=list_topics)}) as m:
+        visible = await m.topics.of(caller())
+        rows = [visible.row(name) for name in names(visible)]
+        assert [row and (row.name, row.partitions, row.topic_id) for row in rows] == [
+            (b"x", 4, b"1" * 16),
+            (b"y", 1, bytes(16)),
+        ]
+
+
+async def test_a_listing_that_fails_is_no_listing(catalog: SqliteCatalog) -> None:
+    def fails() -> TopicListingResult:
+        raise RuntimeError("no")
+
+    async with kafka_topics(catalog, {"p": PluginOf(list_topics=fails)}) as m:
+        with pytest.raises(ListingFailed):
+            await m.topics.of(caller())

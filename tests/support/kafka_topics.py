@@ -1,0 +1,60 @@
+"""The topics that a Kafka client may see, of a catalogue and plugins but without a server, for tests."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from broker_core.access.asker import Asker
+from broker_core.catalog import CatalogLister, SqliteCatalog, TopicRecord
+from broker_core.memory.permits import Permits
+from broker_core.names import NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
+from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.caller import Caller
+from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.servers.kafka.visible_topics import VisibleTopics
+from tests.support.pipelines import made
+
+__all__ = ["NAMESPACE", "KafkaTopics", "caller", "create", "kafka_topics", "names"]
+
+NAMESPACE = NamespaceName("public", "default")
+
+
+@dataclass
+class KafkaTopics:
+    topics: ListedTopics
+    pipeline: Pipeline
+    lister: CatalogLister
+
+
+@asynccontextmanager
+async def kafka_topics(
+    catalog: SqliteCatalog,
+    plugins: Mapping[str, object] | None = None,
+    authorizer: Authorizer | None = None,
+) -> AsyncIterator[KafkaTopics]:
+    lister = CatalogLister(catalog, Permits())
+    async with made(lister, plugins) as m:
+        topics = ListedTopics(m.pipeline, authorizer or AllowAll(), lister.topic_tables(), catalog)
+        yield KafkaTopics(topics, m.pipeline, lister)
+    lister.close()
+
+
+def caller(role: str | None = None) -> Caller:
+    asker = Asker(role=role, remote_address="127.0.0.1:5000", transport="kafka")
+    return Caller(asker=asker, namespace=NAMESPACE, deadline=float("inf"))
+
+
+def create(catalog: SqliteCatalog, name: str, partitions: int = 0, **fields: Any) -> TopicRecord:
+    return catalog.create(TopicName("persistent", NAMESPACE, name), partitions=partitions, **fields)
+
+
+def names(visible: VisibleTopics) -> list[str]:
+    found = []
+    for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True):
+        every = [name.decode() for name in chunk.names.to_pylist()]
+        found += [name for number, name in enumerate(every) if mask is None or mask[number]]
+    return found
