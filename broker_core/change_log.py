@@ -65,7 +65,9 @@ class Change:
     """One topic before and after a transaction.
 
     Of a created topic ``listed_before`` is nothing and ``properties_before`` is empty, of a deleted one the same holds
-    after it; the change is then the tombstone of ``topic_id``.
+    after it; the change is then the tombstone of ``topic_id``. A name that is created anew has another id: it is
+    another topic, whatever its properties are. ``configs_before`` and ``configs_after`` are the topic's configs of
+    Kafka; a log that has none leaves them empty.
     """
 
     version: int
@@ -77,6 +79,8 @@ class Change:
     properties_before: Mapping[str, str]
     properties_after: Mapping[str, str]
     time: datetime
+    configs_before: Mapping[str, str] = field(default_factory=dict)
+    configs_after: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def removed(self) -> Iterator[str]:

@@ -34,6 +34,8 @@ from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
+from broker_core.catalog.store.kafka_rows import AclRow as AclRow
+from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,
@@ -41,8 +43,10 @@ from broker_core.catalog.store.namespace_counts import (
 from broker_core.catalog.store.namespace_counts import NamespaceCounts as NamespaceCounts
 from broker_core.catalog.store.namespace_summary import summarize as summarize
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.store.topic_edits import Edit as Edit
 from broker_core.catalog.topic_decisions import Decide as Decide
 from broker_core.catalog.topic_decisions import TopicWrite as TopicWrite
+from broker_core.catalog.topic_decisions import configured as configured
 from broker_core.catalog.topic_decisions import creation as creation
 from broker_core.catalog.topic_decisions import deletion as deletion
 from broker_core.catalog.topic_decisions import has_name as has_name
@@ -52,10 +56,10 @@ from broker_core.catalog.topic_files.export_file import ExportFormat, export_top
 from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
-from broker_core.catalog.topic_id import parse_topic_id, topic_id_text
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots as StoredSnapshots
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
+from broker_core.names.topic_id import parse_topic_id, topic_id_text
 
 __all__ = [
     "Catalog",

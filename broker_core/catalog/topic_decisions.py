@@ -5,6 +5,7 @@ The rules of partitions are those of a broker: docs/reference/pulsar-behaviour.m
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,17 +18,19 @@ from broker_core.catalog.errors import (
     TopicInvalid,
     TopicMissing,
 )
-from broker_core.catalog.properties import check_properties
-from broker_core.catalog.topic_id import new_topic_id
+from broker_core.catalog.properties import check_properties, checked_text
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
 from broker_core.names.listed_names import ListedNames
+from broker_core.names.topic_id import new_topic_id
 
 __all__ = [
     "MAX_PARTITIONS",
     "Decide",
     "TopicWrite",
+    "check_configs",
+    "configured",
     "creation",
     "deletion",
     "has_name",
@@ -69,6 +72,12 @@ def new_record(own: TopicName, listed: ListedNames, properties: Mapping[str, str
     return TopicRecord(own, new_topic_id(), listed, check_properties(properties), _UNWRITTEN)
 
 
+def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
+    """A copy of what can be stored as configs of Kafka: strings by strings, of a bounded size."""
+    checked_text(configs, "configs")
+    return dict(configs)
+
+
 def without_name(topic: TopicRecord, name: TopicName) -> TopicRecord | None:
     """What is left of a topic without the partition of this name; nothing where the name is its own."""
     if topic.name == name:
@@ -77,19 +86,42 @@ def without_name(topic: TopicRecord, name: TopicName) -> TopicRecord | None:
     return replace(topic, listed=left) if left else None
 
 
-def creation(name: TopicName, partitions: int = 0, properties: Mapping[str, str] | None = None) -> Decide:
+def creation(
+    name: TopicName,
+    partitions: int = 0,
+    properties: Mapping[str, str] | None = None,
+    *,
+    configs: Mapping[str, str] | None = None,
+    replication: int | None = None,
+    topic_id: uuid.UUID | None = None,
+) -> Decide:
     """A new topic of ``partitions`` (0: a plain one), or a partition that is missing of a partitioned topic.
 
-    Raises :exc:`TopicExists` and :exc:`PartitionRefused`.
+    A new topic has these ``configs`` and this ``replication``, and the ``topic_id``, which no other may have, or a new
+    one. Raises :exc:`TopicExists` and :exc:`PartitionRefused`.
     """
     put = replacement(name, partitions, properties, may_replace=False)
+    own = check_configs(configs or {})
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         if topic is not None and has_name(topic, name):
             raise TopicExists(f"Topic {name} is there already")
-        return put(topic)
+        made = put(topic)
+        if topic is not None or made is None:
+            return made
+        return replace(made, configs=own, replication=replication, topic_id=topic_id or made.topic_id)
 
     return decide
+
+
+def configured(name: TopicName, decide: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Decide:
+    """The configs that ``decide`` makes of those that a topic has; raises :exc:`TopicMissing`."""
+
+    def decided(topic: TopicRecord | None) -> TopicRecord | None:
+        found = _there(topic, name)
+        return replace(found, configs=check_configs(decide(found.configs)))
+
+    return decided
 
 
 def replacement(

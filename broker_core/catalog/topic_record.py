@@ -5,7 +5,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
@@ -21,6 +21,8 @@ class TopicRecord:
     """One topic: its plain name and its partitions share the id and the properties.
 
     ``name`` is the topic's own name, without any partition suffix; ``listed`` says which names it is listed by.
+    ``configs`` are those of Kafka that were set for this topic; ``replication`` is the number of replicas that a Kafka
+    client asked for, ``None`` for no number.
     """
 
     name: TopicName
@@ -28,6 +30,8 @@ class TopicRecord:
     listed: ListedNames
     properties: Mapping[str, str]
     created: datetime
+    configs: Mapping[str, str] = field(default_factory=dict)
+    replication: int | None = None
 
     @property
     def partitions(self) -> int:

@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["OLD_FILES", "old_file"]
 
 #: Name to the format, as ``user_version`` says it.
-OLD_FILES: Final = {"format-1-unstamped": 1, "format-1-stamped": 1}
+OLD_FILES: Final = {"format-1-unstamped": 1, "format-1-stamped": 1, "format-2": 2}
 
 
 def old_file(name: str, path: Path) -> Path:

@@ -83,11 +83,14 @@ def test_a_catalogue_of_a_former_release_is_read_as_it_is_and_migrated_by_who_wr
     config.write_text(f'[catalog]\npath = "{path}"\n[pulsar]\nlisten = "127.0.0.1:0"\n')
     checked = cli("check", "--config", config)
     assert "catalog.format" in checked.out
-    assert "from format 1 to 2 at its start" in " ".join(checked.out.split())
+    assert f"from format {OLD_FILES[name]} to 3 at its start" in " ".join(checked.out.split())
     assert path.read_bytes() == before
     said = cli("topics", "create", "public/default", "x", "--catalog", path)
-    copy = path.with_name("c.sqlite.format-1.backup")
-    assert f"migrated the catalogue {path} from format 1 to 2; as it was, it is kept in {copy}." in said.err
+    copy = path.with_name(f"c.sqlite.format-{OLD_FILES[name]}.backup")
+    did = (
+        f"migrated the catalogue {path} from format {OLD_FILES[name]} to 3; as it was, it is kept in {copy}."
+    )
+    assert did in said.err
     assert said.err.endswith(f"broker-core: wrote the catalogue {path}\n")
     assert copy.exists()
     again = cli("topics", "create", "public/default", "y", "--catalog", path)

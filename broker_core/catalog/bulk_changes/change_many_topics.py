@@ -28,11 +28,16 @@ _TABLE: Final = """CREATE TEMP TABLE IF NOT EXISTS next_state (
     PRIMARY KEY (domain, base)
 ) WITHOUT ROWID"""
 _LOG: Final = """INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before,
-        listed_after, properties_before, properties_after, time)
+        listed_after, properties_before, properties_after, time, configs_before, configs_after)
     SELECT :namespace, :version, iif(n.listed = '', 'delete', 'update'), t.domain, t.base, t.topic_id, t.listed,
-        n.listed, t.properties, iif(n.listed = '', NULL, n.properties), :time
+        n.listed, t.properties, iif(n.listed = '', NULL, n.properties), :time,
+        t.configs, iif(n.listed = '', NULL, t.configs)
     FROM temp.next_state n
     CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = n.domain AND t.base = n.base LIMIT :limit"""
+_KEEP_DELETED: Final = """INSERT OR REPLACE INTO main.deleted_topics
+    SELECT t.topic_id, :namespace, t.domain, t.base, :time FROM temp.next_state n
+    CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = n.domain AND t.base = n.base
+    WHERE n.listed = '' ORDER BY t.topic_id"""
 _DELETE: Final = """DELETE FROM main.topics AS t WHERE namespace = :namespace AND EXISTS (
     SELECT 1 FROM temp.next_state n WHERE n.domain = t.domain AND n.base = t.base AND n.listed = '')"""
 _UPDATE: Final = """UPDATE main.topics AS t SET listed = n.listed, properties = n.properties FROM temp.next_state n
@@ -77,6 +82,7 @@ def change_topics(
         "limit": change.most_logged + 1,
     }
     logged = connection.execute(_LOG, values).rowcount
+    change.kept_deleted(connection.execute(_KEEP_DELETED, values).rowcount)
     connection.execute(_DELETE, values)
     connection.execute(_UPDATE, values)
     connection.execute("DELETE FROM temp.next_state")

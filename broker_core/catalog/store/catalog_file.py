@@ -12,7 +12,14 @@ from pathlib import Path
 
 from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
 from broker_core.catalog.store.backup_file import backups_of
-from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION, is_blank, make_tables, pragma
+from broker_core.catalog.store.schema import (
+    APPLICATION_ID,
+    KAFKA_TABLES,
+    SCHEMA_VERSION,
+    is_blank,
+    make_tables,
+    pragma,
+)
 
 __all__ = ["check_format", "connect", "file_identity", "format_of", "open_catalog_file"]
 
@@ -105,7 +112,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     needed = {"meta", "namespaces", "topics", "changes"}
     if format_of(connection) == SCHEMA_VERSION:
-        needed.add("stamps")
+        needed |= {"stamps", *KAFKA_TABLES}
     if missing := needed - tables:
         raise CatalogUnusable(f"The catalogue {path} is damaged: it lacks the table {min(missing)}")
     if connection.execute("SELECT count(*) FROM meta").fetchone() != (1,):

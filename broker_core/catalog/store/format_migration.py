@@ -4,9 +4,11 @@ Formats are numbered (``user_version`` of the database):
 
 1. Versions of namespaces without stamps, or with: releases of both kinds called it 1.
 2. Each version that the log leads from has a stamp.
+3. Topics are found by their ids, and have configs and a number of replicas; ids of deleted topics are kept for a while;
+   Kafka's access control lists and users have tables.
 
-A file of an earlier format that is only read stays as it is: a connection to it sees what is missing as empty temporary
-tables. A writer migrates it first.
+A file of an earlier format that is only read stays as it is: a connection to it sees what is missing as temporary
+tables and views without it. A writer migrates it first.
 """
 
 from __future__ import annotations
@@ -21,11 +23,18 @@ from typing import Final
 from broker_core.catalog.errors import CatalogBusy, sqlite_errors
 from broker_core.catalog.store.backup_file import back_up, room_for
 from broker_core.catalog.store.catalog_file import check_format, connect, format_of
-from broker_core.catalog.store.schema import SCHEMA_VERSION, STAMPS
+from broker_core.catalog.store.schema import (
+    BY_TOPIC_ID,
+    DELETED_BY_TIME,
+    KAFKA_TABLES,
+    SCHEMA_VERSION,
+    STAMPS,
+)
 
 __all__ = [
     "Migration",
     "MigrationAhead",
+    "bring_forward_for_a_dry_run",
     "migrate_file",
     "migration_ahead",
     "show_as_current",
@@ -43,6 +52,23 @@ _FORWARD: Final = {
         """INSERT INTO stamps SELECT id, version, lower(hex(randomblob(12))) FROM namespaces n WHERE version > 0
             AND NOT EXISTS (SELECT 1 FROM stamps s WHERE s.namespace = n.id AND s.version = n.version)""",
     ),
+    2: (
+        "ALTER TABLE topics ADD COLUMN configs TEXT",
+        "ALTER TABLE topics ADD COLUMN replication INTEGER",
+        "ALTER TABLE changes ADD COLUMN configs_before TEXT",
+        "ALTER TABLE changes ADD COLUMN configs_after TEXT",
+        BY_TOPIC_ID,
+        *KAFKA_TABLES.values(),
+        DELETED_BY_TIME,
+    ),
+}
+#: What a table of an earlier format is read as.
+_VIEWS: Final = {
+    "topics": "CREATE TEMPORARY VIEW topics AS SELECT namespace, domain, base, listed, topic_id, properties, created,"
+    " NULL AS configs, NULL AS replication FROM main.topics",
+    "changes": "CREATE TEMPORARY VIEW changes AS SELECT id, namespace, version, operation, domain, base, topic_id,"
+    " listed_before, listed_after, properties_before, properties_after, time, NULL AS configs_before,"
+    " NULL AS configs_after FROM main.changes",
 }
 
 
@@ -118,10 +144,7 @@ def migrate_file(path: Path, *, patience: float = _PATIENCE) -> Migration | None
                 # We hold the lock of writers: another connection sees what was committed last, and that stays so.
                 backup = back_up(path, reader, before)
             try:
-                for version in range(before, SCHEMA_VERSION):
-                    for statement in _FORWARD[version]:
-                        connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+                _bring_forward(connection, before)
                 connection.execute("COMMIT")
             except sqlite3.Error:
                 backup.unlink(missing_ok=True)  # of a file that is as it was
@@ -155,15 +178,36 @@ def _locked(connection: sqlite3.Connection, path: Path, patience: float) -> bool
             return False
 
 
+def _bring_forward(connection: sqlite3.Connection, before: int) -> None:
+    for version in range(before, SCHEMA_VERSION):
+        for statement in _FORWARD[version]:
+            connection.execute(statement)
+    connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+def bring_forward_for_a_dry_run(connection: sqlite3.Connection) -> None:
+    """Within a transaction that will be rolled back, let a file of an earlier format be of this one."""
+    before = format_of(connection)
+    if before == SCHEMA_VERSION:
+        return
+    for kind, name in connection.execute("SELECT type, name FROM temp.sqlite_master").fetchall():
+        if name in _VIEWS or name in KAFKA_TABLES or name == "stamps":
+            connection.execute(f"DROP {kind} temp.{name}")
+    _bring_forward(connection, before)
+
+
 def show_as_current(connection: sqlite3.Connection) -> None:
     """Let a connection read a file of an earlier format as if it were of this one; nothing of the file is changed."""
     if format_of(connection) == SCHEMA_VERSION:
         return
     known = "SELECT 1 FROM main.sqlite_master WHERE type = 'table' AND name = 'stamps'"
-    if connection.execute(known).fetchone() is None:
-        connection.execute(STAMPS.replace("CREATE TABLE", "CREATE TEMPORARY TABLE"))
+    stamps = () if connection.execute(known).fetchone() else (STAMPS,)
+    for table in (*stamps, *KAFKA_TABLES.values()):
+        connection.execute(table.replace("CREATE TABLE", "CREATE TEMPORARY TABLE"))
+    for view in _VIEWS.values():
+        connection.execute(view)
 
 
 def shows_as_current(connection: sqlite3.Connection) -> bool:
     """Whether :func:`show_as_current` had something to do for this connection."""
-    return connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'stamps'").fetchone() is not None
+    return connection.execute("SELECT 1 FROM temp.sqlite_master WHERE name = 'topics'").fetchone() is not None

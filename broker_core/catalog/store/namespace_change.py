@@ -12,8 +12,10 @@ import time
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from broker_core.catalog.properties import properties_of, properties_text
+from broker_core.catalog.properties import configs_text, properties_of, properties_text
+from broker_core.catalog.store.deleted_topics import forget_deleted
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
@@ -31,10 +33,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class LogBounds:
-    """How much of a namespace's past is kept: at most so many versions and so many changed topics."""
+    """How much of the past is kept: of each namespace at most so many versions and so many changed topics.
+
+    ``deleted`` is for how many milliseconds the id of a deleted topic is kept.
+    """
 
     versions: int = 10_000
     rows: int = 50_000
+    deleted: int = 4 * 60 * 60 * 1000
 
 
 def when(milliseconds: int) -> datetime:
@@ -68,6 +74,7 @@ class NamespaceChange:
         self._log_from_before = self._log_from
         self._log_rows: int = row[3]
         self._stamp = secrets.token_hex(12)
+        self._deleted = 0
         self.changed = False
 
     @property
@@ -85,7 +92,8 @@ class NamespaceChange:
         assert some is not None
         self._connection.execute(
             "INSERT INTO changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,"
-            " properties_before, properties_after, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            " properties_before, properties_after, time, configs_before, configs_after)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.id,
                 self.version,
@@ -98,9 +106,17 @@ class NamespaceChange:
                 properties_text(before.properties) if before else None,
                 properties_text(after.properties) if after else None,
                 self.time,
+                configs_text(before.configs) if before else None,
+                configs_text(after.configs) if after else None,
             ),
         )
         self.logged(1)
+        if after is None:
+            self.kept_deleted(1)
+
+    def kept_deleted(self, topics: int) -> None:
+        """The ids of so many deleted topics were kept: as many old ones go when it is finished."""
+        self._deleted += topics
 
     def logged(self, rows: int) -> None:
         """So many changes were written to the log under :attr:`version`."""
@@ -115,7 +131,9 @@ class NamespaceChange:
         self.changed = True
 
     def finish(self) -> None:
-        """Write the new version, and delete log entries beyond the bounds."""
+        """Write the new version, and delete log entries beyond the bounds, and old ids of deleted topics."""
+        if self._deleted:
+            forget_deleted(self._connection, self.time - self._bounds.deleted, self._deleted)
         self._trim(self.version - self._bounds.versions)
         if self._log_rows > self._bounds.rows:
             # Down to seven eighths, so that this look for the cut is not repeated with every small change.
@@ -203,7 +221,8 @@ def read_changes(
     end = now if limit is None else _version_within(connection, number, since, now, limit)
     rows = connection.execute(
         "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
-        " properties_after, time FROM changes WHERE namespace = ? AND version > ? AND version <= ?"
+        " properties_after, time, configs_before, configs_after FROM changes"
+        " WHERE namespace = ? AND version > ? AND version <= ?"
         " ORDER BY version, id",
         (number, since.number, end.number),
     )
@@ -228,10 +247,10 @@ def _version_within(
     return CatalogVersion(now.catalog_id, last, stamp[0] if stamp else "")
 
 
-def _change(
-    namespace: NamespaceName, row: tuple[int, str, int, str, bytes, str, str, str | None, str | None, int]
-) -> Change:
-    version, operation, domain, base, topic_id, before, after, properties_before, properties_after, at = row
+def _change(namespace: NamespaceName, row: tuple[Any, ...]) -> Change:
+    version, operation, domain, base, topic_id, before, after, properties_before, properties_after, at = row[
+        :10
+    ]
     return Change(
         version=version,
         operation=Operation(operation),
@@ -242,4 +261,6 @@ def _change(
         properties_before=properties_of(properties_before),
         properties_after=properties_of(properties_after),
         time=when(at),
+        configs_before=properties_of(row[10]),
+        configs_after=properties_of(row[11]),
     )

@@ -9,10 +9,13 @@ from __future__ import annotations
 import sqlite3
 import time
 
-from broker_core.catalog.topic_id import new_topic_id, topic_id_text
+from broker_core.names.topic_id import new_topic_id, topic_id_text
 
 __all__ = [
     "APPLICATION_ID",
+    "BY_TOPIC_ID",
+    "DELETED_BY_TIME",
+    "KAFKA_TABLES",
     "SCHEMA_VERSION",
     "STAMPS",
     "is_blank",
@@ -22,7 +25,7 @@ __all__ = [
 
 APPLICATION_ID = 0x62726F6B  # "brok"
 #: The format that this release writes; what became of the earlier ones is in :mod:`.format_migration`.
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 #: What tells each version that the log leads from (log_from and all above) from another one with its number.
 STAMPS = """CREATE TABLE stamps (
@@ -31,6 +34,47 @@ STAMPS = """CREATE TABLE stamps (
         stamp TEXT NOT NULL,
         PRIMARY KEY (namespace, version)
     ) WITHOUT ROWID"""
+
+#: The tables of deleted topics and of Kafka's administration, by name.
+KAFKA_TABLES = {
+    # The ids of topics that are gone, for a while (broker_core/catalog/store/deleted_topics.py). deleted: milliseconds
+    # since 1970.
+    "deleted_topics": """CREATE TABLE deleted_topics (
+        topic_id BLOB PRIMARY KEY,
+        namespace INTEGER NOT NULL,
+        domain INTEGER NOT NULL,
+        base TEXT NOT NULL,
+        deleted INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    # Access control lists of Kafka's listener: a row for each binding, with Kafka's numbers of the enumerations.
+    "kafka_acls": """CREATE TABLE kafka_acls (
+        namespace TEXT NOT NULL,
+        resource_type INTEGER NOT NULL,
+        name TEXT NOT NULL,
+        pattern INTEGER NOT NULL,
+        principal TEXT NOT NULL,
+        host TEXT NOT NULL,
+        operation INTEGER NOT NULL,
+        permission INTEGER NOT NULL,
+        PRIMARY KEY (namespace, resource_type, name, pattern, principal, host, operation, permission)
+    ) WITHOUT ROWID""",
+    "kafka_acl_versions": """CREATE TABLE kafka_acl_versions (
+        namespace TEXT PRIMARY KEY,
+        version INTEGER NOT NULL
+    ) WITHOUT ROWID""",
+    # SCRAM credentials (RFC 5802): no password can be read from them.
+    "kafka_users": """CREATE TABLE kafka_users (
+        name TEXT NOT NULL,
+        mechanism TEXT NOT NULL,
+        iterations INTEGER NOT NULL,
+        salt BLOB NOT NULL,
+        stored_key BLOB NOT NULL,
+        server_key BLOB NOT NULL,
+        PRIMARY KEY (name, mechanism)
+    ) WITHOUT ROWID""",
+}
+BY_TOPIC_ID = "CREATE INDEX topics_by_id ON topics (topic_id)"
+DELETED_BY_TIME = "CREATE INDEX deleted_topics_by_time ON deleted_topics (deleted)"
 
 _PAGE_BYTES = 8192
 #: Seconds between two tries to turn on the write-ahead log, about what SQLite's own busy handler waits.
@@ -48,7 +92,8 @@ _SCHEMA = (
     )""",
     # One row a topic. domain: 0 persistent, 1 non-persistent. base: the local name without partition suffix.
     # listed: which names it stands for (broker_core/names/listed_names.py). properties: JSON with sorted keys, NULL
-    # for none. created: milliseconds since 1970. BINARY collation: base is in UTF-8 order.
+    # for none. created: milliseconds since 1970. BINARY collation: base is in UTF-8 order. configs: those of Kafka that
+    # were given, as properties are. replication: how many replicas Kafka clients asked for, NULL for no number.
     """CREATE TABLE topics (
         namespace INTEGER NOT NULL,
         domain INTEGER NOT NULL,
@@ -57,6 +102,8 @@ _SCHEMA = (
         topic_id BLOB NOT NULL,
         properties TEXT,
         created INTEGER NOT NULL,
+        configs TEXT,
+        replication INTEGER,
         PRIMARY KEY (namespace, domain, base)
     ) WITHOUT ROWID""",
     """CREATE TABLE changes (
@@ -71,10 +118,15 @@ _SCHEMA = (
         listed_after TEXT NOT NULL,
         properties_before TEXT,
         properties_after TEXT,
-        time INTEGER NOT NULL
+        time INTEGER NOT NULL,
+        configs_before TEXT,
+        configs_after TEXT
     )""",
     "CREATE INDEX changes_by_version ON changes (namespace, version)",
     STAMPS,
+    BY_TOPIC_ID,
+    *KAFKA_TABLES.values(),
+    DELETED_BY_TIME,
 )
 
 

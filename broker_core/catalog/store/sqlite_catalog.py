@@ -2,44 +2,35 @@
 
 from __future__ import annotations
 
-import sqlite3
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import time
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from broker_core.catalog.errors import (
-    CatalogBusy,
     CatalogError,
     PairRefused,
     TopicExists,
     TopicInvalid,
     TopicMissing,
-    sqlite_errors,
 )
 from broker_core.catalog.properties import check_properties
-from broker_core.catalog.store.catalog_file import connect, file_identity, open_catalog_file
 from broker_core.catalog.store.catalog_state import CatalogState
-from broker_core.catalog.store.format_migration import (
-    Migration,
-    migrate_file,
-    show_as_current,
-    shows_as_current,
-)
+from broker_core.catalog.store.deleted_topics import DeletedTopic, deleted_topic
+from broker_core.catalog.store.kafka_administration import KafkaAdministration
 from broker_core.catalog.store.namespace_change import (
-    LogBounds,
     NamespaceChange,
     read_changes,
     read_version,
 )
+from broker_core.catalog.store.topic_edits import Edit, Require, edit_each
 from broker_core.catalog.store.topic_rows import (
     listed_topic,
     make_record,
     named_topic,
     own_topic,
+    topic_of_id,
     write_topic,
 )
 from broker_core.catalog.topic_decisions import (
@@ -57,190 +48,17 @@ from broker_core.names.listed_names import ListedNames
 
 __all__ = ["SqliteCatalog"]
 
-_IDLE_CONNECTIONS = 4
 _TOPICS = (
-    "SELECT domain, base, listed, topic_id, properties, created FROM topics"
+    "SELECT domain, base, listed, topic_id, properties, created, configs, replication FROM topics"
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
 )
 
 
-class SqliteCatalog:
+class SqliteCatalog(KafkaAdministration):
     """The embedded catalogue (the :class:`~broker_core.catalog.topic_record.Catalog` of a broker without a cluster).
 
-    Synchronous, and safe to call from any thread. Opening makes the file where there is none, unless ``create`` is
-    false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue. One of an
-    earlier release is read as it is; what writes first brings it forward (:meth:`migrate`).
-
-    The next read or write notices that the file was replaced, and opens the new one (SQLite would go on
-    with the old one): each call looks at the inode first, which takes some two microseconds.
+    Synchronous, and safe to call from any thread: see :class:`~.catalog_connections.CatalogConnections` for its file.
     """
-
-    def __init__(
-        self,
-        path: Path | str,
-        *,
-        create: bool = True,
-        log: LogBounds = LogBounds(),  # noqa: B008 - frozen
-        busy_timeout: float = 30.0,
-    ) -> None:
-        self.path = Path(path)
-        self.log_bounds = log
-        self._create = create
-        #: Seconds that a write waits for other processes.
-        self.busy_timeout = busy_timeout
-        self._writing = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
-        self._generation = 0
-        self._closed = False
-        self._lock = threading.Lock()
-        self._reopening = threading.Lock()
-        self._catalog_id = open_catalog_file(self.path, create=create, busy_timeout=busy_timeout)
-        self._file = file_identity(self.path)
-        #: What became of a file of an earlier format, where this object brought it forward.
-        self.migrated: Migration | None = None
-        self._current: tuple[int, int] | None = None  # the file that is known to be of this release's format
-        #: How many changes were committed by this object: 0, and it has left the file as it was.
-        self.committed = 0
-
-    @property
-    def catalog_id(self) -> str:
-        """The random id of this file; versions of namespaces are comparable under the same id only."""
-        self.notice()
-        return self._catalog_id
-
-    def close(self) -> None:
-        """Close the idle connections; those in use close when they come back."""
-        with self._lock:
-            self._closed = True
-            self._generation += 1
-            idle, self._idle = self._idle, []
-        for connection in idle:
-            connection.close()
-
-    def notice(self) -> None:
-        """Open the file anew where another one was put into its place, as each call does before anything else.
-
-        Raises :exc:`CatalogUnusable` where there is none. It may wait: an event loop has it done by a thread.
-        """
-        if file_identity(self.path) == self._file or self._closed:
-            return
-        with self._reopening:
-            now = file_identity(self.path)
-            if now == self._file:
-                return
-            # A file that is put there in the midst of this has another identity than `now`: the next call sees it.
-            catalog_id = open_catalog_file(self.path, create=False, busy_timeout=self.busy_timeout)
-            with self._lock:
-                self._generation += 1
-                idle, self._idle = self._idle, []
-                self._catalog_id, self._file = catalog_id, now
-            for connection in idle:
-                connection.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def migrate(self) -> Migration | None:
-        """Bring the file of an earlier release to this one's format; ``None`` where it is in it.
-
-        A copy of it is made beside it before, and kept. Whatever writes does this first; a server does it when it
-        starts. Raises :exc:`CatalogError` where no copy can be made, and
-        :exc:`~broker_core.catalog.errors.CatalogBusy`; the file is as it was then.
-        """
-        self.notice()
-        file = self._file
-        if self._current == file:
-            return None
-        done = migrate_file(self.path)
-        self._current = file
-        self.migrated = done or self.migrated
-        return done
-
-    # -- connections
-
-    def connect(self, *, busy_timeout: float | None = None) -> sqlite3.Connection:
-        """A connection of the caller's own, to be closed by it."""
-        if self._closed:
-            raise CatalogError(f"The catalogue {self.path} is closed")
-        self.notice()
-        connection = connect(
-            self.path, busy_timeout=self.busy_timeout if busy_timeout is None else busy_timeout
-        )
-        try:
-            show_as_current(connection)
-        except BaseException:
-            connection.close()
-            raise
-        return connection
-
-    @contextmanager
-    def _borrowed(self) -> Iterator[sqlite3.Connection]:
-        with sqlite_errors(self.path):
-            self.notice()
-            with self._lock:
-                connection = self._idle.pop() if self._idle else None
-                generation = self._generation
-            connection = connection or self.connect()
-            kept = False
-            try:
-                try:
-                    yield connection
-                finally:
-                    if connection.in_transaction:
-                        connection.execute("ROLLBACK")
-                # One that shows an earlier format as this one must not outlive the migration.
-                asis = not shows_as_current(connection)
-                with self._lock:
-                    kept = asis and generation == self._generation and len(self._idle) < _IDLE_CONNECTIONS
-                    if kept:
-                        self._idle.append(connection)
-            finally:
-                if not kept:  # after an error too: the state of the connection is unknown
-                    connection.close()
-
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection within a transaction that sees one state of the catalogue, whatever is written meanwhile."""
-        with self._borrowed() as connection:
-            connection.execute("BEGIN")
-            yield connection
-
-    @contextmanager
-    def changing(
-        self, namespace: NamespaceName, *, dry_run: bool = False, wait: float | None = None
-    ) -> Iterator[tuple[sqlite3.Connection, NamespaceChange]]:
-        """A transaction that makes the next version of a namespace; an error inside leaves everything as it was.
-
-        A ``dry_run`` changes nothing, whatever is done inside. ``wait`` is how many seconds other writers may take
-        before it is a :exc:`~broker_core.catalog.errors.CatalogBusy`, instead of the time-out.
-        """
-        if not dry_run:
-            self.migrate()
-        with self._turn_to_write(wait), self._borrowed() as connection:
-            # Also where the last one that had this connection waited for another time.
-            patience = self.busy_timeout if wait is None else wait
-            connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-            connection.execute("BEGIN IMMEDIATE")
-            change = NamespaceChange(connection, namespace, self.log_bounds)
-            yield connection, change
-            if change.changed and not dry_run:
-                change.finish()
-                connection.execute("COMMIT")
-                self.committed += 1
-
-    @contextmanager
-    def _turn_to_write(self, wait: float | None) -> Iterator[None]:
-        if not self._writing.acquire(timeout=-1 if wait is None else wait):
-            raise CatalogBusy(f"The catalogue {self.path} is being written; try again when it is done")
-        try:
-            yield
-        finally:
-            self._writing.release()
 
     # -- reading
 
@@ -306,6 +124,21 @@ class SqliteCatalog:
                 return own.partitions
             return 0 if listed_topic(connection, name) else None
 
+    def topic_by_id(self, topic_id: uuid.UUID) -> TopicRecord | None:
+        """The topic that has this id, in whatever namespace."""
+        with self.reading() as connection:
+            return topic_of_id(connection, topic_id)
+
+    def deleted_topic(self, topic_id: uuid.UUID) -> DeletedTopic | None:
+        """The topic that had this id, for :attr:`deletion_delay` after it was deleted."""
+        since = time.time_ns() // 1_000_000 - self.deletion_delay
+        with self.reading() as connection:
+            return deleted_topic(connection, topic_id, since)
+
+    def was_deleted(self, topic_id: uuid.UUID) -> bool:
+        """Whether a topic of this id was deleted, within :attr:`deletion_delay`."""
+        return self.deleted_topic(topic_id) is not None
+
     # -- writing
 
     def create(
@@ -344,7 +177,7 @@ class SqliteCatalog:
         name: TopicName,
         decide: Decide,
         *,
-        require: Callable[[TopicRecord | None], object] | None = None,
+        require: Require | None = None,
         wait: float | None = None,
     ) -> TopicWrite:
         """Make of a topic what ``decide`` makes of it as it is (:mod:`broker_core.catalog.topic_decisions`).
@@ -353,18 +186,24 @@ class SqliteCatalog:
         :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``wait`` is that of :meth:`changing`. Nothing to
         change leaves the version as it is, and so does whatever is raised.
         """
-        with self.changing(name.namespace, wait=wait) as (connection, change):
-            before = named_topic(connection, name)
-            if before is None and name.partition >= 0:
-                before = own_topic(connection, name.partitioned_name)
-            if require is not None:
-                require(before if before is not None and has_name(before, name) else None)
-            after = write_topic(connection, change, before, decide(before))
+        (done,) = self.edit_many(name.namespace, [Edit(name, decide, require)], wait=wait)
+        if isinstance(done, CatalogError):
+            raise done
+        return done
+
+    def edit_many(
+        self, namespace: NamespaceName, edits: Iterable[Edit], *, wait: float | None = None
+    ) -> list[TopicWrite | CatalogError]:
+        """Do edits of topics of one namespace in their order, in one transaction and one version.
+
+        Each succeeds, or is the error that it would raise as :meth:`edit`, by itself. What the catalogue itself cannot
+        do (:exc:`CatalogBusy`, say) is raised, and nothing of any was written.
+        """
+        with self.changing(namespace, wait=wait) as (connection, change):
+            done = edit_each(connection, change, edits)
             catalog_id = self._catalog_id
-            version = (
-                change.version_in(catalog_id) if change.changed else read_version(connection, name.namespace)
-            )
-        return TopicWrite(before, after, version)
+            version = change.version_in(catalog_id) if change.changed else read_version(connection, namespace)
+        return [each if isinstance(each, CatalogError) else TopicWrite(*each, version) for each in done]
 
     def delete(self, name: TopicName) -> TopicRecord:
         """Remove a topic with all names that it is listed by or, by a partition's name, that partition alone.

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import sqlite3
 import uuid
+from dataclasses import replace
 
-from broker_core.catalog.properties import properties_of, properties_text
+from broker_core.catalog.properties import configs_text, properties_of, properties_text
+from broker_core.catalog.store.deleted_topics import keep_deleted
 from broker_core.catalog.store.namespace_change import NamespaceChange, when
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
-from broker_core.names import DOMAINS, TopicName
+from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 
-__all__ = ["listed_topic", "make_record", "named_topic", "own_topic", "write_topic"]
+__all__ = ["listed_topic", "make_record", "named_topic", "own_topic", "topic_of_id", "write_topic"]
 
+_COLUMNS = "listed, topic_id, properties, created, configs, replication"
 _TOPIC = (
-    "SELECT listed, topic_id, properties, created FROM topics"
+    f"SELECT {_COLUMNS} FROM topics"  # noqa: S608 - a constant
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND base = ?"
+)
+_BY_ID = (
+    f"SELECT n.name, domain, base, {_COLUMNS} FROM topics t JOIN namespaces n ON n.id = t.namespace"  # noqa: S608
+    " WHERE t.topic_id = ?"
 )
 
 
@@ -38,12 +45,33 @@ def named_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord 
     return listed_topic(connection, name) or own_topic(connection, name)
 
 
+def topic_of_id(connection: sqlite3.Connection, topic_id: uuid.UUID) -> TopicRecord | None:
+    """The topic that has this id, in whatever namespace."""
+    row = connection.execute(_BY_ID, (topic_id.bytes,)).fetchone()
+    if row is None:
+        return None
+    namespace, domain, base, *rest = row
+    return make_record(TopicName(DOMAINS[domain], NamespaceName.parse(namespace), base), *rest)
+
+
 def make_record(
-    name: TopicName, listed: str, topic_id: bytes, properties: str | None, created: int
+    name: TopicName,
+    listed: str,
+    topic_id: bytes,
+    properties: str | None,
+    created: int,
+    configs: str | None,
+    replication: int | None,
 ) -> TopicRecord:
     """The topic of a row."""
     return TopicRecord(
-        name, uuid.UUID(bytes=topic_id), ListedNames.parse(listed), properties_of(properties), when(created)
+        name,
+        uuid.UUID(bytes=topic_id),
+        ListedNames.parse(listed),
+        properties_of(properties),
+        when(created),
+        properties_of(configs),
+        replication,
     )
 
 
@@ -55,31 +83,44 @@ def write_topic(
 ) -> TopicRecord | None:
     """Bring a topic from ``before``, as it is, to ``after``, within the transaction of ``change``, and log it.
 
-    ``None`` is no topic. A new topic is created at the time of the change: the record is returned as it was written.
-    Nothing is written of what stays as it is.
+    ``None`` is no topic; one of another id is another topic, which takes the place of the one before. A new topic is
+    created at the time of the change: the record is returned as it was written. Nothing is written of what stays as it
+    is.
     """
+    if before is not None and after is not None and after.topic_id != before.topic_id:
+        write_topic(connection, change, before, None)
+        before = None
     if after is not None and before is None:
-        after = TopicRecord(after.name, after.topic_id, after.listed, after.properties, when(change.time))
+        after = replace(after, created=when(change.time))
         connection.execute(
-            "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 *_key(change, after),
                 str(after.listed),
                 after.topic_id.bytes,
                 properties_text(after.properties),
                 change.time,
+                configs_text(after.configs),
+                after.replication,
             ),
         )
         change.log(Operation.CREATE, None, after)
     elif after is None and before is not None:
-        connection.execute(
-            "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?", _key(change, before)
-        )
+        key = _key(change, before)
+        connection.execute("DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?", key)
+        keep_deleted(connection, *key, before.topic_id.bytes, change.time)
         change.log(Operation.DELETE, before, None)
     elif after is not None and after != before:
         connection.execute(
-            "UPDATE topics SET listed = ?, properties = ? WHERE namespace = ? AND domain = ? AND base = ?",
-            (str(after.listed), properties_text(after.properties), *_key(change, after)),
+            "UPDATE topics SET listed = ?, properties = ?, configs = ?, replication = ?"
+            " WHERE namespace = ? AND domain = ? AND base = ?",
+            (
+                str(after.listed),
+                properties_text(after.properties),
+                configs_text(after.configs),
+                after.replication,
+                *_key(change, after),
+            ),
         )
         change.log(Operation.UPDATE, before, after)
     return after

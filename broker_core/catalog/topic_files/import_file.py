@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import PairRefused, sqlite_errors
-from broker_core.catalog.store.format_migration import show_as_current
+from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run, show_as_current
 from broker_core.catalog.store.namespace_change import NamespaceChange, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_staging import stage_file
@@ -57,10 +57,10 @@ _PAIRS = """SELECT s.base, merge_listed(t.listed, s.listed) FROM temp.staged s
 _FILE: Final = "iif(s.listed = '?', '*', s.listed)"
 _ADDED: Final = f"merge_listed(coalesce(t.listed, ''), {_FILE})"
 _LOG = """INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,
-        properties_before, properties_after, time)
+        properties_before, properties_after, time, configs_before, configs_after)
     SELECT :namespace, :version, iif(t.base IS NULL, 'create', 'update'), s.domain, s.base,
         coalesce(t.topic_id, s.topic_id), coalesce(t.listed, ''), {listed},
-        t.properties, coalesce(s.properties, t.properties), :time
+        t.properties, coalesce(s.properties, t.properties), :time, t.configs, t.configs
     FROM temp.staged s
     LEFT JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
     WHERE t.base IS NULL
@@ -84,12 +84,16 @@ _LOSS = f"""SELECT total(CASE t.listed WHEN '*' THEN 1 ELSE count_listed(t.liste
     FROM main.topics t LEFT JOIN temp.staged s ON s.domain = t.domain AND s.base = t.base
     WHERE t.namespace = :namespace"""  # noqa: S608 - constants
 _LOG_GONE = f"""INSERT INTO main.changes (namespace, version, operation, domain, base, topic_id, listed_before,
-        listed_after, properties_before, time)
-    SELECT :namespace, :version, 'delete', domain, base, topic_id, listed, '', properties, :time FROM main.topics t
+        listed_after, properties_before, time, configs_before)
+    SELECT :namespace, :version, 'delete', domain, base, topic_id, listed, '', properties, :time, configs
+    FROM main.topics t
     WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC}) LIMIT :limit"""  # noqa: S608 - constants
 _GONE = (
     f"SELECT domain, base FROM main.topics t WHERE namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
 )
+_KEEP_GONE = f"""INSERT OR REPLACE INTO main.deleted_topics
+    SELECT topic_id, :namespace, domain, base, :time FROM main.topics t
+    WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC}) ORDER BY topic_id"""  # noqa: S608 - constants
 _DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
 
 
@@ -257,6 +261,8 @@ def _merge(
     dry_run: bool,
 ) -> _Merged:
     """Bring the staged topics into the catalogue, within a transaction that has begun, and end it."""
+    if dry_run:
+        bring_forward_for_a_dry_run(connection)
     change = NamespaceChange(connection, namespace, catalog.log_bounds)
     now = read_version(connection, namespace)
     values = {
@@ -280,7 +286,9 @@ def _merge(
         if allow is not None:
             allow(_names(namespace, connection.execute(_GONE, values)))
         logged = connection.execute(_LOG_GONE, values).rowcount
+        connection.execute(_KEEP_GONE, values)
         deleted = connection.execute(_DELETE, values).rowcount
+        change.kept_deleted(deleted)
     listed = _ADDED if exact is None else _FILE
     logged += connection.execute(_LOG.format(file=_FILE, listed=listed), values).rowcount
     if not logged:

@@ -20,14 +20,18 @@ from broker_core.catalog import (
     CatalogBusy,
     CatalogError,
     CatalogUnusable,
+    PropertiesChange,
     SqliteCatalog,
+    delete_matching,
     import_topics,
     migration_ahead,
+    set_properties_of_matching,
 )
 from broker_core.catalog.store.catalog_file import connect, format_of
 from broker_core.catalog.store.format_migration import migrate_file
 from broker_core.catalog.store.schema import SCHEMA_VERSION
 from broker_core.change_log import CatalogVersion, Changes
+from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.testing import serve
 from tests.catalog.old_files import OLD_FILES, old_file
@@ -44,11 +48,16 @@ NAMES = [
 
 @pytest.fixture(params=OLD_FILES)
 def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    return old_file(request.param, tmp_path / "c.sqlite")
+    return old_file(request.param, tmp_path / f"format-{OLD_FILES[request.param]}.sqlite")
+
+
+def before_of(path: Path) -> int:
+    """The format that a file of :func:`path` had."""
+    return int(path.stem.removeprefix("format-"))
 
 
 def backup(path: Path) -> Path:
-    return path.with_name(f"{path.name}.format-1.backup")
+    return path.with_name(f"{path.name}.format-{before_of(path)}.backup")
 
 
 def format_in(path: Path) -> int:
@@ -66,7 +75,7 @@ def test_it_comes_forward_with_all_that_it_had(path: Path) -> None:
         before = catalog.catalog_id, catalog.version(NAMESPACE)
         done = catalog.migrate()
         assert done is not None
-        assert (done.before, done.after, done.backup) == (1, SCHEMA_VERSION, backup(path))
+        assert (done.before, done.after, done.backup) == (before_of(path), SCHEMA_VERSION, backup(path))
         assert str(path) in done.text
         assert str(backup(path)) in done.text
         assert catalog.migrated is done
@@ -81,8 +90,8 @@ def test_it_comes_forward_with_all_that_it_had(path: Path) -> None:
         assert record is not None
         assert record.properties == {"region": "eu"}
     assert format_in(path) == SCHEMA_VERSION
-    assert format_in(backup(path)) == 1
-    assert sorted(each.name for each in path.parent.iterdir()) == ["c.sqlite", backup(path).name]
+    assert format_in(backup(path)) == before_of(path)
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, backup(path).name]
 
 
 def test_stamps_that_are_there_stay(tmp_path: Path) -> None:
@@ -92,6 +101,42 @@ def test_stamps_that_are_there_stay(tmp_path: Path) -> None:
         assert before.stamp
         catalog.migrate()
         assert catalog.version(NAMESPACE).stamp == before.stamp
+
+
+def test_what_came_with_format_3_is_empty_and_topics_are_found_by_their_ids(path: Path) -> None:
+    payments = TopicName.parse("persistent://public/default/payments")
+    with SqliteCatalog(path, create=False) as catalog:
+        record = catalog.topic(payments)
+        assert record is not None
+        for _ in ("read as it is", "migrated"):
+            assert catalog.topic(payments) == catalog.topic_by_id(record.topic_id) == record
+            assert (record.configs, record.replication) == ({}, None)
+            assert not catalog.was_deleted(record.topic_id)
+            assert catalog.kafka_acls(NAMESPACE) == (0, ())
+            assert catalog.kafka_users() == []
+            changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 3))
+            assert isinstance(changes, Changes)
+            assert all(not change.configs_after for change in changes)
+            catalog.migrate()
+        plan = "EXPLAIN QUERY PLAN SELECT base FROM topics WHERE topic_id = x'00'"
+        with catalog.reading() as connection:
+            assert "topics_by_id" in str(connection.execute(plan).fetchall())
+
+
+def test_dry_runs_leave_it_as_it_is(path: Path) -> None:
+    before = path.read_bytes()
+    with SqliteCatalog(path) as catalog:
+        changed = set_properties_of_matching(
+            catalog, NAMESPACE, ".*payments", PropertiesChange({"region": "asia"}), dry_run=True
+        )
+        deleted = delete_matching(catalog, NAMESPACE, ".*payments", Deletions(), dry_run=True)
+        exact = import_topics(
+            catalog, NAMESPACE, io.BytesIO(b"payments\n"), exact=Deletions(mass=True), dry_run=True
+        )
+        assert (changed.changed, deleted.names, exact.deleted) == (1, 1, 2)
+        assert names(catalog) == NAMES
+        assert catalog.migrated is None
+    assert path.read_bytes() == before
 
 
 def test_reading_leaves_it_as_it_is(path: Path) -> None:
@@ -107,7 +152,7 @@ def test_reading_leaves_it_as_it_is(path: Path) -> None:
         assert report.created == 1
         assert catalog.migrated is None
     assert path.read_bytes() == before
-    assert [each.name for each in path.parent.iterdir()] == ["c.sqlite"]
+    assert [each.name for each in path.parent.iterdir()] == [path.name]
 
 
 @pytest.mark.parametrize("way", ["create", "delete", "delete_all", "set_properties", "import"])
@@ -134,7 +179,7 @@ def test_the_first_that_writes_brings_it_forward(path: Path, way: str) -> None:
                 " WHERE n.name = 'public/default' AND s.version = 7"
             ).fetchone()
         assert stamp == now.stamp, "in the file itself, not in a connection"
-    assert format_in(backup(path)) == 1
+    assert format_in(backup(path)) == before_of(path)
 
 
 def test_what_another_process_migrated_is_seen_as_it_is(path: Path) -> None:
@@ -154,7 +199,7 @@ def test_of_many_at_once_one_does_it(path: Path) -> None:
 
     with ThreadPoolExecutor(8) as pool:
         assert sorted(pool.map(migrate, range(8))) == [False] * 7 + [True]
-    assert sorted(each.name for each in path.parent.iterdir()) == ["c.sqlite", backup(path).name]
+    assert sorted(each.name for each in path.parent.iterdir()) == [path.name, backup(path).name]
 
 
 PROCESS = """
@@ -188,12 +233,12 @@ if sys.argv[2] == "copying":
     import broker_core.catalog.store.backup_file as backup_file
     backup_file._named = kill
 else:
-    forward = migration._FORWARD[1]
+    forward = migration._FORWARD[2]
     class Killing:
         def __iter__(self):
             yield from forward
             kill()
-    migration._FORWARD = {1: Killing()}
+    migration._FORWARD = {**migration._FORWARD, 2: Killing()}
 migration.migrate_file(Path(sys.argv[1]))
 """
 
@@ -211,7 +256,7 @@ def test_a_crash_leaves_it_as_it_was_and_the_next_one_does_it(path: Path, when: 
         assert catalog.migrate() is not None
         assert names(catalog) == NAMES
     left = [each.name for each in path.parent.iterdir()]
-    assert sorted(left) == ["c.sqlite", backup(path).name], "one copy, and nothing half done"
+    assert sorted(left) == [path.name, backup(path).name], "one copy, and nothing half done"
 
 
 def test_going_back_is_moving_the_copy(path: Path) -> None:
@@ -219,7 +264,7 @@ def test_going_back_is_moving_the_copy(path: Path) -> None:
     migrate_file(path)
     backup(path).replace(path)
     with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA user_version").fetchone() == (1,)
+        assert connection.execute("PRAGMA user_version").fetchone() == (before_of(path),)
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     assert len(path.read_bytes()) == len(before)
 
@@ -244,14 +289,14 @@ def test_without_room_it_stays_and_is_read(path: Path) -> None:
     with path.open("rb+") as file:
         file.truncate(2**43)
     with SqliteCatalog(path) as catalog:
-        with pytest.raises(CatalogError, match="stays in format 1"):
+        with pytest.raises(CatalogError, match=f"stays in format {before_of(path)}"):
             catalog.create(TopicName.parse("persistent://public/default/new"))
         assert names(catalog) == NAMES
     with closing(connect(path)) as connection:
         ahead = migration_ahead(connection, path)
     assert ahead is not None
     assert not ahead.has_room
-    assert "2 at its start, which takes" in ahead.text
+    assert f"{SCHEMA_VERSION} at its start, which takes" in ahead.text
 
 
 def test_a_writer_that_does_not_end_is_said(path: Path) -> None:
@@ -259,7 +304,7 @@ def test_a_writer_that_does_not_end_is_said(path: Path) -> None:
         writer.execute("BEGIN IMMEDIATE")
         with pytest.raises(CatalogBusy, match="is of an earlier release, and is being written"):
             migrate_file(path, patience=0)
-    assert format_in(path) == 1
+    assert format_in(path) == before_of(path)
 
 
 async def test_a_server_brings_it_forward_when_it_starts(path: Path) -> None:

@@ -1,24 +1,36 @@
 from __future__ import annotations
 
+import io
 import multiprocessing
-import sqlite3
 import threading
+import uuid
 from pathlib import Path
 
 import pytest
 
+from broker_core.catalog.bulk_changes.delete_topics import delete_matching
+from broker_core.catalog.bulk_changes.set_properties import PropertiesChange, set_properties_of_matching
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,
-    CatalogUnusable,
     PreconditionFailed,
     TopicExists,
     TopicMissing,
 )
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.topic_decisions import MAX_PARTITIONS, creation, deletion, replacement
+from broker_core.catalog.store.topic_edits import Edit
+from broker_core.catalog.topic_decisions import (
+    MAX_PARTITIONS,
+    TopicWrite,
+    configured,
+    creation,
+    deletion,
+    replacement,
+)
+from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
+from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("public", "default")
@@ -229,26 +241,6 @@ def test_threads_write_one_after_the_other(catalog: SqliteCatalog) -> None:
     assert [change.version for change in changes] == list(range(1, 81))
 
 
-def test_a_writer_that_does_not_end_is_an_error_in_time(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "c.sqlite", busy_timeout=0.05) as catalog:
-        other = catalog.connect()
-        other.execute("BEGIN IMMEDIATE")
-        with pytest.raises(CatalogBusy):
-            catalog.create(topic("a"))
-        assert catalog.version(NAMESPACE).number == 0, "reading goes on"
-        other.execute("ROLLBACK")
-        other.close()
-        catalog.create(topic("a"))
-
-
-def test_a_reading_sees_one_state(catalog: SqliteCatalog) -> None:
-    catalog.create(topic("a"))
-    with catalog.reading() as connection:
-        before = connection.execute("SELECT count(*) FROM topics").fetchone()
-        catalog.create(topic("b"))
-        assert connection.execute("SELECT count(*) FROM topics").fetchone() == before
-
-
 def test_all_topics_come_from_one_state(catalog: SqliteCatalog) -> None:
     made = [catalog.create(topic("b"), partitions=2), catalog.create(topic("a", "non-persistent"))]
     catalog.create(TopicName.parse("persistent://other/space/a"))
@@ -259,63 +251,6 @@ def test_all_topics_come_from_one_state(catalog: SqliteCatalog) -> None:
     protocol: Catalog = catalog
     with protocol.topics(NamespaceName("no", "where")) as (version, topics):
         assert (version.number, list(topics)) == (0, [])
-
-
-def test_an_error_within_a_change_undoes_it(catalog: SqliteCatalog) -> None:
-    with pytest.raises(KeyError), catalog.changing(NAMESPACE) as (connection, change):
-        connection.execute("INSERT INTO topics VALUES (?, 0, 'x', '*', x'00', NULL, 0)", (change.id,))
-        change.logged(1)
-        raise KeyError
-    assert catalog.topic(topic("x")) is None
-    assert catalog.version(NAMESPACE).number == 0
-
-
-def test_another_file_in_its_place_is_opened_anew(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "new.sqlite") as other:
-        other.create(topic("theirs"))
-    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
-        catalog.create(topic("ours"))
-        old = catalog.catalog_id
-        (tmp_path / "new.sqlite").rename(tmp_path / "c.sqlite")
-        for leftover in tmp_path.glob("c.sqlite-*"):
-            leftover.unlink()
-        assert catalog.catalog_id != old
-        assert catalog.topic(topic("ours")) is None
-        assert catalog.topic(topic("theirs")) is not None
-
-
-def test_a_damaged_page_is_an_error_that_names_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "c.sqlite"
-    with SqliteCatalog(path) as catalog:
-        for number in range(300):
-            catalog.create(topic(f"{number:0200d}"))
-        connection = catalog.connect()
-        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        connection.close()
-    size = path.stat().st_size
-    with path.open("r+b") as file:
-        file.seek(8192 * 6)  # behind the schema
-        file.write(b"\xff" * (size - 8192 * 6))
-    with SqliteCatalog(path) as catalog, pytest.raises(CatalogUnusable, match=r"c\.sqlite is damaged"):
-        for number in range(300):
-            catalog.topic(topic(f"{number:0200d}"))
-
-
-def test_a_closed_catalogue_says_so(tmp_path: Path) -> None:
-    catalog = SqliteCatalog(tmp_path / "c.sqlite")
-    catalog.version(NAMESPACE)
-    catalog.close()
-    catalog.close()
-    with pytest.raises(CatalogError, match="closed"):
-        catalog.version(NAMESPACE)
-
-
-def test_a_connection_that_failed_is_not_used_again(catalog: SqliteCatalog) -> None:
-    with pytest.raises(CatalogError, match="no such table"), catalog.reading() as connection:
-        connection.execute("SELECT * FROM nowhere")
-    with pytest.raises(sqlite3.ProgrammingError):
-        connection.execute("SELECT 1")
-    assert catalog.version(NAMESPACE).number == 0
 
 
 def test_an_edit_sees_and_writes_one_state(catalog: SqliteCatalog) -> None:
@@ -369,3 +304,115 @@ def test_an_edit_waits_for_other_writers_as_long_as_it_may(catalog: SqliteCatalo
     assert catalog.edit(topic("a"), creation(topic("a")), wait=0.01).changed
     with catalog.changing(NAMESPACE, dry_run=True) as (connection, _):
         assert connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
+
+
+def test_a_topic_is_found_by_its_id_in_any_namespace(catalog: SqliteCatalog) -> None:
+    made = [
+        catalog.create(topic("a"), partitions=2),
+        catalog.create(TopicName.parse("non-persistent://o/s/a")),
+    ]
+    for record in made:
+        assert catalog.topic_by_id(record.topic_id) == record
+    catalog.delete(topic("a"))
+    assert catalog.topic_by_id(made[0].topic_id) is None
+    assert catalog.topic_by_id(uuid.UUID(int=0)) is None
+
+
+def test_the_id_of_a_deleted_topic_is_kept_for_the_delay(catalog: SqliteCatalog) -> None:
+    first, second = catalog.create(topic("a")), catalog.create(topic("b"))
+    assert not catalog.was_deleted(first.topic_id)
+    catalog.delete(topic("a"))
+    gone = catalog.deleted_topic(first.topic_id)
+    assert gone is not None
+    assert (gone.name, gone.topic_id) == (topic("a"), first.topic_id)
+    assert catalog.was_deleted(first.topic_id)
+    again = catalog.create(topic("a"))
+    assert again.topic_id != first.topic_id
+    assert catalog.was_deleted(first.topic_id), "a topic of the same name is another one"
+    catalog.deletion_delay = -1
+    assert not catalog.was_deleted(first.topic_id)
+    catalog.delete(topic("b"))
+    with catalog.reading() as connection:
+        kept = connection.execute("SELECT topic_id FROM deleted_topics").fetchall()
+    assert kept == [], "each deletion lets go of the old ones, and of its own where none is to be kept"
+    assert catalog.topic_by_id(second.topic_id) is None
+
+
+def test_bulk_deletions_keep_ids_too(catalog: SqliteCatalog) -> None:
+    made = [catalog.create(topic(name)) for name in ("a", "b", "c")]
+    delete_matching(catalog, NAMESPACE, ".*/a", Deletions(mass=True))
+    import_topics(catalog, NAMESPACE, io.BytesIO(b"c\n"), exact=Deletions(mass=True))
+    catalog.delete_all([topic("c")])
+    assert [catalog.was_deleted(record.topic_id) for record in made] == [True] * 3
+
+
+def test_configs_and_replication_are_kept_and_logged(catalog: SqliteCatalog) -> None:
+    configs = {"retention.ms": "1", "cleanup.policy": "compact"}
+    catalog.edit(topic("a"), creation(topic("a"), 1, configs=configs, replication=3))
+    made = catalog.topic(topic("a"))
+    assert made is not None
+    assert (made.configs, made.replication) == (configs, 3)
+    catalog.edit(topic("a"), configured(topic("a"), lambda now: {**now, "retention.ms": "2"}))
+    catalog.set_properties(topic("a"), {"region": "eu"})
+    set_properties_of_matching(catalog, NAMESPACE, ".*/a-partition.*", PropertiesChange({"region": "us"}))
+    import_topics(catalog, NAMESPACE, io.BytesIO(b'{"name": "a", "partitions": 2, "properties": {}}\n'))
+    now = {"retention.ms": "2", "cleanup.policy": "compact"}
+    with catalog.topics(NAMESPACE) as (_, topics):
+        assert [(each.configs, each.replication, each.partitions) for each in topics] == [(now, 3, 2)]
+    catalog.delete(topic("a"))
+    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
+    assert isinstance(changes, Changes)
+    assert [(each.configs_before, each.configs_after) for each in changes] == [
+        ({}, configs),
+        (configs, now),
+        (now, now),
+        (now, now),
+        (now, {}),
+    ]
+
+
+def test_many_edits_are_one_version_and_each_succeeds_or_fails_by_itself(catalog: SqliteCatalog) -> None:
+    def refuse(_: TopicRecord | None) -> None:
+        raise PreconditionFailed("no")
+
+    done = catalog.edit_many(
+        NAMESPACE,
+        [
+            Edit(topic("a"), creation(topic("a"), 2)),
+            Edit(topic("a"), creation(topic("a"), 2)),
+            Edit(topic("b"), creation(topic("b")), refuse),
+            Edit(topic("c"), deletion(topic("c"))),
+            Edit(topic("d"), creation(topic("d"))),
+        ],
+    )
+    refused = [type(each) if isinstance(each, CatalogError) else None for each in done]
+    assert refused == [None, TopicExists, PreconditionFailed, TopicMissing, None]
+    version = catalog.version(NAMESPACE)
+    assert {each.version for each in done if isinstance(each, TopicWrite)} == {version}
+    assert version.number == 1
+    assert names_of(catalog, "a") == ["a-partition-0", "a-partition-1"]
+    assert operations(catalog) == [Operation.CREATE, Operation.CREATE]
+    done = catalog.edit_many(NAMESPACE, [Edit(topic("c"), deletion(topic("c")))])
+    assert isinstance(done[0], TopicMissing)
+    assert catalog.version(NAMESPACE) == version, "nothing was changed"
+
+
+def test_a_name_that_is_deleted_and_created_in_one_version_is_two_topics_in_the_log(
+    catalog: SqliteCatalog,
+) -> None:
+    before = catalog.create(topic("a"), properties={"region": "eu"})
+    done = catalog.edit_many(
+        NAMESPACE,
+        [Edit(topic("a"), deletion(topic("a"))), Edit(topic("a"), creation(topic("a"), 0, {"region": "eu"}))],
+    )
+    after = catalog.topic(topic("a"))
+    assert after is not None
+    assert after.topic_id != before.topic_id
+    assert isinstance(done[1], TopicWrite)
+    assert done[1].after == after
+    changes = catalog.changes(NAMESPACE, CatalogVersion(catalog.catalog_id, 1))
+    assert isinstance(changes, Changes)
+    assert [(each.version, each.operation, each.topic_id) for each in changes] == [
+        (2, Operation.DELETE, before.topic_id),
+        (2, Operation.CREATE, after.topic_id),
+    ]

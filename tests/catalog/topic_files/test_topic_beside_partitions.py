@@ -55,7 +55,7 @@ async def test_a_file_that_has_one_lists_both_and_selects_each_by_its_own_proper
             connection.execute('UPDATE topics SET properties = \'{"region":"eu"}\'')
             connection.execute(
                 "INSERT INTO topics SELECT namespace, domain, 'x-partition-0', listed, randomblob(16),"
-                ' \'{"region":"us"}\', created FROM topics'
+                ' \'{"region":"us"}\', created, NULL, NULL FROM topics'
             )
             connection.close()
 

@@ -75,7 +75,7 @@ def test_a_catalogue_of_a_former_release_is_told_of_ahead(tmp_path: Path) -> Non
     path = old_file("format-1-unstamped", tmp_path / "c.sqlite")
     found = list(catalog_checks(catalog(path)))
     assert levels(found) == {"catalog.path": "ok", "catalog.format": "warning"}
-    assert "from format 1 to 2 at its start, and keeps a copy of it" in text(found, "catalog.format")
+    assert "from format 1 to 3 at its start, and keeps a copy of it" in text(found, "catalog.format")
     with path.open("rb+") as file:
         file.truncate(2**43)
     found = list(catalog_checks(catalog(path)))

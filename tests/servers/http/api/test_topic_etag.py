@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from broker_core.catalog import ListedNames, PreconditionFailed, TopicRecord
-from broker_core.catalog.topic_id import new_topic_id
 from broker_core.names import TopicName
+from broker_core.names.topic_id import new_topic_id
 from broker_core.servers.http.api.topic_etag import EntityTags, check_conditions, topic_etag
 
 X = TopicRecord(

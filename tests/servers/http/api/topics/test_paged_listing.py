@@ -13,10 +13,10 @@ import pytest
 
 from broker_core import DescribeRequest, Details, ListingRequest, TopicListingResult, hookimpl
 from broker_core.catalog import SqliteCatalog
-from broker_core.catalog.topic_id import topic_id_text
 from broker_core.listing.page import Position
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import TopicName
+from broker_core.names.topic_id import topic_id_text
 from broker_core.names.topic_name import MAX_NAME_BYTES
 from broker_core.servers.http.api.topics.cursor import cursor_of
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served

@@ -1,7 +1,7 @@
 """Topic ids as KIP-516 has them: random UUIDs of version 4 whose base64 never begins with ``-``.
 
-Kafka redraws an id that would begin with ``-`` so that command lines can take it as an argument, and so do we; such an
-foreign id is still read.
+Kafka redraws an id that would begin with ``-`` so that command lines can take it as an argument, and so do we; such a
+foreign id is still read. Kafka keeps the ids 0 and 1 for itself: no topic has one of them.
 """
 
 from __future__ import annotations
@@ -10,12 +10,16 @@ import base64
 import os
 import re
 import uuid
+from typing import Final
 
 import numpy as np
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.errors import InvalidName
 
-__all__ = ["new_topic_id", "new_topic_ids", "parse_topic_id", "topic_id_text"]
+__all__ = ["RESERVED_IDS", "new_topic_id", "new_topic_ids", "parse_topic_id", "topic_id_text"]
+
+#: ``ZERO_UUID``, which stands for no topic, and ``METADATA_TOPIC_ID`` of Kafka.
+RESERVED_IDS: Final = frozenset({uuid.UUID(int=0), uuid.UUID(int=1)})
 
 _ID_BYTES = 16
 _BASE64 = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
@@ -45,7 +49,8 @@ def topic_id_text(topic_id: uuid.UUID) -> str:
 def parse_topic_id(text: str) -> uuid.UUID:
     """The id written as base64 (22 characters, or 24 with padding) or as hyphenated or plain hexadecimal.
 
-    Kafka's own tools print base64, and some clients print hexadecimal. Raises :exc:`CatalogError` for anything else.
+    Kafka's own tools print base64, and some clients print hexadecimal. Raises
+    :exc:`~broker_core.errors.InvalidName` for anything else.
     """
     try:
         if _BASE64.fullmatch(text):
@@ -53,4 +58,4 @@ def parse_topic_id(text: str) -> uuid.UUID:
         return uuid.UUID(text)
     except ValueError:
         shown = repr(text if len(text) <= 100 else text[:100] + "…")
-        raise CatalogError(f"Invalid topic id {shown}: expected 22 characters of base64, or a UUID") from None
+        raise InvalidName(f"Invalid topic id {shown}: expected 22 characters of base64, or a UUID") from None

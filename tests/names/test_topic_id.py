@@ -4,8 +4,8 @@ import uuid
 
 import pytest
 
-from broker_core.catalog.errors import CatalogError
-from broker_core.catalog.topic_id import new_topic_id, new_topic_ids, parse_topic_id, topic_id_text
+from broker_core.errors import InvalidName
+from broker_core.names.topic_id import new_topic_id, new_topic_ids, parse_topic_id, topic_id_text
 
 COUNT = 20_000  # one id in 64 would begin with "-" if nobody looked
 
@@ -43,6 +43,6 @@ def test_the_ids_of_kafka_are_read_and_written_as_kafka_does() -> None:
 
 @pytest.mark.parametrize("text", ["", "abc", "A" * 23, "é" * 22, "A" * 30, "{}", "AAAAAAAAAAAAAAAAAAAA+/"])
 def test_anything_else_is_an_error_that_shows_it(text: str) -> None:
-    with pytest.raises(CatalogError) as raised:
+    with pytest.raises(InvalidName) as raised:
         parse_topic_id(text)
     assert repr(text) in str(raised.value)

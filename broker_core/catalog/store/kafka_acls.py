@@ -1,0 +1,61 @@
+"""The access control lists of Kafka's listener: a set of bindings for each namespace, with a version."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+from broker_core.catalog.store.kafka_rows import AclRow
+from broker_core.names import NamespaceName
+
+__all__ = ["any_acls", "change_acls", "read_acl_version", "read_acls"]
+
+_COLUMNS: Final = "resource_type, name, pattern, principal, host, operation, permission"
+_ADD: Final = f"INSERT OR IGNORE INTO kafka_acls (namespace, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_REMOVE: Final = (
+    "DELETE FROM kafka_acls WHERE namespace = ? AND "  # noqa: S608 - constants
+    + " AND ".join(f"{column} = ?" for column in _COLUMNS.split(", "))
+)
+_BUMP: Final = (
+    "INSERT INTO kafka_acl_versions VALUES (?, 1) ON CONFLICT (namespace) DO UPDATE SET version = version + 1"
+)
+
+
+def read_acl_version(connection: sqlite3.Connection, namespace: NamespaceName) -> int:
+    """A number that grows with each change of a namespace's bindings; 0 before the first."""
+    row = connection.execute(
+        "SELECT version FROM kafka_acl_versions WHERE namespace = ?", (str(namespace),)
+    ).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def read_acls(connection: sqlite3.Connection, namespace: NamespaceName) -> tuple[AclRow, ...]:
+    """All bindings of a namespace, in the order of their columns."""
+    rows = connection.execute(
+        f"SELECT {_COLUMNS} FROM kafka_acls WHERE namespace = ? ORDER BY {_COLUMNS}",  # noqa: S608 - constants
+        (str(namespace),),
+    )
+    return tuple(AclRow(*row) for row in rows)
+
+
+def any_acls(connection: sqlite3.Connection) -> bool:
+    """Whether any namespace has a binding."""
+    return connection.execute("SELECT 1 FROM kafka_acls LIMIT 1").fetchone() is not None
+
+
+def change_acls(
+    connection: sqlite3.Connection, namespace: NamespaceName, add: Iterable[AclRow], remove: Iterable[AclRow]
+) -> int:
+    """Remove bindings, then add others, within the caller's transaction; returns how many were changed.
+
+    One that is there already is not added, and one that is not there is not removed.
+    """
+    text = str(namespace)
+    before = connection.total_changes
+    connection.executemany(_REMOVE, ((text, *row) for row in remove))
+    connection.executemany(_ADD, ((text, *row) for row in add))
+    changed = connection.total_changes - before
+    if changed:
+        connection.execute(_BUMP, (text,))
+    return changed

@@ -1,0 +1,60 @@
+"""Kafka's administration in the catalogue's file: access control lists of namespaces, and users with credentials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker_core.catalog.store.catalog_connections import CatalogConnections
+from broker_core.catalog.store.kafka_acls import any_acls, change_acls, read_acl_version, read_acls
+from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
+from broker_core.catalog.store.kafka_users import put_user, read_user, read_users, remove_user
+from broker_core.names import NamespaceName
+
+__all__ = ["KafkaAdministration"]
+
+
+class KafkaAdministration(CatalogConnections):
+    """What Kafka's listener stores beside topics."""
+
+    def kafka_acls(self, namespace: NamespaceName) -> tuple[int, tuple[AclRow, ...]]:
+        """The version of a namespace's access control lists, and all of their bindings."""
+        with self.reading() as connection:
+            return read_acl_version(connection, namespace), read_acls(connection, namespace)
+
+    def kafka_acl_version(self, namespace: NamespaceName) -> int:
+        """A number that grows with each change of a namespace's access control lists; 0 before the first."""
+        with self.reading() as connection:
+            return read_acl_version(connection, namespace)
+
+    def has_kafka_acls(self) -> bool:
+        """Whether access control lists of any namespace are stored."""
+        with self.reading() as connection:
+            return any_acls(connection)
+
+    def change_kafka_acls(
+        self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
+    ) -> int:
+        """Remove bindings, then add others, in one transaction; returns the version after it."""
+        with self._writing_rows() as connection:
+            change_acls(connection, namespace, add, remove)
+            return read_acl_version(connection, namespace)
+
+    def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
+        """The SCRAM credential of a user for one mechanism."""
+        with self.reading() as connection:
+            return read_user(connection, name, mechanism)
+
+    def kafka_users(self) -> list[ScramRow]:
+        """All SCRAM credentials, by name and mechanism."""
+        with self.reading() as connection:
+            return read_users(connection)
+
+    def put_kafka_user(self, row: ScramRow) -> None:
+        """Add a SCRAM credential, or replace the one of this name and mechanism."""
+        with self._writing_rows() as connection:
+            put_user(connection, row)
+
+    def remove_kafka_user(self, name: str, mechanism: str) -> bool:
+        """Remove a SCRAM credential; false where there is none."""
+        with self._writing_rows() as connection:
+            return remove_user(connection, name, mechanism)
