@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self
 
@@ -34,8 +33,8 @@ from broker_core.pipeline import Pipeline, PipelineOptions, Sight, open_sight
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import FailurePace, FileBudget, raise_file_limit
-from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics, warn_daily
+from broker_core.servers.admission import FileBudget, raise_file_limit
+from broker_core.servers.arrival import TlsEntrance, tls_entrances
 from broker_core.servers.http import (
     ApiAdmission,
     ApiServices,
@@ -53,7 +52,7 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     StandaloneLookups,
 )
-from broker_core.settings import HttpTlsSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
+from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core.watched_files import WatchedFiles
@@ -127,7 +126,7 @@ class Broker:
             )
             looking = asyncio.create_task(watch_event_loop(core.metrics), name="event loop")
             self._stack.callback(looking.cancel)
-            entrances = await self._tls_entrances(core.metrics)
+            entrances = await tls_entrances(settings, core.metrics, self.reloads, self._stack)
             files = FileBudget.of_process(
                 upstream=0 if core.upstream is None else core.upstream.places.limit,
                 api=settings.http.connections if settings.http is not None and settings.http.api else 0,
@@ -176,7 +175,7 @@ class Broker:
             if settings.pulsar.tls is not None:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
-            await self._start_kafka(core, files, entrances.get("kafka"))
+            await self._start_kafka(core, files, authenticator, entrances.get("kafka"))
             core.metrics.gauge(
                 "reload_failing",
                 "Whether the last reload of a part has failed, so that what it had before is in force.",
@@ -192,7 +191,9 @@ class Broker:
             raise
         self._readiness = Readiness.READY
 
-    async def _start_kafka(self, core: _Core, files: FileBudget, tls: TlsEntrance | None) -> None:
+    async def _start_kafka(
+        self, core: _Core, files: FileBudget, authenticator: Authenticator, tls: TlsEntrance | None
+    ) -> None:
         """Serve Kafka clients, where ``[kafka]`` is set; nothing of it is imported where it is not."""
         kafka = self.settings.kafka
         if kafka is None:
@@ -200,7 +201,15 @@ class Broker:
         from broker_core.servers.kafka import kafka_server
 
         self._kafka = kafka_server(
-            self.settings, core.pipeline, core.metrics, files, catalog=core.catalog, tls=tls
+            self.settings,
+            core.pipeline,
+            core.metrics,
+            files,
+            authenticator,
+            catalog=core.catalog,
+            tls=tls,
+            sessions=core.sessions,
+            identify=self._identify,
         )
         self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
         if kafka.tls is not None:
@@ -223,28 +232,6 @@ class Broker:
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
         )
-
-    async def _tls_entrances(self, metrics: Metrics) -> dict[str, TlsEntrance]:
-        """The TLS of each listener that has it; its certificate is read again with everything else that is."""
-        settings = self.settings
-        tables: dict[str, PulsarTlsSettings | HttpTlsSettings | KafkaTlsSettings | None] = {
-            "pulsar": settings.pulsar.tls,
-            "http": None if settings.http is None else settings.http.tls,
-            "kafka": None if settings.kafka is None else settings.kafka.tls,
-        }
-        certificates: dict[str, ServerCertificate] = {}
-        for name, table in tables.items():
-            if table is not None:
-                files = (table.certificate, table.key, table.client_ca)
-                certificate = await asyncio.to_thread(ServerCertificate, f"{name}.tls", *files)
-                self.reloads.add(f"{name}.tls", certificate.reload, partial(_files_of, certificate))
-                certificates[name] = certificate
-        pace, shown = FailurePace(), TlsMetrics(metrics, tuple(certificates))
-        if not certificates:
-            return {}
-        warning = asyncio.create_task(warn_daily(list(certificates.values())), name="certificates")
-        self._stack.callback(warning.cancel)
-        return {name: TlsEntrance(name, each, shown, pace) for name, each in certificates.items()}
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
         """Let answers under way end for up to ``drain`` seconds, then close everything. May be called again.
@@ -317,10 +304,6 @@ class Broker:
     def catalog(self) -> SqliteCatalog | None:
         """The embedded catalogue, ``None`` before a cluster."""
         return None if self._core is None else self._core.catalog
-
-
-def _files_of(certificate: ServerCertificate) -> tuple[Path, ...]:
-    return certificate.files
 
 
 async def _listen(

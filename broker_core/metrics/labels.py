@@ -92,6 +92,7 @@ AUTHENTICATIONS: Final = tuple(
             "plugin",
             "refused_by_plugins",
             "overloaded",
+            "catalog",
             "invalid_roles",
             "other_principal",
         ),

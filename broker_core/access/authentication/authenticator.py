@@ -71,6 +71,15 @@ class Authenticator:
         """The files of keys and passwords, which :meth:`reload` reads."""
         return tuple(file for verifier in self._verifiers.values() for file in verifier.files)
 
+    @property
+    def takes_certificates(self) -> bool:
+        """Whether the certificate of a client gives it a role."""
+        return "tls" in self._verifiers
+
+    def verifies(self, method: str) -> bool:
+        """Whether credentials of a method are verified at all: by the settings, or perhaps by plugins."""
+        return method in self._verifiers or self._ask_plugins is not None
+
     def authenticate_now(self, method: str | None, data: bytes, peer: Peer) -> Principal | None:
         """The principal of a client, or ``None`` where :meth:`authenticate` has to be awaited.
 

@@ -24,6 +24,7 @@ REASONS: Final = (
     "plugin",  # a plugin failed, or answered wrongly
     "refused_by_plugins",  # each plugin has passed
     "overloaded",  # too many passwords wait to be verified
+    "catalog",  # the users in the catalogue cannot be read
 )
 
 

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Final
 
 __all__ = [
+    "DECOY_USER",
     "HASHES",
     "ITERATIONS",
     "SALT_BYTES",
@@ -32,6 +33,8 @@ HASHES: Final[Mapping[str, str]] = MappingProxyType({"SCRAM-SHA-256": "sha256", 
 #: same number, since a decoy has it too.
 ITERATIONS: Final = 8192
 SALT_BYTES: Final = 24
+#: The user under whose name the secret of decoys is stored, as its salt; nobody else can have this name.
+DECOY_USER: Final = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,9 +8,9 @@ from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
     ServerCertificate,
     certificate_names,
-    warn_daily,
 )
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
+from broker_core.servers.arrival.tls_entrances import tls_entrances as tls_entrances
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
 from broker_core.servers.arrival.tls_transport import TlsTransport
 
@@ -24,5 +24,5 @@ __all__ = [
     "TlsTransport",
     "certificate_names",
     "common_name",
-    "warn_daily",
+    "tls_entrances",
 ]

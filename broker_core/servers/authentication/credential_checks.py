@@ -8,6 +8,8 @@ has few of these under way, and one that fails again and again has one: so it ca
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 from weakref import WeakValueDictionary
@@ -29,7 +31,7 @@ __all__ = ["CredentialChecks"]
 _log = structlog.get_logger(__name__)
 
 #: Failures that are this server's own: nobody is slowed for them.
-_OWN: Final = frozenset({"overloaded", "plugin"})
+_OWN: Final = frozenset({"overloaded", "plugin", "catalog"})
 #: Checks of one address that are awaited at a time.
 _AT_ONCE: Final = 32
 #: Characters of a name in the log that a client only claims.
@@ -73,15 +75,22 @@ class CredentialChecks:
         principal = self.authenticator.authenticate_now(method, data, peer)
         if principal is not None:
             return principal
+        async with self.turn(peer):
+            return await self.authenticator.authenticate(method, data, peer)
+
+    @asynccontextmanager
+    async def turn(self, peer: Peer) -> AsyncIterator[None]:
+        """A place among the checks of a client's address that are awaited."""
         host = host_of(peer.remote_address)
         lane = self._lanes.get(host)
         if lane is None:
             lane = self._lanes[host] = _Lane()
         if not self.pace.delay(host):
             async with lane.places:
-                return await self.authenticator.authenticate(method, data, peer)
-        async with lane.one_by_one, lane.places:
-            return await self.authenticator.authenticate(method, data, peer)
+                yield
+        else:
+            async with lane.one_by_one, lane.places:
+                yield
 
     def succeeded(self, principal: Principal, peer: Peer, client: str) -> None:
         """A client was authenticated, or let in without credentials, which operators want to see."""

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
+from broker_core.access.asker import Asker
+from broker_core.access.authentication import Authenticator
+from broker_core.access.sessions import Sessions
 from broker_core.catalog import CatalogLister, SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import FileBudget
+from broker_core.servers.admission import FailurePace, FileBudget
 from broker_core.servers.arrival import TlsEntrance
+from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
+from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
 from broker_core.settings import KafkaSettings, Settings
@@ -25,26 +33,42 @@ def kafka_server(
     pipeline: Pipeline,
     metrics: Metrics,
     files: FileBudget,
+    authenticator: Authenticator,
     *,
     catalog: SqliteCatalog | None,
     tls: TlsEntrance | None,
+    sessions: Sessions | None = None,
+    identify: Callable[[Asker], Asker] | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster.
 
-    Raises :exc:`~broker_core.kafka.configs.InvalidConfig` for ``[kafka.configs]``.
+    ``sessions`` gets the credentials of clients, where something needs them; ``identify`` changes the identity of a
+    connection once more. Raises :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and
+    :exc:`~broker_core.kafka.configs.InvalidConfig` for ``[kafka.configs]``.
     """
-    assert settings.kafka is not None
+    kafka = settings.kafka
+    assert kafka is not None
     try:
-        check_broker_configs(settings.kafka.configs)
+        check_broker_configs(kafka.configs)
     except InvalidConfig as error:
         raise InvalidConfig(f"kafka.configs: {error}") from None
-    options = _options(settings.kafka, settings, files)
-    cluster_id = _mark(settings.kafka) if catalog is None else catalog.catalog_id
+    mechanisms = kafka.sasl.mechanisms
+    check_mechanisms(mechanisms, authenticator.verifies, has_users=False)
+    checks = CredentialChecks("kafka", authenticator, metrics, FailurePace(), Expiries(), sessions)
+    logins = Logins(mechanisms, checks, None) if mechanisms else None
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = AllowAll()
-    topics = ListedTopics(pipeline, authorizer, tables, catalog)
-    services = KafkaServices(pipeline, metrics, options, cluster_id, topics, catalog, authorizer)
+    services = KafkaServices(
+        pipeline,
+        metrics,
+        _options(kafka, settings, files),
+        _mark(kafka) if catalog is None else catalog.catalog_id,
+        ListedTopics(pipeline, authorizer, tables, catalog),
+        catalog,
+        authorizer,
+        ClientIdentities(kafka, checks, logins, identify),
+    )
     return KafkaServer(services, tls=tls)
 
 

@@ -23,7 +23,7 @@ class HandlerRow:
     :exc:`~.call.CloseClient`, and any other error closes the connection as an error of this server.
 
     ``advertised`` says whether ApiVersions tells of it; ``shown_from`` is the first version that it tells of, where
-    that is not the first one that is understood. ``before_authentication``: strangers may ask it.
+    that is not the first one that is understood.
     """
 
     api: Api
@@ -31,4 +31,3 @@ class HandlerRow:
     later: AnswerLater | None = None
     advertised: bool = True
     shown_from: int | None = None
-    before_authentication: bool = False

@@ -1,7 +1,8 @@
 """What each request of one Kafka client gets. It does no input and no output: the connection does what it says.
 
-Requests are answered in their order, one at a time. One that is not understood (an unknown API or version, bytes that
-are no request) closes the connection, as Kafka does; only ApiVersions is answered in every version.
+Requests are answered in their order, one at a time. Where clients are authenticated, those of strangers are for the
+:class:`~.sasl.sasl_session.SaslSession` of the connection. One that is not understood (an unknown API or version, bytes
+that are no request) closes the connection, as Kafka does; only ApiVersions is answered in every version.
 """
 
 from __future__ import annotations
@@ -11,18 +12,21 @@ from typing import Final
 
 from broker_core.access.asker import Asker
 from broker_core.access.peer import Peer
-from broker_core.names import NamespaceName
-from broker_core.servers.connection import Closing, Unasked
+from broker_core.access.principal import Principal
+from broker_core.servers.connection import Awaited, Closing, Unasked
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_job import RequestJob, closing
+from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.wire.kafka import (
     API_VERSIONS,
+    Fields,
     FrameSplitter,
     MalformedMessage,
     Reader,
+    RequestHeader,
     read_header,
     response_frame,
 )
@@ -43,9 +47,11 @@ class KafkaRequestHandler:
         "_clock",
         "_handlers",
         "_idle",
+        "_looks",
         "_namespace",
         "_node",
         "_peer",
+        "_sasl",
         "_services",
         "_splitter",
         "client",
@@ -60,7 +66,7 @@ class KafkaRequestHandler:
         peer: Peer,
         node: Node,
         clock: Callable[[], float],
-        _unasked: Unasked,
+        unasked: Unasked,
     ) -> None:
         self._services = services
         self._handlers = handlers
@@ -68,10 +74,19 @@ class KafkaRequestHandler:
         self._node = node
         self._clock = clock
         self._idle = 0
+        self._looks = 0
+        identities, options = services.identities, services.options
+        principal = identities.of_connection(peer)
+        self._sasl: SaslSession | None = None
         #: Known once the client is authenticated, or where nobody has to be.
-        self._asker: Asker | None = Asker(remote_address=peer.remote_address, transport="kafka")
-        self._namespace = NamespaceName.parse(services.options.kafka.namespace)
-        self._splitter = FrameSplitter(services.options.largest_request)
+        self._asker: Asker | None = None
+        if identities.logins is not None:
+            known = principal is not None
+            self._sasl = SaslSession(identities.logins, peer, admit=self._admit, unasked=unasked, known=known)
+        self._namespace = identities.namespace(None)
+        self._splitter = FrameSplitter(options.largest_before_authentication)
+        if self._sasl is None or principal is not None:
+            self._let_in(None if principal is None else principal.role)
         #: What the client calls itself.
         self.client = ""
         self.heard = True
@@ -85,38 +100,51 @@ class KafkaRequestHandler:
 
     def closed(self) -> None:
         """The connection is over."""
+        if self._sasl is not None:
+            self._sasl.closed()
 
     def tick(self, *, quiet: bool) -> Closing | None:
-        """Give a client up that is silent for long, or does not say who it is."""
+        """Give a client up that is silent for long, or has not said who it is, whatever else it says."""
         self._idle = 0 if self.heard or not quiet else self._idle + 1
         self.heard = False
-        if self._asker is None and self._idle >= _STRANGER:
-            return Closing("handshake", "peer was silent", {"waiting_for": "its credentials"})
+        if self._asker is None:
+            self._looks += 1
+            if self._looks >= _STRANGER:
+                return Closing("handshake", "client is not authenticated", {"waiting_for": "its credentials"})
+            return None
         if self._idle >= self._services.options.times.idle:
             return Closing("keep_alive", "peer was silent", {"waiting_for": "a request"})
         return None
 
-    def handle(self, message: bytes) -> bytes | RequestJob | Closing | None:
+    def handle(self, message: bytes) -> bytes | RequestJob | Closing | Awaited | None:
         if self.draining:
             return None  # the client sees its connection end, and asks again over another
+        sasl = self._sasl
+        if sasl is not None and sasl.takes_bare_tokens:
+            return sasl.bare_token(message)
         reader = Reader(message)
         header = read_header(reader)
         row = self._handlers.get(header.api_key)
         if row is None or header.api_version not in row.api.versions:
-            if header.api_key == API_VERSIONS.key:
+            if header.api_key == API_VERSIONS.key and not (sasl is not None and sasl.takes(API_VERSIONS.key)):
                 return b"".join(response_frame(API_VERSIONS, 0, header.correlation_id, unsupported()))
             raise MalformedMessage(f"no API {header.api_key} of version {header.api_version}")
-        asker = self._asker
-        if asker is None and not row.before_authentication:
-            return Closing("authentication", "request before authentication", {"api": row.api.name})
         if row.api.is_flexible(header.api_version):
             reader.skip_tags()
-        body = row.api.read_request(reader, header.api_version)
+        if sasl is not None and sasl.takes(header.api_key):
+            self.client = header.client_id[:_CLIENT_ID]
+            done = sasl.handle(row.api, header, lambda: row.api.read_request(reader, header.api_version))
+            if sasl.takes_bare_tokens:
+                self._splitter.least = 0
+            return done
+        return self._answer(row, header, row.api.read_request(reader, header.api_version))
+
+    def _answer(self, row: HandlerRow, header: RequestHeader, body: Fields) -> bytes | RequestJob | Closing:
         self.client = header.client_id[:_CLIENT_ID]
         call = KafkaCall(
             header=header,
             body=body,
-            asker=asker or Asker(remote_address=self._peer.remote_address, transport="kafka"),
+            asker=self._asker or Asker(remote_address=self._peer.remote_address, transport="kafka"),
             namespace=self._namespace,
             node=self._node,
             services=self._services,
@@ -127,6 +155,19 @@ class KafkaRequestHandler:
         except CloseClient as error:
             return closing(row, error)
         if fields is not None:
+            if self._sasl is not None and row.api is API_VERSIONS and not fields.get("error_code"):
+                self._sasl.told_versions()
             return b"".join(response_frame(row.api, header.api_version, header.correlation_id, fields))
         assert row.later is not None, f"{row.api.name} has no answer"
         return RequestJob(row, row.later, call)
+
+    def _admit(self, principal: Principal) -> Asker:
+        """The client has proven who it is."""
+        return self._let_in(principal.role)
+
+    def _let_in(self, role: str | None) -> Asker:
+        identities = self._services.identities
+        asker = self._asker = identities.asker(role, self._peer)
+        self._namespace = identities.namespace(asker.role)
+        self._splitter.max_size = self._services.options.largest_request
+        return asker

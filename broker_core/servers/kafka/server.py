@@ -118,6 +118,7 @@ class KafkaServer:
                 connection.abort()
             self._all_closed.clear()
             await self._all_closed.wait()
+        self._services.identities.close()
         if self.load.request_tasks:
             await asyncio.wait(self.load.request_tasks, timeout=_LAST_TASKS)
 

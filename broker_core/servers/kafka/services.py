@@ -8,8 +8,10 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
+from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "Node"]
 
@@ -36,3 +38,4 @@ class KafkaServices:
     topics: ListedTopics
     catalog: SqliteCatalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
+    identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))

@@ -33,6 +33,13 @@ class Api:
     def is_flexible(self, version: int) -> bool:
         return version >= self.flexible
 
+    def has_error_code(self, version: int) -> bool:
+        """Whether an answer as a whole can be an error."""
+        return any(
+            each.name == "error_code" and version in Versions.parse(each.versions)
+            for each in self.response.fields
+        )
+
     def read_request(self, reader: Reader, version: int) -> Fields:
         """Raises :exc:`~.reader.MalformedMessage`; bytes behind the request are ignored, as Kafka does."""
         return self.request.read(reader, version, flexible=self.is_flexible(version))

@@ -6,9 +6,9 @@ from functools import partial
 from pathlib import Path
 
 from broker_core.access.authentication.basic.htpasswd_file import read_htpasswd
-from broker_core.access.authentication.basic.password_threads import PasswordThreads
 from broker_core.access.authentication.basic.verdicts import Verdicts
 from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.password_threads import PasswordThreads
 from broker_core.access.peer import Peer
 from broker_core.access.principal import LONGEST_ROLE, Principal
 from broker_core.access.remote_address import host_of

@@ -9,6 +9,7 @@ from typing import Final
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
 from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
+from broker_core.servers.kafka.apis.sasl import SASL_ROWS
 from broker_core.servers.kafka.handler_row import HandlerRow
 
 __all__ = ["HANDLERS"]
@@ -17,6 +18,7 @@ _ROWS: Final = (
     api_versions_row(lambda: HANDLERS.values()),  # noqa: PLW0108 - it is made below
     LIST_TOPICS_ROW,
     METADATA_ROW,
+    *SASL_ROWS,
 )
 
 #: By the key of the API.

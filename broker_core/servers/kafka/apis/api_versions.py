@@ -28,7 +28,7 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
         shown = (row for row in rows() if row.advertised and (row.api is not LIST_TOPICS or shows_listing))
         return {"api_keys": [_row(row) for row in sorted(shown, key=lambda row: row.api.key)]}
 
-    return HandlerRow(API_VERSIONS, now=answer, before_authentication=True)
+    return HandlerRow(API_VERSIONS, now=answer)
 
 
 def unsupported() -> Fields:

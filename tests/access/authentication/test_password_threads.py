@@ -8,9 +8,9 @@ from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 
-from broker_core.access.authentication.basic import password_threads as module
-from broker_core.access.authentication.basic.password_threads import AT_ONCE, PasswordThreads
+from broker_core.access.authentication import password_threads as module
 from broker_core.access.authentication.failures import AuthenticationFailed
+from broker_core.access.authentication.password_threads import AT_ONCE, PasswordThreads
 from tests.support.eventually import eventually
 
 

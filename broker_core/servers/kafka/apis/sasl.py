@@ -1,0 +1,31 @@
+"""SaslHandshake and SaslAuthenticate of clients that have no business with them: they are let in, or nobody has to be.
+
+All others are answered by the connection's :class:`~broker_core.servers.kafka.sasl.sasl_session.SaslSession`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.wire.kafka import SASL_AUTHENTICATE, SASL_HANDSHAKE, ErrorCode, Fields
+
+__all__ = ["SASL_ROWS"]
+
+
+def _no_handshake(_: KafkaCall) -> Fields:
+    return {"error_code": ErrorCode.ILLEGAL_SASL_STATE}
+
+
+def _no_token(_: KafkaCall) -> Fields:
+    return {
+        "error_code": ErrorCode.ILLEGAL_SASL_STATE,
+        "error_message": "SaslAuthenticate request received after successful authentication",
+    }
+
+
+SASL_ROWS: Final = (
+    HandlerRow(SASL_HANDSHAKE, now=_no_handshake),
+    HandlerRow(SASL_AUTHENTICATE, now=_no_token),
+)

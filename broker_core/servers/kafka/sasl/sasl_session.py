@@ -1,0 +1,259 @@
+"""SASL of one connection: which request may come next, and when the client's credentials end.
+
+KIP-43, KIP-152, KIP-368:
+
+    (ApiVersions) -> SaslHandshake -> SaslAuthenticate, again until the mechanism is done -> any request
+
+A handshake of version 0 is followed by bare tokens in frames, later ones by SaslAuthenticate. A client whose
+credentials have an end is told how long its session lasts, and renews them over the same connection with another
+handshake. docs/reference/kafka.md#authentication
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from functools import partial
+from typing import Final
+
+from broker_core.access.asker import Asker
+from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.servers.authentication import Expiry
+from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.kafka.sasl.exchange import Accepted, Exchange, SaslRefused
+from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
+from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
+from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
+from broker_core.wire.kafka import (
+    API_VERSIONS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Api,
+    ErrorCode,
+    Fields,
+    RequestHeader,
+    response_frame,
+)
+
+__all__ = ["SaslSession"]
+
+#: Characters of a mechanism's name in the log that a client only claims.
+_SHOWN: Final = 64
+
+
+class _State(Enum):
+    BEGIN = auto()  # ApiVersions or SaslHandshake
+    HANDSHAKE = auto()  # SaslHandshake
+    TOKENS = auto()  # SaslAuthenticate
+    BARE_TOKENS = auto()
+    DONE = auto()
+
+
+class SaslSession:
+    """``admit`` lets the client in as a principal, and gives its asker. ``unasked`` closes the connection.
+
+    With ``known``, the client has an identity already, by its certificate, and may prove another one first of all.
+    """
+
+    __slots__ = (
+        "_admit",
+        "_asker",
+        "_client",
+        "_exchange",
+        "_expiry",
+        "_is_known",
+        "_logins",
+        "_mechanism",
+        "_peer",
+        "_principal",
+        "_refusal",
+        "_state",
+        "_unasked",
+    )
+
+    def __init__(
+        self,
+        logins: Logins,
+        peer: Peer,
+        *,
+        admit: Callable[[Principal], Asker],
+        unasked: Unasked,
+        known: bool = False,
+    ) -> None:
+        self._logins = logins
+        self._peer = peer
+        self._admit = admit
+        self._unasked = unasked
+        self._is_known = known
+        self._state = _State.BEGIN
+        self._client = ""
+        self._mechanism = ""
+        self._exchange: Exchange | None = None
+        self._refusal: str | None = None  # of a client that renews by another mechanism
+        self._principal: Principal | None = None
+        self._asker: Asker | None = None
+        self._expiry: Expiry | None = None
+
+    @property
+    def takes_bare_tokens(self) -> bool:
+        """Whether the next message is a token without a header."""
+        return self._state is _State.BARE_TOKENS
+
+    def takes(self, key: int) -> bool:
+        """Whether a request is this session's to answer, or to refuse."""
+        if self._state is _State.DONE:
+            return key == SASL_HANDSHAKE.key and self._expiry is not None
+        if self._state is _State.BEGIN and key == API_VERSIONS.key:
+            return False
+        if self._is_known and self._state is not _State.TOKENS and key != SASL_HANDSHAKE.key:
+            if key != API_VERSIONS.key:
+                self._state = _State.DONE  # it is content with its certificate
+            return False
+        return True
+
+    def told_versions(self) -> None:
+        """The client has the answer to its ApiVersions; a second one is not for strangers."""
+        if self._state is _State.BEGIN:
+            self._state = _State.HANDSHAKE
+
+    def handle(
+        self, api: Api, header: RequestHeader, body: Callable[[], Fields]
+    ) -> bytes | Closing | Awaited:
+        """What is to be done for a request that the session takes; ``body`` reads it."""
+        in_exchange = self._state is _State.TOKENS
+        if api is SASL_HANDSHAKE and not in_exchange:
+            return self._shake_hands(header, body()["mechanism"])
+        if api is SASL_AUTHENTICATE and in_exchange:
+            token = body()["auth_bytes"]
+            return Awaited(partial(self._step, token, partial(_authenticate_frame, header)))
+        return self._out_of_order(api, header)
+
+    def bare_token(self, token: bytes) -> Awaited:
+        """What is to be done for a token without a header."""
+        return Awaited(partial(self._step, token, _bare_frame))
+
+    def closed(self) -> None:
+        """The connection is over."""
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        sessions = self._logins.checks.sessions
+        if sessions is not None and self._asker is not None:
+            sessions.end(self._asker)
+
+    def _shake_hands(self, header: RequestHeader, mechanism: str) -> bytes | Closing:
+        logins = self._logins
+        self._client = header.client_id[:256]
+        fields: Fields = {"mechanisms": list(logins.mechanisms)}
+        if mechanism not in logins.mechanisms:
+            error = AuthenticationFailed("unknown_method", f"no mechanism {mechanism[:_SHOWN]!r}")
+            fields["error_code"] = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+            return self._closing(_frame(SASL_HANDSHAKE, header, fields), self._failed(error))
+        if self._principal is not None and mechanism != self._mechanism:
+            self._refusal = (
+                f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of mechanism "
+                f"'{self._mechanism}'"
+            )
+        else:
+            self._mechanism = mechanism
+            self._exchange = self._new_exchange(mechanism)
+        self._state = _State.BARE_TOKENS if header.api_version == 0 else _State.TOKENS
+        return _frame(SASL_HANDSHAKE, header, fields)
+
+    def _new_exchange(self, mechanism: str) -> Exchange:
+        if mechanism == "PLAIN":
+            return PlainExchange(self._logins, self._peer)
+        if mechanism == "OAUTHBEARER":
+            return OauthbearerExchange(self._logins, self._peer, self._client)
+        return ScramServerExchange(mechanism, self._logins, self._peer)
+
+    async def _step(self, token: bytes, framed: Callable[[Fields], bytes]) -> bytes | Closing:
+        try:
+            if self._refusal is not None:
+                raise SaslRefused(AuthenticationFailed("unknown_method", "another mechanism"), self._refusal)
+            assert self._exchange is not None
+            done = await self._exchange.step(token)
+            if isinstance(done, bytes):
+                return framed({"auth_bytes": done})
+            lifetime = self._accept(done)
+        except SaslRefused as refused:
+            delay = 0.0 if refused.failure is None else self._failed(refused.failure)
+            again = "re-authentication" if self._principal is not None else "authentication"
+            text = refused.text or (
+                f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._mechanism}"
+            )
+            told = {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": text}
+            last = framed(told)
+            if not last:  # a bare token cannot say so
+                await asyncio.sleep(delay)
+            return self._closing(last, delay)
+        return framed({"auth_bytes": done.token, "session_lifetime_ms": lifetime})
+
+    def _accept(self, accepted: Accepted) -> int:
+        """Let the client in, or on: milliseconds until its credentials end, 0 for never."""
+        checks, principal, before = self._logins.checks, accepted.principal, self._principal
+        if before is None:
+            try:
+                checks.authenticator.identity(principal, original_principal=None)
+            except InvalidRoles as error:
+                failure = AuthenticationFailed("invalid_roles", "a proxy that asks for nobody")
+                raise SaslRefused(failure, error.message) from None
+            checks.succeeded(principal, self._peer, self._client)
+            self._asker = self._admit(principal)
+        elif before.role != principal.role:
+            raise SaslRefused(
+                AuthenticationFailed("other_principal", "the client was another one before"),
+                f"Cannot change principals during re-authentication from User.{before.role}: User.{principal.role}",
+            )
+        else:
+            checks.renewed()
+        self._principal = principal
+        self._state = _State.DONE
+        self._exchange = None
+        assert self._asker is not None
+        if checks.sessions is not None and accepted.credentials is not None:
+            checks.sessions.put(self._asker, accepted.credentials)
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+        if principal.expires_at is None:
+            return 0
+        self._expiry = checks.expiries.call_at(principal.expires_at, self._ended)
+        return max(1, int((principal.expires_at - time.time()) * 1000))
+
+    def _ended(self) -> None:
+        self._expiry = None
+        self._unasked(Closing("expired", "credentials of the client have expired"))
+
+    def _failed(self, error: AuthenticationFailed) -> float:
+        return self._logins.checks.failed(error, self._peer, self._client)
+
+    def _out_of_order(self, api: Api, header: RequestHeader) -> Closing:
+        """Kafka's answer to a request that has no place here, where the API has words for it; then the end."""
+        last = b""
+        if api.has_error_code(header.api_version):
+            last = _frame(api, header, {"error_code": ErrorCode.ILLEGAL_SASL_STATE})
+        return Closing("authentication", "request before authentication", {"api": api.name}, last=last)
+
+    def _closing(self, last: bytes, delay: float) -> Closing:
+        return Closing("authentication", None, last=last, delay=delay)
+
+
+def _frame(api: Api, header: RequestHeader, fields: Fields) -> bytes:
+    return b"".join(response_frame(api, header.api_version, header.correlation_id, fields))
+
+
+def _authenticate_frame(header: RequestHeader, fields: Fields) -> bytes:
+    return _frame(SASL_AUTHENTICATE, header, fields)
+
+
+def _bare_frame(fields: Fields) -> bytes:
+    if "error_code" in fields:
+        return b""
+    token: bytes = fields["auth_bytes"]
+    return len(token).to_bytes(4, "big") + token

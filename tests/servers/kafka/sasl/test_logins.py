@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_core.access.authentication import AuthenticationFailed, Authenticator
+from broker_core.access.peer import Peer
+from broker_core.catalog import CatalogUnusable
+from broker_core.kafka.scram.credentials import ScramCredential
+from broker_core.servers.kafka.sasl.logins import Logins, role_of
+from broker_core.settings import AuthenticationSettings
+from tests.support.htpasswd import write_htpasswd
+from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+
+PEER = Peer("192.0.2.1:5000", "kafka")
+
+
+@pytest.fixture
+def users() -> StoredUsersOfTest:
+    return StoredUsersOfTest(alice="pencil")
+
+
+@pytest.fixture
+def logins(users: StoredUsersOfTest) -> Iterator[Logins]:
+    logins = logins_of(users)
+    yield logins
+    logins.close()
+
+
+async def test_a_stored_user_has_its_password(logins: Logins) -> None:
+    accepted = await logins.password("alice", b"pencil", PEER)
+    assert accepted.principal.role == "alice"
+    assert "pencil" not in repr(accepted)
+
+
+@pytest.mark.parametrize("user", ["alice", "mallory", "a:b", " ", "m" * 2000])
+async def test_everybody_else_is_refused_alike(logins: Logins, user: str) -> None:
+    with pytest.raises(AuthenticationFailed) as refused:
+        await logins.password(user, b"wrong", PEER)
+    assert str(refused.value) == "bad_password: no such user, or another password"
+
+
+async def test_an_unknown_user_takes_the_work_of_a_known_one(
+    logins: Logins, users: StoredUsersOfTest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done: list[tuple[str, int]] = []
+    has_password = ScramCredential.has_password
+
+    def counted(credential: ScramCredential, password: bytes) -> bool:
+        done.append((credential.mechanism, credential.iterations))
+        return has_password(credential, password)
+
+    monkeypatch.setattr(ScramCredential, "has_password", counted)
+    work = []
+    for user in ("alice", "mallory"):
+        done.clear()
+        users.asked.clear()
+        with pytest.raises(AuthenticationFailed):
+            await logins.password(user, b"wrong", PEER)
+        work.append((list(done), len(users.asked)))
+    assert work[0] == work[1]
+    assert len(work[0][0]) == 2
+
+
+async def test_a_decoy_is_the_same_after_a_restart(users: StoredUsersOfTest) -> None:
+    first, second = logins_of(users), logins_of(users)
+    decoys = [await each.credential("SCRAM-SHA-256", "mallory") for each in (first, second)]
+    assert decoys[0].salt == decoys[1].salt
+    for each in (first, second):
+        each.close()
+
+
+async def test_a_password_of_the_file_is_good_too(users: StoredUsersOfTest, tmp_path: Path) -> None:
+    settings = AuthenticationSettings.model_validate(
+        {"methods": ["basic"], "basic": {"file": write_htpasswd(tmp_path / "users", bob="bob's")}}
+    )
+    authenticator = Authenticator(settings)
+    logins = logins_of(users, authenticator)
+    assert (await logins.password("bob", b"bob's", PEER)).principal.role == "bob"
+    assert (await logins.password("alice", b"pencil", PEER)).principal.role == "alice"
+    with pytest.raises(AuthenticationFailed):
+        await logins.password("bob", b"pencil", PEER)
+    logins.close()
+    authenticator.close()
+
+
+@pytest.mark.parametrize("has_users", [True, False])
+async def test_a_wrong_password_is_not_anonymous(users: StoredUsersOfTest, has_users: bool) -> None:
+    authenticator = Authenticator(AuthenticationSettings(anonymous_role="guest"))
+    logins = logins_of(users if has_users else None, authenticator)
+    with pytest.raises(AuthenticationFailed):
+        await logins.password("alice", b"wrong", PEER)
+    with pytest.raises(AuthenticationFailed):
+        await logins.token(b"x.y.z", PEER)
+    logins.close()
+
+
+async def test_a_catalogue_that_cannot_be_read_is_nobodys_fault() -> None:
+    class Broken(StoredUsersOfTest):
+        def kafka_user(self, name: str, mechanism: str) -> ScramCredential | None:
+            raise CatalogUnusable("the disk is gone")
+
+    logins = logins_of(Broken())
+    with pytest.raises(AuthenticationFailed) as refused:
+        await logins.password("alice", b"pencil", PEER)
+    assert refused.value.reason == "catalog"
+    assert logins.checks.failed(refused.value, PEER, "") == 0
+    with pytest.raises(AuthenticationFailed):
+        await logins.credential("SCRAM-SHA-512", "alice")
+    logins.close()
+
+
+def test_a_name_that_is_no_role_is_refused() -> None:
+    with pytest.raises(AuthenticationFailed):
+        role_of("a\nb")

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker_core.access.peer import Peer
+from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
+from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
+from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+
+
+@pytest.fixture(scope="module")
+def logins() -> Iterator[Logins]:
+    logins = logins_of(StoredUsersOfTest(alice="pencil"))
+    yield logins
+    logins.close()
+
+
+async def step(logins: Logins, token: bytes) -> Accepted:
+    return await PlainExchange(logins, Peer("192.0.2.1:1", "kafka")).step(token)
+
+
+@pytest.mark.parametrize("token", [b"\0alice\0pencil", b"alice\0alice\0pencil"])
+async def test_a_name_with_its_password(logins: Logins, token: bytes) -> None:
+    assert (await step(logins, token)).principal.role == "alice"
+
+
+@pytest.mark.parametrize(
+    ("token", "text"),
+    [
+        (b"\0alice\0pencil2", "Authentication failed: Invalid username or password"),
+        (b"\0mallory\0pencil", "Authentication failed: Invalid username or password"),
+        (b"mallory\0alice\0wrong", "Authentication failed: Invalid username or password"),
+        (
+            b"mallory\0alice\0pencil",
+            "Authentication failed: Client requested an authorization id that is different from username",
+        ),
+        (b"", None),
+        (b"alice\0pencil", None),
+        (b"\0\0pencil", None),
+        (b"\0alice\0", None),
+        (b"\0alice\0pencil\0", None),
+        (b"\0\xff\0pencil", None),
+    ],
+)
+async def test_kafkas_text_for_a_refusal(logins: Logins, token: bytes, text: str | None) -> None:
+    with pytest.raises(SaslRefused) as refused:
+        await step(logins, token)
+    assert refused.value.text == text
+    assert "pencil" not in str(refused.value.failure)

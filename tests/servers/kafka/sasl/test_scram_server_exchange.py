@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from broker_core.access.peer import Peer
+from broker_core.kafka.scram.client_exchange import ScramClientExchange
+from broker_core.kafka.scram.credentials import HASHES
+from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
+from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
+from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+
+
+@pytest.fixture(scope="module")
+def logins() -> Iterator[Logins]:
+    logins = logins_of(StoredUsersOfTest(alice="pencil"))
+    yield logins
+    logins.close()
+
+
+def exchange(logins: Logins, mechanism: str = "SCRAM-SHA-256") -> ScramServerExchange:
+    return ScramServerExchange(mechanism, logins, Peer("192.0.2.1:1", "kafka"))
+
+
+@pytest.mark.parametrize("mechanism", HASHES)
+async def test_a_user_gets_in(logins: Logins, mechanism: str) -> None:
+    client, server = ScramClientExchange(mechanism, "alice", "pencil"), exchange(logins, mechanism)
+    first = await server.step(client.first())
+    assert isinstance(first, bytes)
+    done = await server.step(client.final(first))
+    assert isinstance(done, Accepted)
+    client.finish(done.token)
+    assert done.principal.role == "alice"
+
+
+@pytest.mark.parametrize("user", ["alice", "mallory"])
+async def test_a_wrong_password_and_no_user_are_refused_at_the_same_step(logins: Logins, user: str) -> None:
+    client, server = ScramClientExchange("SCRAM-SHA-256", user, "wrong"), exchange(logins)
+    first = await server.step(client.first())
+    assert isinstance(first, bytes)
+    assert first.endswith(b",i=8192")
+    with pytest.raises(SaslRefused) as refused:
+        await server.step(client.final(first))
+    assert refused.value.text is None
+    assert str(refused.value.failure) == "bad_password: the proof is wrong"
+
+
+async def test_the_salt_of_nobody_is_the_same_each_time(logins: Logins) -> None:
+    salts = set()
+    for _ in range(3):
+        first = await exchange(logins).step(b"n,,n=mallory,r=abc")
+        assert isinstance(first, bytes)
+        salts.add(first.split(b",")[1])
+    assert len(salts) == 1
+
+
+@pytest.mark.parametrize("token", [b"", b"n,,n=,r=abc", b"\xff", b"n,a=bob,n=alice,r=abc"])
+async def test_what_begins_no_exchange_is_refused(logins: Logins, token: bytes) -> None:
+    with pytest.raises(SaslRefused):
+        await exchange(logins).step(token)
