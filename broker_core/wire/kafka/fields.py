@@ -8,13 +8,15 @@ writing takes the default for a name that is missing, and leaves out what the ve
 
 from __future__ import annotations
 
+import struct
 import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
+from broker_core.wire.kafka.struct_codec import Codec, Part, struct_codec
 from broker_core.wire.kafka.writer import Encoded, Writer
 
 __all__ = [
@@ -39,6 +41,8 @@ __all__ = [
 
 #: The value of a struct.
 Fields: TypeAlias = "dict[str, Any]"
+#: Values of a fixed size in an array that are read by a format made once.
+_FEW: Final = 8
 #: The id that stands for none.
 ZERO_ID: Final = uuid.UUID(int=0)
 
@@ -61,13 +65,6 @@ class Versions(NamedTuple):
         return isinstance(version, int) and self.first <= version <= self.last
 
 
-class Codec(NamedTuple):
-    """How a kind of value is read and written in one version."""
-
-    read: Callable[[Reader], Any]
-    write: Callable[[Writer, Any], None]
-
-
 class Kind(ABC):
     """A kind of value. ``default`` is that of a field which names none."""
 
@@ -79,14 +76,15 @@ class Kind(ABC):
 
 
 class _Plain(Kind):
-    """A value of one size, the same in all encodings."""
+    """A value of one size, the same in all encodings. ``packed`` is its letter in :mod:`struct`."""
 
-    def __init__(self, name: str, default: Any) -> None:
+    def __init__(self, name: str, default: Any, packed: str = "") -> None:
         self.name = name
         self.default = default
+        self.packed = packed
 
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:  # noqa: ARG002 - as of all kinds
-        return Codec(getattr(Reader, self.name), getattr(Writer, self.name))
+        return Codec(getattr(Reader, self.name), getattr(Writer, self.name), self.packed)
 
 
 class _Sized(Kind):
@@ -97,28 +95,38 @@ class _Sized(Kind):
         self.default = default
 
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:  # noqa: ARG002 - as of all kinds
-        read_it, write_it = getattr(Reader, self.name), getattr(Writer, self.name)
-
-        def read(reader: Reader) -> Any:
-            value = read_it(reader, compact=flexible)
-            if value is None and not nullable:
-                raise MalformedMessage("null where there must be a value")
-            return value
-
-        def write(writer: Writer, value: Any) -> None:
-            _check_null(value, nullable)
-            write_it(writer, value, compact=flexible)
-
-        return Codec(read, write)
+        encoding = "compact" if flexible else "plain"
+        read = getattr(Reader, f"{encoding}_{self.name}")
+        write = getattr(Writer, f"{encoding}_{self.name}")
+        return Codec(read, write) if nullable else Codec(_not_null(read), _given(write))
 
 
-BOOLEAN: Final = _Plain("boolean", False)
-INT8: Final = _Plain("int8", 0)
-INT16: Final = _Plain("int16", 0)
-UINT16: Final = _Plain("uint16", 0)
-INT32: Final = _Plain("int32", 0)
-INT64: Final = _Plain("int64", 0)
-FLOAT64: Final = _Plain("float64", 0.0)
+def _not_null(read: Callable[[Reader], Any]) -> Callable[[Reader], Any]:
+    def read_value(reader: Reader) -> Any:
+        value = read(reader)
+        if value is None:
+            raise MalformedMessage("null where there must be a value")
+        return value
+
+    return read_value
+
+
+def _given(write: Callable[[Writer, Any], None]) -> Callable[[Writer, Any], None]:
+    def write_value(writer: Writer, value: Any) -> None:
+        if value is None:
+            raise ValueError("null in a field that cannot be null")
+        write(writer, value)
+
+    return write_value
+
+
+BOOLEAN: Final = _Plain("boolean", False, "?")
+INT8: Final = _Plain("int8", 0, "b")
+INT16: Final = _Plain("int16", 0, "h")
+UINT16: Final = _Plain("uint16", 0, "H")
+INT32: Final = _Plain("int32", 0, "i")
+INT64: Final = _Plain("int64", 0, "q")
+FLOAT64: Final = _Plain("float64", 0.0, "d")
 UUID: Final = _Plain("topic_id", ZERO_ID)
 STRING: Final = _Sized("string", "")
 BYTES: Final = _Sized("bytes", b"")
@@ -133,18 +141,21 @@ class Array(Kind):
         self.of = of
 
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
-        read_one, write_one = self.of.codec(version, flexible=flexible, nullable=False)
+        read_one, write_one, packed = self.of.codec(version, flexible=flexible, nullable=False)
+
+        packs = [struct.Struct(f">{count}{packed}") for count in range(_FEW)] if packed else []
 
         def read(reader: Reader) -> list[Any] | None:
             count = reader.elements(compact=flexible)
             if count is None:
-                if not nullable:
-                    raise MalformedMessage("null where there must be an array")
                 return None
+            if packed:
+                return list(
+                    reader.unpacked(packs[count] if count < _FEW else struct.Struct(f">{count}{packed}"))
+                )
             return [read_one(reader) for _ in range(count)]
 
         def write(writer: Writer, value: Sequence[Any] | Encoded | None) -> None:
-            _check_null(value, nullable)
             if isinstance(value, Encoded):
                 writer.length(value.count, compact=flexible)
                 for piece in value.pieces:
@@ -154,7 +165,7 @@ class Array(Kind):
             for each in value or ():
                 write_one(writer, each)
 
-        return Codec(read, write)
+        return Codec(read, write) if nullable else Codec(_not_null(read), _given(write))
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +192,9 @@ class Field:
         return value
 
 
-class _Compiled(NamedTuple):
-    plain: tuple[tuple[Field, Codec], ...]
-    tagged: Mapping[int, tuple[Field, Codec]]
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cache:
-    by_version: dict[tuple[int, bool], _Compiled] = field(default_factory=dict)
+    by_version: dict[tuple[int, bool], Codec] = field(default_factory=dict)
 
 
 class Struct(Kind):
@@ -203,80 +209,63 @@ class Struct(Kind):
         return {each.name: each.start for each in self.fields}
 
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
+        codec = self._codec(version, flexible)
+        if not nullable:
+            return Codec(codec.read, _given(codec.write))
+
         def read(reader: Reader) -> Fields | None:
-            if nullable and reader.int8() < 0:
-                return None
-            return self.read(reader, version, flexible=flexible)
+            return None if reader.int8() < 0 else codec.read(reader)
 
         def write(writer: Writer, value: Mapping[str, Any] | None) -> None:
-            if nullable:
-                writer.int8(-1 if value is None else 1)
-            else:
-                _check_null(value, nullable)
+            writer.int8(-1 if value is None else 1)
             if value is not None:
-                self.write(writer, value, version, flexible=flexible)
+                codec.write(writer, value)
 
         return Codec(read, write)
 
     def read(self, reader: Reader, version: int, *, flexible: bool) -> Fields:
         """The value of one version. Raises :exc:`~.reader.MalformedMessage`."""
-        compiled = self._compiled(version, flexible)
-        value = self.defaults()
-        for each, codec in compiled.plain:
-            value[each.name] = codec.read(reader)
-        if flexible:
-            for _ in range(reader.unsigned_varint()):
-                tag, size = reader.unsigned_varint(), reader.unsigned_varint()
-                before = reader.within(size)
-                known = compiled.tagged.get(tag)
-                if known is not None:
-                    value[known[0].name] = known[1].read(reader)
-                reader.leave(before)
+        value: Fields = self._codec(version, flexible).read(reader)
         return value
 
     def write(self, writer: Writer, value: Mapping[str, Any], version: int, *, flexible: bool) -> None:
         """Write one version. Raises :exc:`ValueError` for null in a field that cannot be null, and :exc:`KeyError` for
         a name that is no field.
         """
-        compiled = self._compiled(version, flexible)
-        if not value.keys() <= {each.name for each in self.fields}:
-            raise KeyError(f"no fields: {sorted(value.keys() - {each.name for each in self.fields})}")
-        for each, codec in compiled.plain:
-            codec.write(writer, value.get(each.name, each.start))
-        if flexible:
-            given = [
-                (tag, codec, value[each.name])
-                for tag, (each, codec) in compiled.tagged.items()
-                if each.name in value and value[each.name] != each.start
-            ]
-            writer.unsigned_varint(len(given))
-            for tag, codec, item in given:
-                part = Writer()
-                codec.write(part, item)
-                writer.unsigned_varint(tag)
-                writer.unsigned_varint(part.size)
-                writer.raw(part.joined())
+        self._codec(version, flexible).write(writer, value)
 
-    def _compiled(self, version: int, flexible: bool) -> _Compiled:
+    def elements(
+        self, path: str, values: Iterable[Mapping[str, Any]], version: int, *, flexible: bool
+    ) -> Encoded:
+        """Structs of the array at ``path``, such as ``"topics.configs"``, encoded to be written many times."""
+        kind: Kind = self
+        for name in path.split("."):
+            inner = kind.of if isinstance(kind, Array) else kind
+            assert isinstance(inner, Struct)
+            kind = next(each.kind for each in inner.fields if each.name == name)
+        assert isinstance(kind, Array)
+        codec = kind.of.codec(version, flexible=flexible, nullable=False)
+        writer = Writer()
+        count = 0
+        for count, value in enumerate(values, 1):  # noqa: B007
+            codec.write(writer, value)
+        return Encoded(count, writer.pieces())
+
+    def _codec(self, version: int, flexible: bool) -> Codec:
         found = self._cache.by_version.get((version, flexible))
         if found is None:
-            there = [
-                (
-                    each,
-                    each.kind.codec(
-                        version, flexible=flexible, nullable=version in Versions.parse(each.nullable)
-                    ),
-                )
-                for each in self.fields
-                if version in Versions.parse(each.versions)
-            ]
-            plain = tuple((each, codec) for each, codec in there if each.tag is None)
-            tagged = {each.tag: (each, codec) for each, codec in there if each.tag is not None}
-            found = _Compiled(plain, dict(sorted(tagged.items())))
+            there = {each.name: each for each in self.fields if version in Versions.parse(each.versions)}
+            parts = {each.name: _part(each, version, flexible) for each in there.values()}
+            found = struct_codec(
+                [parts[each.name] for each in there.values() if each.tag is None],
+                {each.tag: parts[each.name] for each in there.values() if each.tag is not None},
+                {each.name: each.start for each in self.fields if each.name not in there},
+                flexible=flexible,
+            )
             self._cache.by_version[version, flexible] = found
         return found
 
 
-def _check_null(value: object, nullable: bool) -> None:
-    if value is None and not nullable:
-        raise ValueError("null in a field that cannot be null")
+def _part(each: Field, version: int, flexible: bool) -> Part:
+    nullable = version in Versions.parse(each.nullable)
+    return Part(each.name, each.start, each.kind.codec(version, flexible=flexible, nullable=nullable))

@@ -36,7 +36,7 @@ def read_header(reader: Reader) -> RequestHeader:
     Raises :exc:`~.reader.MalformedMessage`.
     """
     key, version, correlation_id = reader.int16(), reader.int16(), reader.int32()
-    return RequestHeader(key, version, correlation_id, reader.string(compact=False) or "")
+    return RequestHeader(key, version, correlation_id, reader.plain_string() or "")
 
 
 def request_frame(
@@ -45,7 +45,7 @@ def request_frame(
     """A whole request, for clients."""
     writer = Writer()
     writer.raw(_FIRST(api.key, version, correlation_id))
-    writer.string(client_id, compact=False)
+    writer.plain_string(client_id)
     if api.is_flexible(version):
         writer.unsigned_varint(0)
     api.write_request(writer, value, version)

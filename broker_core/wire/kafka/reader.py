@@ -83,6 +83,10 @@ class Reader:
 
     def unsigned_varint(self) -> int:
         """At most five bytes; what does not fit in 32 bits is malformed."""
+        at = self.at
+        if at < self._end and self._data[at] < 0x80:
+            self.at = at + 1
+            return self._data[at]
         value = 0
         for shift in range(0, 35, 7):
             byte = self._data[self._skip(1)]
@@ -111,23 +115,49 @@ class Reader:
         """The number of elements of an array, ``None`` for null. Each takes one byte at least."""
         count = self.size(compact=compact)
         if count:
-            self._elements -= count
-            if self._elements < 0:
-                raise MalformedMessage("too many elements in the arrays of one message")
+            self._count(count)
         return count
 
-    def string(self, *, compact: bool) -> str | None:
-        """A text; bytes that are no UTF-8 become U+FFFD, as in Kafka."""
-        size = self.size(compact=compact, short=True)
-        if size is None:
-            return None
-        if size > 0x7FFF:
-            raise MalformedMessage(f"a text of {size} bytes; at most 32,767 are possible")
-        return self.raw(size).decode("utf-8", "replace")
+    def _count(self, elements: int) -> None:
+        self._elements -= elements
+        if self._elements < 0:
+            raise MalformedMessage("too many elements in the arrays of one message")
 
-    def bytes(self, *, compact: bool) -> bytes | None:
-        size = self.size(compact=compact)
+    def plain_string(self) -> str | None:
+        """A text behind 16 bits; bytes that are no UTF-8 become U+FFFD, as in Kafka."""
+        at = self.at + 2
+        if at <= self._end and (size := int.from_bytes(self._data[at - 2 : at])) <= min(
+            0x7FFF, self._end - at
+        ):
+            self.at = at + size
+            return self._data[at : at + size].decode("utf-8", "replace")
+        found = self.size(compact=False, short=True)
+        return None if found is None else self.raw(found).decode("utf-8", "replace")
+
+    def compact_string(self) -> str | None:
+        """The same behind a length of variable length."""
+        at = self.at
+        if at < self._end and 0 < (size := self._data[at]) < 0x80 and size <= self._end - at:
+            self.at = at + size
+            return self._data[at + 1 : at + size].decode("utf-8", "replace")
+        found = self.size(compact=True)
+        if found is None:
+            return None
+        if found > 0x7FFF:
+            raise MalformedMessage(f"a text of {found} bytes; at most 32,767 are possible")
+        return self.raw(found).decode("utf-8", "replace")
+
+    def plain_bytes(self) -> bytes | None:
+        size = self.size(compact=False)
         return None if size is None else self.raw(size)
+
+    def compact_bytes(self) -> bytes | None:
+        size = self.size(compact=True)
+        return None if size is None else self.raw(size)
+
+    def unpacked(self, values: struct.Struct) -> tuple[Any, ...]:
+        """Values of fixed sizes, one behind the other."""
+        return values.unpack_from(self._data, self._skip(values.size))
 
     def within(self, size: int) -> int:
         """Let the next ``size`` bytes be all that is left; returns the end until now, for :meth:`leave`."""
@@ -139,9 +169,16 @@ class Reader:
         """Go on behind the bytes of :meth:`within`, whatever was read of them."""
         self.at, self._end = self._end, before
 
+    def tags(self) -> int:
+        """The number of tagged fields of a struct; they count as elements do."""
+        count = self.unsigned_varint()
+        if count:
+            self._count(count)
+        return count
+
     def skip_tags(self) -> None:
         """Read tagged fields that nobody knows."""
-        for _ in range(self.unsigned_varint()):
+        for _ in range(self.tags()):
             self.unsigned_varint()
             self._skip(self.unsigned_varint())
 

@@ -107,13 +107,30 @@ class Writer:
         else:
             self.int32(-1 if count is None else count)
 
-    def string(self, value: str | None, *, compact: bool) -> None:
+    def plain_string(self, value: str | None) -> None:
         data = None if value is None else value.encode("utf-8", "replace")
-        self.length(None if data is None else len(data), compact=compact, short=True)
+        self.length(None if data is None else len(data), compact=False, short=True)
         if data:
             self._now += data
 
-    def bytes(self, value: Buffer | None, *, compact: bool) -> None:
+    def compact_string(self, value: str | None) -> None:
+        if value is None:
+            self._now.append(0)
+            return
+        data = value.encode("utf-8", "replace")
+        if len(data) < 0x7F:
+            self._now.append(len(data) + 1)
+        else:
+            self._now += unsigned_varint(len(data) + 1)
+        self._now += data
+
+    def plain_bytes(self, value: Buffer | None) -> None:
+        self._bytes(value, compact=False)
+
+    def compact_bytes(self, value: Buffer | None) -> None:
+        self._bytes(value, compact=True)
+
+    def _bytes(self, value: Buffer | None, *, compact: bool) -> None:
         self.length(None if value is None else len(value), compact=compact)
         if value:
             self.raw(value)

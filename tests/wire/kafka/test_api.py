@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from broker_core.wire.kafka import API_VERSIONS, APIS
+from broker_core.wire.kafka import API_VERSIONS, APIS, CREATE_TOPICS
+from tests.support.kafka_values import written
 
 
 def test_an_api_is_flexible_from_a_version_on() -> None:
@@ -10,3 +11,15 @@ def test_an_api_is_flexible_from_a_version_on() -> None:
 
 def test_apis_are_found_by_their_keys() -> None:
     assert all(api.key == key for key, api in APIS.items())
+
+
+def test_elements_that_are_encoded_once_are_written_as_their_values_are() -> None:
+    configs = [{"name": "retention.ms", "value": "1"}, {"name": "cleanup.policy", "value": None}]
+    for version in (4, 7):
+        once = CREATE_TOPICS.response_elements("topics.configs", configs, version)
+        assert once.count == 2
+        answers = [
+            written(CREATE_TOPICS, "response", version, {"topics": [{"name": "a", "configs": given}] * 2})
+            for given in (configs, once)
+        ]
+        assert answers[0] == answers[1]

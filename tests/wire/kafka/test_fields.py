@@ -63,3 +63,16 @@ def test_a_name_that_is_no_field_is_an_error() -> None:
 def test_elements_may_be_encoded_already() -> None:
     given = {"name": "a", "numbers": Encoded(2, [b"\x00\x01", b"\x00\x02"])}
     assert written(given, 1, flexible=True) == b"\x02a\x03\x00\x01\x00\x02\x00"
+
+
+def test_what_is_read_shares_nothing_with_the_defaults() -> None:
+    first = MESSAGE.read(Reader(b"\x00\x01a"), 0, flexible=False)
+    first["numbers"].append(1)
+    assert MESSAGE.read(Reader(b"\x00\x01a"), 0, flexible=False)["numbers"] == []
+
+
+def test_an_array_of_numbers_is_read_at_any_length() -> None:
+    for count in (0, 7, 8, 1000):
+        given = {"name": "a", "numbers": list(range(count))}
+        data = written(given, 1, flexible=False)
+        assert MESSAGE.read(Reader(data), 1, flexible=False)["numbers"] == given["numbers"]

@@ -33,7 +33,7 @@ def test_the_elements_of_all_arrays_are_bounded_together() -> None:
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
-    assert Reader(b"\x00\x02a\xff").string(compact=False) == "a\ufffd"
+    assert Reader(b"\x00\x02a\xff").plain_string() == "a\ufffd"
 
 
 def test_a_part_cannot_be_read_beyond_its_end() -> None:

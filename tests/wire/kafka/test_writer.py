@@ -17,7 +17,7 @@ def test_large_parts_are_not_copied() -> None:
 
 def test_null_has_a_length_of_its_own() -> None:
     writer = Writer()
-    writer.string(None, compact=True)
-    writer.string(None, compact=False)
-    writer.bytes(None, compact=False)
+    writer.compact_string(None)
+    writer.plain_string(None)
+    writer.plain_bytes(None)
     assert writer.joined() == b"\x00\xff\xff\xff\xff\xff\xff"
