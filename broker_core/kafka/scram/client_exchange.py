@@ -1,4 +1,4 @@
-"""The client's side of SCRAM, which also checks that the server knows the credential (RFC 5802, section 5)."""
+"""The client's side of SCRAM, which also checks that the server knows the credential (RFC 5802)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from broker_core.kafka.scram.messages import (
 
 __all__ = ["ScramClientExchange"]
 
-#: Fewer rounds are too weak (RFC 7677, section 4), and more would keep a client busy for seconds.
+#: Fewer rounds are too weak (RFC 7677), and more would keep a client busy for seconds.
 _LEAST: Final = 4096
 _MOST: Final = 1_000_000
 _GS2: Final = "n,,"

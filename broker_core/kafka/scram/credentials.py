@@ -1,6 +1,6 @@
 """Stored credentials of SCRAM: made from a password, compared with one, and decoys for users that do not exist.
 
-No password can be read from a credential (RFC 5802, section 3), but who has one can pose as the server.
+No password can be read from a credential (RFC 5802), but who has one can pose as the server.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The server's side of SCRAM: two messages of a client, and what a server answers to each (RFC 5802, section 5)."""
+"""The server's side of SCRAM: two messages of a client, and what a server answers to each (RFC 5802)."""
 
 from __future__ import annotations
 

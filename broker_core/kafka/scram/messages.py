@@ -1,4 +1,4 @@
-"""The messages of SCRAM as text: read from bytes that nobody vouches for, and written (RFC 5802, section 7)."""
+"""The messages of SCRAM as text: read from bytes that nobody vouches for, and written (RFC 5802)."""
 
 from __future__ import annotations
 

@@ -53,9 +53,9 @@ def kafka_server(
     except InvalidConfig as error:
         raise InvalidConfig(f"kafka.configs: {error}") from None
     mechanisms = kafka.sasl.mechanisms
-    check_mechanisms(mechanisms, authenticator.verifies, has_users=False)
+    check_mechanisms(mechanisms, authenticator.verifies, has_users=catalog is not None)
     checks = CredentialChecks("kafka", authenticator, metrics, FailurePace(), Expiries(), sessions)
-    logins = Logins(mechanisms, checks, None) if mechanisms else None
+    logins = Logins(mechanisms, checks, catalog) if mechanisms else None
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = AllowAll()

@@ -5,7 +5,7 @@ import pytest
 from broker_core.kafka.scram.client_exchange import ScramClientExchange
 from broker_core.kafka.scram.messages import ScramError
 
-# RFC 7677, section 3.
+# RFC 7677
 NONCE = "rOprNGfwEbeRWgbNEkqO"
 SERVER_FIRST = b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
 CLIENT_FINAL = (

@@ -9,7 +9,7 @@ from broker_core.kafka.scram.credentials import HASHES, decoy_of, derive_credent
 from broker_core.kafka.scram.exchange import ScramExchange
 from broker_core.kafka.scram.messages import ClientFirst, ScramError
 
-# RFC 7677, section 3.
+# RFC 7677
 SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
 CLIENT_NONCE = "rOprNGfwEbeRWgbNEkqO"
 SERVER_NONCE = "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0"
