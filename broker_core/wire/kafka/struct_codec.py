@@ -50,7 +50,7 @@ def struct_codec(
     constant = {name: start for name, start in unread.items() if not isinstance(start, _MUTABLE)}
     fresh = [(name, start) for name, start in unread.items() if isinstance(start, _MUTABLE)]
     names = frozenset(unread) | {part.name for part in plain}
-    reads: list[tuple[str | tuple[str, ...], Callable[[Reader], Any]]] = []
+    reads: list[tuple[Any, Callable[[Reader], Any]]] = []  # by a name, or by a tuple of names
     writes: list[Callable[[Writer, Callable[..., Any]], None]] = []
     for packed, group in groupby(plain, lambda part: bool(part.codec.packed)):
         parts = list(group)
@@ -66,11 +66,11 @@ def struct_codec(
         value = constant.copy()
         for name, start in fresh:
             value[name] = copy.deepcopy(start)
-        for name, read_one in reads:
-            if name.__class__ is str:
-                value[name] = read_one(reader)
+        for key, read_next in reads:
+            if key.__class__ is str:
+                value[key] = read_next(reader)
             else:
-                value.update(zip(name, read_one(reader), strict=True))
+                value.update(zip(key, read_next(reader), strict=True))
         if flexible:
             for _ in range(reader.tags()):
                 tag, size = reader.unsigned_varint(), reader.unsigned_varint()

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from broker_core.wire.kafka import API_VERSIONS, APIS, CREATE_TOPICS
+from broker_core.wire.kafka import API_VERSIONS, APIS, CREATE_TOPICS, Fields
 from tests.support.kafka_values import written
 
 
@@ -14,12 +14,15 @@ def test_apis_are_found_by_their_keys() -> None:
 
 
 def test_elements_that_are_encoded_once_are_written_as_their_values_are() -> None:
-    configs = [{"name": "retention.ms", "value": "1"}, {"name": "cleanup.policy", "value": None}]
+    configs: list[Fields] = [
+        {"name": "retention.ms", "value": "1"},
+        {"name": "cleanup.policy", "value": None},
+    ]
     for version in (4, 7):
         once = CREATE_TOPICS.response_elements("topics.configs", configs, version)
         assert once.count == 2
-        answers = [
-            written(CREATE_TOPICS, "response", version, {"topics": [{"name": "a", "configs": given}] * 2})
-            for given in (configs, once)
-        ]
-        assert answers[0] == answers[1]
+        each = {"topics": [{"name": "a", "configs": configs}] * 2}
+        shared = {"topics": [{"name": "a", "configs": once}] * 2}
+        assert written(CREATE_TOPICS, "response", version, shared) == written(
+            CREATE_TOPICS, "response", version, each
+        )

@@ -73,6 +73,6 @@ def test_what_is_read_shares_nothing_with_the_defaults() -> None:
 
 def test_an_array_of_numbers_is_read_at_any_length() -> None:
     for count in (0, 7, 8, 1000):
-        given = {"name": "a", "numbers": list(range(count))}
-        data = written(given, 1, flexible=False)
-        assert MESSAGE.read(Reader(data), 1, flexible=False)["numbers"] == given["numbers"]
+        numbers = list(range(count))
+        data = written({"name": "a", "numbers": numbers}, 1, flexible=False)
+        assert MESSAGE.read(Reader(data), 1, flexible=False)["numbers"] == numbers
