@@ -18,7 +18,6 @@ from broker_core.client.errors import (
     ConnectTimeout,
     CredentialsFailed,
     HandshakeRefused,
-    InvalidServiceUrl,
     OperationTimeout,
     ServerRefused,
     TlsCutShort,
@@ -26,6 +25,7 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
     server_error,
 )
+from broker_core.client.opening_errors import opening_errors, tls_failure
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
 from broker_core.errors import ServerError
@@ -177,7 +177,7 @@ class LookupConnection(asyncio.BufferedProtocol):
     async def _connect(self, tls: ClientTls | None) -> None:
         """Connect the socket, with TLS if asked for; from then on the server's bytes arrive."""
         host, port = self.address
-        try:
+        with opening_errors(self._shown, is_tls=tls is not None):
             if tls is None:
                 await self._loop.create_connection(lambda: self, host, port)
             else:
@@ -189,25 +189,6 @@ class LookupConnection(asyncio.BufferedProtocol):
                     server_hostname=host.partition("%")[0].removesuffix("."),
                     ssl_shutdown_timeout=_TLS_END,
                 )
-        except ssl.SSLError as failed:
-            raise TlsFailed(self._tls_failure(failed)) from None
-        except (ConnectionResetError, ConnectionAbortedError):
-            if tls is None:
-                raise ConnectionLost(f"{self._shown} closed the connection at once") from None
-            raise TlsCutShort(
-                f"{self._shown} closed the connection in the TLS handshake: it may speak no TLS"
-            ) from None
-        except UnicodeError:  # of IDNA, to which the host is no name
-            raise InvalidServiceUrl(f"the host of {self._shown} is no name") from None
-        except OSError as refused:
-            raise ConnectionLost(f"cannot connect to {self._shown}: {refused.strerror or refused}") from None
-
-    def _tls_failure(self, failed: ssl.SSLError) -> str:
-        if isinstance(failed, ssl.SSLCertVerificationError):
-            return f"the certificate of {self._shown} is not accepted: {failed.verify_message}"
-        if failed.reason == "WRONG_VERSION_NUMBER":
-            return f"{self._shown} speaks no TLS"
-        return f"TLS with {self._shown} failed: {failed.reason or failed}"
 
     @property
     def _shown(self) -> str:
@@ -334,7 +315,7 @@ class LookupConnection(asyncio.BufferedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         if isinstance(exc, ssl.SSLError) and not self._connected.done():
-            self._fail(TlsFailed(self._tls_failure(exc)))
+            self._fail(TlsFailed(tls_failure(exc, self._shown)))
         elif self._is_tls and not self._connected.done():
             self._fail(
                 TlsCutShort(

@@ -1,0 +1,42 @@
+"""What keeps a connection from being opened, as an error of the client."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from broker_core.client.errors import ConnectionLost, InvalidServiceUrl, TlsCutShort, TlsFailed
+
+__all__ = ["opening_errors", "tls_failure"]
+
+
+@contextmanager
+def opening_errors(shown: str, *, is_tls: bool) -> Iterator[None]:
+    """A block that connects a socket to the address ``shown``.
+
+    Raises :exc:`ConnectionLost`, :exc:`TlsFailed` (:exc:`TlsCutShort`) or :exc:`InvalidServiceUrl`.
+    """
+    try:
+        yield
+    except ssl.SSLError as failed:
+        raise TlsFailed(tls_failure(failed, shown)) from None
+    except (ConnectionResetError, ConnectionAbortedError):
+        if not is_tls:
+            raise ConnectionLost(f"{shown} closed the connection at once") from None
+        raise TlsCutShort(
+            f"{shown} closed the connection in the TLS handshake: it may speak no TLS"
+        ) from None
+    except UnicodeError:  # of IDNA, to which the host is no name
+        raise InvalidServiceUrl(f"the host of {shown} is no name") from None
+    except OSError as refused:
+        raise ConnectionLost(f"cannot connect to {shown}: {refused.strerror or refused}") from None
+
+
+def tls_failure(failed: ssl.SSLError, shown: str) -> str:
+    """The text of an error of TLS with the address ``shown``."""
+    if isinstance(failed, ssl.SSLCertVerificationError):
+        return f"the certificate of {shown} is not accepted: {failed.verify_message}"
+    if failed.reason == "WRONG_VERSION_NUMBER":
+        return f"{shown} speaks no TLS"
+    return f"TLS with {shown} failed: {failed.reason or failed}"
