@@ -13,7 +13,7 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import CredentialsFailed
 from broker_core.client.pulsar.credentials import Credentials
 
-__all__ = ["Authentication", "Basic", "Source", "Tls", "Token", "single_token"]
+__all__ = ["Authentication", "Basic", "Source", "Tls", "Token", "single_token", "text_of"]
 
 #: A secret, or where it is read whenever it is needed: a function, or a coroutine function, that gives its text.
 Source: TypeAlias = str | Callable[[], str | Awaitable[str]]
@@ -45,7 +45,7 @@ class Token:
     async def _current(self) -> bytes:
         source = self._source
         if not isinstance(source, Path):
-            return single_token((await _text_of(source)).encode(), "the token")
+            return single_token((await text_of(source)).encode(), "the token")
         try:
             read = await asyncio.to_thread(source.read_bytes)
         except OSError as error:
@@ -95,7 +95,7 @@ class Basic:
         return Credentials("basic", self._current)
 
     async def _current(self) -> bytes:
-        return f"{self.user}:{await _text_of(self._password)}".encode()
+        return f"{self.user}:{await text_of(self._password)}".encode()
 
     def __repr__(self) -> str:
         return f"Basic({self.user!r}, {_shown(self._password)})"
@@ -117,7 +117,8 @@ def single_token(token: bytes, shown: str) -> bytes:
     return token
 
 
-async def _text_of(source: Source) -> str:
+async def text_of(source: Source) -> str:
+    """The text of a secret now. Raises :exc:`CredentialsFailed` where its function gives something else."""
     if isinstance(source, str):
         return source
     given: Any

@@ -18,6 +18,7 @@ PUBLIC: Final = (
     "broker_core.plugin_cli",
     "broker_core.testing",
     "broker_core.client",
+    "broker_core.client.kafka",
     "broker_core.consumer",
 )
 #: For programs that run a server of their own; a plugin needs none of it.

@@ -1,0 +1,291 @@
+"""The admin client: asks a Kafka cluster, or this server, whatever happens to its connections."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from types import TracebackType
+from typing import Final, Self, overload
+
+from broker_core.client.client_tls import ClientTls
+from broker_core.client.errors import ConnectionLost
+from broker_core.client.kafka.acl_filters import AclFilter
+from broker_core.client.kafka.asking import Asking, RetryOptions
+from broker_core.client.kafka.bootstrap import bootstrap_addresses
+from broker_core.client.kafka.calls.acls import create_acls, delete_acls, describe_acls
+from broker_core.client.kafka.calls.configs import describe_configs, incremental_alter_configs
+from broker_core.client.kafka.calls.create_partitions import create_partitions
+from broker_core.client.kafka.calls.create_topics import create_topics
+from broker_core.client.kafka.calls.delete_topics import delete_by_id, delete_by_name
+from broker_core.client.kafka.calls.describe_cluster import ClusterDescription, describe_cluster
+from broker_core.client.kafka.calls.describe_topics import describe_by_id, describe_by_name
+from broker_core.client.kafka.calls.list_topics import list_topics
+from broker_core.client.kafka.cluster_connections import ClusterConnections
+from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
+from broker_core.client.kafka.created_topics import CreateTopicsResult
+from broker_core.client.kafka.node_connection import ConnectionOptions, NodeConnection
+from broker_core.client.kafka.results import Results
+from broker_core.client.kafka.sasl import Sasl
+from broker_core.client.kafka.topic_collection import (
+    TopicIdCollection,
+    TopicNameCollection,
+    Topics,
+    as_collection,
+)
+from broker_core.client.kafka.topic_listings import ListTopicsResult
+from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
+from broker_core.client.lookup_client import check_seconds
+from broker_core.client.pulsar.address_health import Address
+from broker_core.kafka.acls.bindings import AclBinding
+
+__all__ = ["MAX_ANSWER", "AdminClient"]
+
+#: Bytes of an answer. A million topics with a partition each take about 100 MB.
+MAX_ANSWER: Final = 512 * 1024 * 1024
+
+
+class AdminClient:
+    """A client for the administration of a Kafka cluster, or of this server: ``async with AdminClient(bootstrap) as
+    client``. It connects when it is asked something, and again when a connection is lost.
+
+    ``bootstrap`` is ``HOST:PORT``, or several with commas between. ``sasl`` says who asks; ``tls`` which certificates
+    are trusted, and is needed for a listener with TLS. Times are in seconds: a node has ``request_timeout`` for each
+    answer, an operation ``api_timeout``, or its own ``timeout``, in all. An answer of more than ``max_answer`` bytes is
+    an :exc:`~broker_core.client.UnexpectedAnswer`.
+
+    Within its time a request is asked again where a connection is refused or lost, where the controller has moved, and
+    where the error of the server may pass; at most ``retries`` times, without a limit by default. A change that is
+    asked for again may have been made the first time: a topic then exists already. When the time is up that is a
+    :exc:`~broker_core.client.kafka.TimeoutException` which says why.
+
+    An error of a whole request is raised, one of an item alone where its result is read. All are
+    :exc:`~broker_core.client.ClientError`: those of the protocol :exc:`~broker_core.client.kafka.KafkaException`.
+
+    It belongs to one event loop. :class:`~broker_core.client.kafka.BlockingAdminClient` is the same without ``await``.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        *,
+        sasl: Sasl | None = None,
+        tls: ClientTls | None = None,
+        client_id: str = "broker-core",
+        request_timeout: float = 30.0,
+        api_timeout: float = 60.0,
+        connect_timeout: float = 10.0,
+        retries: int | None = None,
+        max_answer: int = MAX_ANSWER,
+    ) -> None:
+        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
+        numbers that are none.
+        """
+        for name, seconds in (
+            ("request_timeout", request_timeout),
+            ("api_timeout", api_timeout),
+            ("connect_timeout", connect_timeout),
+        ):
+            check_seconds(name, seconds)
+        if retries is not None and retries < 0:
+            raise ValueError(f"retries is 0 at least, not {retries}")
+        if max_answer < 1:
+            raise ValueError(f"max_answer is 1 at least, not {max_answer}")
+        self.bootstrap: Final = bootstrap
+        self._addresses = bootstrap_addresses(bootstrap)
+        self._options = ConnectionOptions(
+            client_id=client_id,
+            software_version=_software_version(),
+            connect_timeout=connect_timeout,
+            request_timeout=request_timeout,
+            max_answer=max_answer,
+            tls=tls,
+            sasl=sasl,
+        )
+        self._api_timeout = api_timeout
+        self._retries = RetryOptions(retries=retries)
+        self._cluster: ClusterConnections | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None  # of the first question
+        self._is_closed = False
+
+    # ---- topics --------------------------------------------------------------------------------------------
+
+    async def list_topics(
+        self, *, list_internal: bool = False, topic_ids: bool = False, timeout: float | None = None
+    ) -> ListTopicsResult:
+        """All topics that the asker may see, with internal ones on demand.
+
+        Of a server that has the API of KIP-142 these are names alone, without the partitions that nobody asked for. Ids
+        are not in that API: with ``topic_ids`` it is always Metadata.
+        """
+        return await list_topics(self._asking(timeout), list_internal=list_internal, topic_ids=topic_ids)
+
+    async def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
+    ) -> CreateTopicsResult:
+        """Make topics, each by itself; ``validate_only`` says what would come of it. Nothing of a topic that failed is
+        raised here: ``result.all()`` does, and each method of the result for its topic.
+        """
+        return await create_topics(self._asking(timeout), topics, validate_only=validate_only)
+
+    @overload
+    async def describe_topics(
+        self,
+        topics: TopicIdCollection,
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> Results[uuid.UUID, TopicDescription]: ...
+    @overload
+    async def describe_topics(
+        self,
+        topics: TopicNameCollection | Iterable[str],
+        *,
+        include_authorized_operations: bool = False,
+        timeout: float | None = None,
+    ) -> Results[str, TopicDescription]: ...
+    async def describe_topics(
+        self, topics: Topics, *, include_authorized_operations: bool = False, timeout: float | None = None
+    ) -> Results[str, TopicDescription] | Results[uuid.UUID, TopicDescription]:
+        """Topics with their partitions, by name or by id."""
+        wanted = as_collection(topics)
+        if isinstance(wanted, TopicIdCollection):
+            return await describe_by_id(
+                self._asking(timeout), wanted, include_authorized_operations=include_authorized_operations
+            )
+        return await describe_by_name(
+            self._asking(timeout), wanted, include_authorized_operations=include_authorized_operations
+        )
+
+    @overload
+    async def delete_topics(
+        self, topics: TopicIdCollection, *, timeout: float | None = None
+    ) -> Results[uuid.UUID, None]: ...
+    @overload
+    async def delete_topics(
+        self, topics: TopicNameCollection | Iterable[str], *, timeout: float | None = None
+    ) -> Results[str, None]: ...
+    async def delete_topics(
+        self, topics: Topics, *, timeout: float | None = None
+    ) -> Results[str, None] | Results[uuid.UUID, None]:
+        """Delete topics, each by itself, by name or by id; another topic of the same name is not deleted by the id."""
+        wanted = as_collection(topics)
+        if isinstance(wanted, TopicIdCollection):
+            return await delete_by_id(self._asking(timeout), wanted)
+        return await delete_by_name(self._asking(timeout), wanted)
+
+    async def create_partitions(
+        self,
+        partitions: Mapping[str, NewPartitions | int],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> Results[str, None]:
+        """Let topics have so many partitions in all."""
+        return await create_partitions(self._asking(timeout), partitions, validate_only=validate_only)
+
+    # ---- configs -------------------------------------------------------------------------------------------
+
+    async def describe_configs(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        names: Sequence[str] | None = None,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        timeout: float | None = None,
+    ) -> Results[ConfigResource, Config]:
+        """The configs of topics and nodes as they are in force: all of them, or those with these names."""
+        return await describe_configs(
+            self._asking(timeout),
+            resources,
+            names=names,
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+        )
+
+    async def incremental_alter_configs(
+        self,
+        changes: Mapping[ConfigResource, Sequence[AlterConfigOp]],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> Results[ConfigResource, None]:
+        """Change some configs of each resource, and leave the others: all of these changes, or none of a resource."""
+        return await incremental_alter_configs(self._asking(timeout), changes, validate_only=validate_only)
+
+    # ---- ACLs ----------------------------------------------------------------------------------------------
+
+    async def describe_acls(
+        self, wanted: AclFilter | None = None, *, timeout: float | None = None
+    ) -> list[AclBinding]:
+        """The bindings that match; all of them without a filter."""
+        return await describe_acls(self._asking(timeout), wanted or AclFilter())
+
+    async def create_acls(
+        self, bindings: Iterable[AclBinding], *, timeout: float | None = None
+    ) -> Results[AclBinding, None]:
+        """Add bindings, each by itself; one that is there already is no error."""
+        return await create_acls(self._asking(timeout), bindings)
+
+    async def delete_acls(
+        self, filters: Iterable[AclFilter], *, timeout: float | None = None
+    ) -> Results[AclFilter, Results[AclBinding, None]]:
+        """Remove the bindings that match; by filter, those that matched."""
+        return await delete_acls(self._asking(timeout), filters)
+
+    # ---- the cluster ---------------------------------------------------------------------------------------
+
+    async def describe_cluster(
+        self, *, include_authorized_operations: bool = False, timeout: float | None = None
+    ) -> ClusterDescription:
+        """The id of the cluster, its nodes and its controller."""
+        return await describe_cluster(
+            self._asking(timeout), include_authorized_operations=include_authorized_operations
+        )
+
+    async def close(self) -> None:
+        """Close all connections; what is asked fails, now and later. Closing again does nothing."""
+        self._is_closed = True
+        if self._cluster is not None:
+            self._check_loop()
+            await self._cluster.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} of {self.bootstrap}>"
+
+    def _asking(self, timeout: float | None) -> Asking:
+        seconds = self._api_timeout if timeout is None else timeout
+        check_seconds("timeout", seconds)
+        if self._is_closed:
+            raise ConnectionLost(f"the client of {self.bootstrap} is closed")
+        self._check_loop()
+        if self._cluster is None:
+            self._cluster = ClusterConnections(self._addresses, self._open)
+        return Asking(self._cluster, seconds, self._options.request_timeout, self._retries)
+
+    async def _open(self, address: Address) -> NodeConnection:
+        return await NodeConnection.open(address, self._options)
+
+    def _check_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+        elif self._loop is not loop:
+            raise RuntimeError(f"{self!r} belongs to another event loop: make one in each loop")
+
+
+def _software_version() -> str:
+    try:
+        return version("broker-core")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "0"

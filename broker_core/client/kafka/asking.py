@@ -1,0 +1,87 @@
+"""One operation of the admin client: asked again, within its time, while what is in its way may pass."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from broker_core.client.errors import ClientError
+from broker_core.client.kafka.cluster_connections import ClusterConnections
+from broker_core.client.kafka.errors import (
+    NotControllerException,
+    RebootstrapRequiredException,
+    TimeoutException,
+    may_pass,
+)
+
+__all__ = ["Asking", "RetryOptions"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class RetryOptions:
+    """Pauses in seconds, the first and the longest: each is twice as long as the one before. ``retries`` are the
+    attempts after the first one, ``None`` for as many as there is time.
+    """
+
+    first_pause: float = 0.1
+    longest_pause: float = 1.0
+    retries: int | None = None
+
+
+class Asking:
+    """Has ``seconds`` from now on for all requests of the operation together."""
+
+    def __init__(
+        self, cluster: ClusterConnections, seconds: float, request_timeout: float, options: RetryOptions
+    ) -> None:
+        self.cluster = cluster
+        self._loop = asyncio.get_running_loop()
+        self._seconds = seconds
+        self._deadline = self._loop.time() + seconds
+        self._request_timeout = request_timeout
+        self._options = options
+
+    @property
+    def timeout_ms(self) -> int:
+        """How long a server may take for a change: as long as its answer is waited for."""
+        left = min(self._deadline - self._loop.time(), self._request_timeout)
+        return max(1, int(left * 1000))
+
+    async def until_answered(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """What ``ask`` returns. An error that may pass is raised only when there is no time, or no attempt, left.
+
+        Raises :exc:`~.errors.TimeoutException`, with the last error in its text, and every other
+        :exc:`~broker_core.client.ClientError` of ``ask``.
+        """
+        last: ClientError | None = None
+        try:
+            async with asyncio.timeout_at(self._deadline):
+                pause, attempts = self._options.first_pause, 0
+                while True:
+                    try:
+                        return await ask()
+                    except ClientError as failed:
+                        if not may_pass(failed) or self.cluster.is_closed:
+                            raise
+                        last = failed
+                    self._heed(last)
+                    attempts += 1
+                    if self._options.retries is not None and attempts > self._options.retries:
+                        raise last
+                    await self.cluster.wait(pause * random.uniform(0.8, 1.2))  # noqa: S311  # only spreads attempts
+                    pause = min(2 * pause, self._options.longest_pause)
+        except TimeoutError:
+            reason = f": {last}" if last is not None else ""
+            raise TimeoutException(f"no answer within {self._seconds:g} s{reason}") from None
+
+    def _heed(self, failed: ClientError) -> None:
+        """What an error says of the cluster."""
+        if isinstance(failed, NotControllerException):
+            self.cluster.forget()
+        elif isinstance(failed, RebootstrapRequiredException):
+            self.cluster.rebootstrap()

@@ -1,0 +1,1 @@
+"""The operations of the admin client: a module for each, which asks the APIs that it takes."""

@@ -1,0 +1,79 @@
+"""Describing, adding and removing ACLs (DescribeAcls, CreateAcls, DeleteAcls)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from broker_core.client.errors import ClientError, UnexpectedAnswer
+from broker_core.client.kafka.acl_filters import AclFilter, binding_of, fields_of
+from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.errors import kafka_error, raise_for
+from broker_core.client.kafka.results import Results
+from broker_core.kafka.acls.bindings import AclBinding
+from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
+
+__all__ = ["create_acls", "delete_acls", "describe_acls"]
+
+
+async def describe_acls(asking: Asking, wanted: AclFilter) -> list[AclBinding]:
+    """The bindings that match."""
+
+    async def ask() -> list[AclBinding]:
+        connection = await asking.cluster.any_node()
+        value = (await connection.ask(DESCRIBE_ACLS, wanted.fields())).value
+        raise_for(value["error_code"], value["error_message"])
+        return [binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"]]
+
+    return await asking.until_answered(ask)
+
+
+async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:
+    """Each binding by itself; one that is there already is no error."""
+
+    async def ask(some: list[AclBinding]) -> dict[AclBinding, ClientError | None]:
+        connection = await asking.cluster.any_node()
+        answer = await connection.ask(CREATE_ACLS, {"creations": [fields_of(each) for each in some]})
+        rows = _fitting(answer.value["results"], some)
+        return {
+            each: kafka_error(row["error_code"], row["error_message"])
+            for each, row in zip(some, rows, strict=True)
+        }
+
+    wanted = list(dict.fromkeys(bindings))
+    return Results(await answered_rows(asking, wanted, ask) if wanted else {})
+
+
+async def delete_acls(
+    asking: Asking, filters: Iterable[AclFilter]
+) -> Results[AclFilter, Results[AclBinding, None]]:
+    """Of each filter the bindings that matched: each is removed, or has an error of its own."""
+
+    async def ask(some: list[AclFilter]) -> dict[AclFilter, Results[AclBinding, None] | ClientError]:
+        connection = await asking.cluster.any_node()
+        answer = await connection.ask(DELETE_ACLS, {"filters": [each.fields() for each in some]})
+        rows = _fitting(answer.value["filter_results"], some)
+        return {each: _deleted(row) for each, row in zip(some, rows, strict=True)}
+
+    wanted = list(dict.fromkeys(filters))
+    return Results(await answered_rows(asking, wanted, ask) if wanted else {})
+
+
+def _deleted(row: dict[str, Any]) -> Results[AclBinding, None] | ClientError:
+    failed = kafka_error(row["error_code"], row["error_message"])
+    if failed is not None:
+        return failed
+    return Results(
+        {
+            binding_of(each, each): kafka_error(each["error_code"], each["error_message"])
+            for each in row["matching_acls"]
+        }
+    )
+
+
+def _fitting(rows: list[dict[str, Any]], asked: list[Any]) -> list[dict[str, Any]]:
+    """The rows of an answer that has them in the order of the request, and nothing else to tell them by."""
+    if len(rows) != len(asked):
+        raise UnexpectedAnswer(f"{len(asked)} rows were asked for, and {len(rows)} came")
+    return rows

@@ -1,0 +1,133 @@
+"""Describing and changing configs (DescribeConfigs, IncrementalAlterConfigs), where a node's own at that node."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from broker_core.client.errors import ClientError
+from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.configs import (
+    AlterConfigOp,
+    Config,
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    ConfigSynonym,
+    ConfigType,
+)
+from broker_core.client.kafka.errors import kafka_error
+from broker_core.client.kafka.node_connection import NodeConnection
+from broker_core.client.kafka.results import Results
+from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
+
+__all__ = ["describe_configs", "incremental_alter_configs"]
+
+#: The first version with the documentation and the types of configs.
+_WITH_DOCUMENTATION = 3
+
+
+async def describe_configs(
+    asking: Asking,
+    resources: Iterable[ConfigResource],
+    *,
+    names: Sequence[str] | None,
+    include_synonyms: bool,
+    include_documentation: bool,
+) -> Results[ConfigResource, Config]:
+    """The configs of each resource, all of them or those with these names."""
+    wanted = list(dict.fromkeys(resources))
+    rows: dict[ConfigResource, Config | ClientError] = {}
+    for node_id, some in _by_node(wanted).items():
+
+        async def ask(
+            some: list[ConfigResource], node_id: int | None = node_id
+        ) -> dict[ConfigResource, Config | ClientError]:
+            connection = await _connection(asking, node_id)
+            keys = None if names is None else list(names)
+            request = {
+                "resources": [_asked(each) | {"configuration_keys": keys} for each in some],
+                "include_synonyms": include_synonyms,
+                "include_documentation": include_documentation,
+            }
+            least = _WITH_DOCUMENTATION if include_documentation else 0
+            answer = await connection.ask(DESCRIBE_CONFIGS, request, least=least)
+            return {_resource(row): _described(row) for row in answer.value["results"]}
+
+        rows |= await answered_rows(asking, some, ask)
+    return Results({each: rows[each] for each in wanted})
+
+
+async def incremental_alter_configs(
+    asking: Asking, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]], *, validate_only: bool
+) -> Results[ConfigResource, None]:
+    """Each resource by itself: all of its changes, or none."""
+    rows: dict[ConfigResource, ClientError | None] = {}
+    for node_id, some in _by_node(changes).items():
+
+        async def ask(
+            some: list[ConfigResource], node_id: int | None = node_id
+        ) -> dict[ConfigResource, ClientError | None]:
+            connection = await _connection(asking, node_id)
+            request = {
+                "resources": [
+                    _asked(each) | {"configs": [_change(change) for change in changes[each]]} for each in some
+                ],
+                "validate_only": validate_only,
+            }
+            answer = await connection.ask(INCREMENTAL_ALTER_CONFIGS, request)
+            return {
+                _resource(row): kafka_error(row["error_code"], row["error_message"])
+                for row in answer.value["responses"]
+            }
+
+        rows |= await answered_rows(asking, some, ask)
+    return Results({each: rows[each] for each in changes})
+
+
+def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:
+    """The resources by the node that is asked; those of ``None`` by any."""
+    groups: dict[int | None, list[ConfigResource]] = {}
+    for resource in resources:
+        groups.setdefault(resource.node_id, []).append(resource)
+    return groups
+
+
+async def _connection(asking: Asking, node_id: int | None) -> NodeConnection:
+    return await (asking.cluster.any_node() if node_id is None else asking.cluster.node(node_id))
+
+
+def _asked(resource: ConfigResource) -> dict[str, Any]:
+    return {"resource_type": resource.type, "resource_name": resource.name}
+
+
+def _change(change: AlterConfigOp) -> dict[str, Any]:
+    return {"name": change.name, "config_operation": change.operation, "value": change.value}
+
+
+def _resource(row: dict[str, Any]) -> ConfigResource:
+    return ConfigResource(ConfigResourceType(row["resource_type"]), row["resource_name"])
+
+
+def _described(row: dict[str, Any]) -> Config | ClientError:
+    failed = kafka_error(row["error_code"], row["error_message"])
+    if failed is not None:
+        return failed
+    return Config(
+        ConfigEntry(
+            each["name"],
+            each["value"],
+            ConfigSource(each["config_source"]),
+            each["read_only"],
+            each["is_sensitive"],
+            tuple(
+                ConfigSynonym(one["name"], one["value"], ConfigSource(one["source"]))
+                for one in each["synonyms"]
+            ),
+            ConfigType(each["config_type"]),
+            each["documentation"],
+        )
+        for each in row["configs"]
+    )

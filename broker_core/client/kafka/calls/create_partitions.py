@@ -1,0 +1,50 @@
+"""Adding partitions to topics (CreatePartitions), at the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from broker_core.client.errors import ClientError
+from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.errors import kafka_error
+from broker_core.client.kafka.results import Results
+from broker_core.client.kafka.topics import NewPartitions
+from broker_core.wire.kafka import CREATE_PARTITIONS
+
+__all__ = ["create_partitions"]
+
+
+async def create_partitions(
+    asking: Asking, partitions: Mapping[str, NewPartitions | int], *, validate_only: bool
+) -> Results[str, None]:
+    """Each topic by itself; a number is that of all its partitions."""
+
+    async def ask(names: list[str]) -> dict[str, ClientError | None]:
+        connection = await asking.cluster.controller()
+        request = {
+            "topics": [_asked(name, partitions[name]) for name in names],
+            "timeout_ms": asking.timeout_ms,
+            "validate_only": validate_only,
+        }
+        answer = await connection.ask(CREATE_PARTITIONS, request)
+        return {
+            row["name"]: kafka_error(row["error_code"], row["error_message"])
+            for row in answer.value["results"]
+        }
+
+    return Results(await answered_rows(asking, partitions, ask) if partitions else {})
+
+
+def _asked(name: str, wanted: NewPartitions | int) -> dict[str, Any]:
+    if isinstance(wanted, int):
+        wanted = NewPartitions(wanted)
+    assignments = wanted.assignments
+    return {
+        "name": name,
+        "count": wanted.total_count,
+        "assignments": None
+        if assignments is None
+        else [{"broker_ids": list(nodes)} for nodes in assignments],
+    }

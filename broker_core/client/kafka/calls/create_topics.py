@@ -1,0 +1,81 @@
+"""Creating topics (CreateTopics), at the controller."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from broker_core.client.errors import ClientError, InvalidQuestion
+from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.rows import answered_rows
+from broker_core.client.kafka.configs import Config, ConfigEntry, ConfigSource
+from broker_core.client.kafka.created_topics import CreatedTopic, CreateTopicsResult
+from broker_core.client.kafka.errors import KafkaException, UnsupportedVersionException, kafka_error
+from broker_core.client.kafka.topics import NewTopic
+from broker_core.wire.kafka import CREATE_TOPICS
+
+__all__ = ["create_topics"]
+
+#: Where the server tells less than the number of partitions.
+_UNKNOWN = -1
+
+
+async def create_topics(
+    asking: Asking, topics: Iterable[NewTopic], *, validate_only: bool
+) -> CreateTopicsResult:
+    """Each topic by itself; ``validate_only`` says what would come of it."""
+    given: dict[str, NewTopic] = {}
+    for topic in topics:
+        if topic.name in given:
+            raise InvalidQuestion(f"the topic {topic.name!r} is given twice")
+        given[topic.name] = topic
+    created: dict[str, CreatedTopic | KafkaException] = {}
+
+    async def ask(names: list[str]) -> dict[str, ClientError | None]:
+        connection = await asking.cluster.controller()
+        request = {
+            "topics": [_asked(given[name]) for name in names],
+            "timeout_ms": asking.timeout_ms,
+            "validate_only": validate_only,
+        }
+        answer = await connection.ask(CREATE_TOPICS, request)
+        for row in answer.value["topics"]:
+            created[row["name"]] = _created(row)
+        return {
+            row["name"]: kafka_error(row["error_code"], row["error_message"])
+            for row in answer.value["topics"]
+        }
+
+    return CreateTopicsResult(await answered_rows(asking, given, ask) if given else {}, created)
+
+
+def _asked(topic: NewTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "num_partitions": -1 if topic.num_partitions is None else topic.num_partitions,
+        "replication_factor": -1 if topic.replication_factor is None else topic.replication_factor,
+        "assignments": [
+            {"partition_index": partition, "broker_ids": list(nodes)}
+            for partition, nodes in topic.replica_assignments.items()
+        ],
+        "configs": [{"name": name, "value": value} for name, value in topic.configs.items()],
+    }
+
+
+def _created(row: dict[str, Any]) -> CreatedTopic | KafkaException:
+    denied = kafka_error(row["topic_config_error_code"])
+    if denied is not None:
+        return denied
+    if row["num_partitions"] == _UNKNOWN:
+        return UnsupportedVersionException("the server does not tell what it made of a new topic")
+    configs = Config(
+        ConfigEntry(
+            each["name"],
+            each["value"],
+            ConfigSource(each["config_source"]),
+            each["read_only"],
+            each["is_sensitive"],
+        )
+        for each in row["configs"] or ()
+    )
+    return CreatedTopic(row["topic_id"], row["num_partitions"], row["replication_factor"], configs)

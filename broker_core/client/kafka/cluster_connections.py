@@ -1,0 +1,191 @@
+"""The connections to a Kafka cluster: opened when they are needed, chosen by what is asked, opened again when lost."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+from broker_core.client.errors import ClientError, ConnectionLost
+from broker_core.client.kafka.cluster import Cluster
+from broker_core.client.kafka.errors import NotControllerException, raise_for
+from broker_core.client.kafka.node_connection import NodeConnection
+from broker_core.client.pulsar.address_health import Address
+from broker_core.wire.kafka import METADATA
+
+__all__ = ["ClusterConnections"]
+
+T = TypeVar("T")
+
+
+class ClusterConnections:
+    """One connection for each address, which everybody shares.
+
+    Nodes are reached by the addresses that the cluster advertises; where none of them can be reached, the bootstrap
+    addresses are tried again. All methods raise :exc:`~broker_core.client.ClientError`.
+    """
+
+    def __init__(
+        self, bootstrap: Sequence[Address], open_one: Callable[[Address], Awaitable[NodeConnection]]
+    ) -> None:
+        self._bootstrap = tuple(bootstrap)
+        self._open_one = open_one
+        self._open: dict[Address, NodeConnection] = {}
+        self._opening: dict[Address, asyncio.Task[NodeConnection]] = {}
+        #: Connections that are not asked any more, and may still have to answer.
+        self._former: list[NodeConnection] = []
+        #: Addresses whose last connection could not be opened, the latest last.
+        self._failed: dict[Address, None] = {}
+        self._cluster: Cluster | None = None
+        self._learning: asyncio.Task[Cluster] | None = None
+        self._closed = asyncio.Event()
+
+    @property
+    def is_closed(self) -> bool:
+        return self._closed.is_set()
+
+    async def wait(self, seconds: float) -> None:
+        """A pause, which ends when the client is closed."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._closed.wait()
+        except TimeoutError:
+            pass
+
+    # ---- connections ---------------------------------------------------------------------------------------
+
+    async def any_node(self) -> NodeConnection:
+        """The open connection with the least under way, or else the first that can be opened."""
+        ready = [connection for connection in self._open.values() if connection.is_usable]
+        if ready:
+            # Not always the same one of equals: a node that knows nothing new would be asked for ever.
+            return min(ready, key=lambda connection: (connection.under_way, random.random()))  # noqa: S311
+        last: ClientError | None = None
+        for address in self._order():
+            try:
+                return await self._connection(address)
+            except ConnectionLost as failed:
+                last = failed
+        assert last is not None  # there is one bootstrap address at least
+        raise last
+
+    async def controller(self) -> NodeConnection:
+        """The connection to the controller."""
+        cluster = await self.cluster()
+        node = cluster.nodes.get(cluster.controller_id)
+        if node is None:
+            self.forget()
+            raise NotControllerException("the cluster has no controller at the moment")
+        return await self._of_cluster(node.address)
+
+    async def node(self, node_id: int) -> NodeConnection:
+        """The connection to a node by its id."""
+        node = (await self.cluster()).nodes.get(node_id)
+        if node is None:
+            self.forget()
+            raise ConnectionLost(f"the cluster has no node {node_id}")
+        return await self._of_cluster(node.address)
+
+    async def _of_cluster(self, address: Address) -> NodeConnection:
+        try:
+            return await self._connection(address)
+        except ConnectionLost:
+            self.forget()  # it may have moved
+            raise
+
+    async def _connection(self, address: Address) -> NodeConnection:
+        if self.is_closed:
+            raise ConnectionLost("the client is closed")
+        connection = self._open.get(address)
+        if connection is not None and connection.is_usable:
+            return connection
+        task = self._opening.get(address)
+        if task is None:
+            task = self._opening[address] = asyncio.create_task(self._opened(address))
+            task.add_done_callback(lambda done: self._has_opened(address, done))
+        return await self._shared(task)
+
+    async def _opened(self, address: Address) -> NodeConnection:
+        self._failed.pop(address, None)
+        try:
+            connection = await self._open_one(address)
+        except ClientError:
+            self._failed[address] = None
+            raise
+        former, self._open[address] = self._open.get(address), connection
+        if former is not None:
+            self._former.append(former)
+        for each in [each for each in self._former if not each.under_way]:
+            self._former.remove(each)
+            await each.close()
+        return connection
+
+    def _has_opened(self, address: Address, task: asyncio.Task[NodeConnection]) -> None:
+        self._opening.pop(address, None)
+        if not task.cancelled():
+            task.exception()  # whoever waited for it may have given up
+
+    async def _shared(self, task: asyncio.Task[T]) -> T:
+        """The result of what several wait for: who gives up takes it from nobody else."""
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            waiting = asyncio.current_task()
+            if task.cancelled() and waiting is not None and not waiting.cancelling():
+                raise ConnectionLost("the client is closed") from None
+            raise
+
+    def _order(self) -> list[Address]:
+        """Addresses of nodes in any order, then the bootstrap addresses; those that failed come last."""
+        nodes = [] if self._cluster is None else [node.address for node in self._cluster.nodes.values()]
+        random.shuffle(nodes)  # spreads clients
+        failed = list(self._failed)
+        every = dict.fromkeys([*nodes, *self._bootstrap])
+        return sorted(every, key=lambda address: failed.index(address) if address in self._failed else -1)
+
+    # ---- the cluster ---------------------------------------------------------------------------------------
+
+    async def cluster(self) -> Cluster:
+        """The nodes and the controller, asked for where they are not known."""
+        if self._cluster is None:
+            if self._learning is None:
+                self._learning = asyncio.create_task(self._learned())
+                self._learning.add_done_callback(self._has_learned)
+            return await self._shared(self._learning)
+        return self._cluster
+
+    def forget(self) -> None:
+        """Ask for nodes and controller again when they are needed."""
+        self._cluster = None
+
+    def rebootstrap(self) -> None:
+        """Begin again with the bootstrap addresses, over new connections."""
+        self.forget()
+        for connection in self._open.values():
+            connection.abort(ConnectionLost("the cluster is looked for again"))
+
+    async def _learned(self) -> Cluster:
+        connection = await self.any_node()
+        # No topics: of version 0 that would be all of them.
+        answer = await connection.ask(METADATA, {"topics": [], "allow_auto_topic_creation": False}, least=1)
+        raise_for(answer.value["error_code"])
+        return Cluster.of_metadata(answer.value)
+
+    def _has_learned(self, task: asyncio.Task[Cluster]) -> None:
+        self._learning = None
+        if not task.cancelled() and task.exception() is None:
+            self._cluster = task.result()
+
+    # ---- the end -------------------------------------------------------------------------------------------
+
+    async def close(self) -> None:
+        """Close all connections; what is under way fails, now and later."""
+        self._closed.set()
+        tasks = [*self._opening.values(), *([self._learning] if self._learning is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*(each.close() for each in [*self._open.values(), *self._former]))
+        self._open.clear()
+        self._former.clear()

@@ -1,0 +1,62 @@
+"""The result of creating topics: an error for each that failed, and what the server made of the others (KIP-525)."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from broker_core.client.errors import ClientError
+from broker_core.client.kafka.configs import Config
+from broker_core.client.kafka.errors import KafkaException, again
+from broker_core.client.kafka.results import Results
+
+__all__ = ["CreateTopicsResult", "CreatedTopic"]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatedTopic:
+    """What a server tells of a topic that it made."""
+
+    topic_id: uuid.UUID
+    num_partitions: int
+    replication_factor: int
+    config: Config
+
+
+class CreateTopicsResult(Results[str, None]):
+    """By name. A topic that could not be made raises its error everywhere.
+
+    The other methods tell what was made of a topic. For one that was made they still raise, as Kafka's own client does:
+    :exc:`~.errors.TopicAuthorizationException` for whom may not describe configs,
+    :exc:`~.errors.UnsupportedVersionException` where the server is older than this (before 2.4).
+    """
+
+    def __init__(
+        self,
+        rows: Mapping[str, ClientError | None],
+        created: Mapping[str, CreatedTopic | KafkaException],
+    ) -> None:
+        super().__init__(rows)
+        self._created = dict(created)
+
+    def config(self, name: str) -> Config:
+        """All configs of the topic as they are in force."""
+        return self._made(name).config
+
+    def num_partitions(self, name: str) -> int:
+        return self._made(name).num_partitions
+
+    def replication_factor(self, name: str) -> int:
+        return self._made(name).replication_factor
+
+    def topic_id(self, name: str) -> uuid.UUID:
+        """The id; zero from a server without ids (before 2.8)."""
+        return self._made(name).topic_id
+
+    def _made(self, name: str) -> CreatedTopic:
+        self[name]
+        made = self._created[name]
+        if isinstance(made, KafkaException):
+            raise again(made)
+        return made

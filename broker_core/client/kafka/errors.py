@@ -1,0 +1,253 @@
+"""The errors of Kafka's protocol as exceptions, each named as in Kafka's Java client.
+
+What is wrong with a connection has no code: it is an error of :mod:`broker_core.client`, such as
+:exc:`~broker_core.client.ConnectionLost`.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Final
+
+from broker_core.client.errors import ClientError, OperationTimeout, is_passing
+from broker_core.wire.kafka import ErrorCode
+
+__all__ = [
+    "ClusterAuthorizationException",
+    "GroupAuthorizationException",
+    "IllegalSaslStateException",
+    "InvalidConfigurationException",
+    "InvalidPartitionsException",
+    "InvalidReplicaAssignmentException",
+    "InvalidReplicationFactorException",
+    "InvalidRequestException",
+    "InvalidTopicException",
+    "KafkaException",
+    "LeaderNotAvailableException",
+    "MismatchedEndpointTypeException",
+    "NotControllerException",
+    "PolicyViolationException",
+    "RebootstrapRequiredException",
+    "SaslAuthenticationException",
+    "SecurityDisabledException",
+    "ThrottlingQuotaExceededException",
+    "TimeoutException",
+    "TopicAuthorizationException",
+    "TopicDeletionDisabledException",
+    "TopicExistsException",
+    "UnknownServerException",
+    "UnknownTopicIdException",
+    "UnknownTopicOrPartitionException",
+    "UnsupportedSaslMechanismException",
+    "UnsupportedVersionException",
+    "again",
+    "kafka_error",
+    "may_pass",
+    "raise_for",
+]
+
+
+class KafkaException(ClientError):
+    """An error that a Kafka server answered, or that its protocol has a code for.
+
+    ``code`` is the number of the protocol, ``message`` the server's text, or else the general one of the code.
+    """
+
+    #: The code of each class; of an answer, the code that the server sent.
+    code: int = ErrorCode.UNKNOWN_SERVER_ERROR
+    #: Whether the same request may succeed a little later.
+    retriable: ClassVar[bool] = False
+    #: What is said where the server said nothing.
+    general: ClassVar[str] = "The server experienced an unexpected error when processing the request."
+
+    def __init__(self, message: str | None = None, *, code: int | None = None) -> None:
+        self.message = message or self.general
+        if code is not None:
+            self.code = code
+        super().__init__(f"{_name_of(self.code)}: {self.message}")
+
+
+class UnknownServerException(KafkaException):
+    """An error without a code of its own (-1), or of a code that this client does not know."""
+
+
+class UnknownTopicOrPartitionException(KafkaException):
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    retriable = True
+    general = "This server does not host this topic-partition."
+
+
+class LeaderNotAvailableException(KafkaException):
+    code = ErrorCode.LEADER_NOT_AVAILABLE
+    retriable = True
+    general = "There is no leader for this topic-partition as we are in the middle of a leadership election."
+
+
+class TimeoutException(KafkaException, OperationTimeout):
+    """No answer in time: of the server, or of its own controller."""
+
+    code = ErrorCode.REQUEST_TIMED_OUT
+    retriable = True
+    general = "The request timed out."
+
+
+class InvalidTopicException(KafkaException):
+    code = ErrorCode.INVALID_TOPIC_EXCEPTION
+    general = "The request attempted to perform an operation on an invalid topic."
+
+
+class TopicAuthorizationException(KafkaException):
+    code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    general = "Topic authorization failed."
+
+
+class GroupAuthorizationException(KafkaException):
+    code = ErrorCode.GROUP_AUTHORIZATION_FAILED
+    general = "Group authorization failed."
+
+
+class ClusterAuthorizationException(KafkaException):
+    code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    general = "Cluster authorization failed."
+
+
+class UnsupportedSaslMechanismException(KafkaException):
+    code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
+    general = "The broker does not support the requested SASL mechanism."
+
+
+class IllegalSaslStateException(KafkaException):
+    code = ErrorCode.ILLEGAL_SASL_STATE
+    general = "Request is not valid given the current SASL state."
+
+
+class UnsupportedVersionException(KafkaException):
+    """The server lacks an API, or a version of it that can say what was asked."""
+
+    code = ErrorCode.UNSUPPORTED_VERSION
+    general = "The version of API is not supported."
+
+
+class TopicExistsException(KafkaException):
+    code = ErrorCode.TOPIC_ALREADY_EXISTS
+    general = "Topic with this name already exists."
+
+
+class InvalidPartitionsException(KafkaException):
+    code = ErrorCode.INVALID_PARTITIONS
+    general = "Number of partitions is below 1."
+
+
+class InvalidReplicationFactorException(KafkaException):
+    code = ErrorCode.INVALID_REPLICATION_FACTOR
+    general = "Replication factor is below 1 or larger than the number of available brokers."
+
+
+class InvalidReplicaAssignmentException(KafkaException):
+    code = ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    general = "Replica assignment is invalid."
+
+
+class InvalidConfigurationException(KafkaException):
+    code = ErrorCode.INVALID_CONFIG
+    general = "Configuration is invalid."
+
+
+class NotControllerException(KafkaException):
+    code = ErrorCode.NOT_CONTROLLER
+    retriable = True
+    general = "This is not the correct controller for this cluster."
+
+
+class InvalidRequestException(KafkaException):
+    code = ErrorCode.INVALID_REQUEST
+    general = "The request does not fit what the server has, or is malformed."
+
+
+class PolicyViolationException(KafkaException):
+    code = ErrorCode.POLICY_VIOLATION
+    general = "Request parameters do not satisfy the configured policy."
+
+
+class SecurityDisabledException(KafkaException):
+    code = ErrorCode.SECURITY_DISABLED
+    general = "Security features are disabled."
+
+
+class SaslAuthenticationException(KafkaException):
+    code = ErrorCode.SASL_AUTHENTICATION_FAILED
+    general = "SASL Authentication failed."
+
+
+class TopicDeletionDisabledException(KafkaException):
+    code = ErrorCode.TOPIC_DELETION_DISABLED
+    general = "Topic deletion is disabled."
+
+
+class ThrottlingQuotaExceededException(KafkaException):
+    code = ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    retriable = True
+    general = "The throttling quota has been exceeded."
+
+
+class UnknownTopicIdException(KafkaException):
+    code = ErrorCode.UNKNOWN_TOPIC_ID
+    retriable = True
+    general = "This server does not host this topic ID."
+
+
+class MismatchedEndpointTypeException(KafkaException):
+    code = ErrorCode.MISMATCHED_ENDPOINT_TYPE
+    general = "The request was sent to an endpoint of the wrong type."
+
+
+class RebootstrapRequiredException(KafkaException):
+    """The server wants the client to begin with its bootstrap addresses again, which it does."""
+
+    code = ErrorCode.REBOOTSTRAP_REQUIRED
+    retriable = True
+    general = "Client metadata is stale. The client should rebootstrap to obtain new metadata."
+
+
+def _name_of(code: int) -> str:
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"
+
+
+_BY_CODE: Final[dict[int, type[KafkaException]]] = {
+    kind.code: kind for kind in KafkaException.__subclasses__()
+}
+
+
+def kafka_error(code: int, message: str | None = None) -> KafkaException | None:
+    """The exception of an error code of the protocol; ``None`` for 0.
+
+    A code without an exception of its own is an :exc:`UnknownServerException` that has the code.
+    """
+    if code == ErrorCode.NONE:
+        return None
+    kind = _BY_CODE.get(code, UnknownServerException)
+    return kind(_bounded(message), code=code)
+
+
+def raise_for(code: int, message: str | None = None) -> None:
+    """Raise the exception of an error code, if it is one."""
+    failed = kafka_error(code, message)
+    if failed is not None:
+        raise failed
+
+
+def again(failed: KafkaException) -> KafkaException:
+    """The same error for one more who asks: each gets a traceback of its own."""
+    return type(failed)(failed.message, code=failed.code)
+
+
+def may_pass(failed: ClientError) -> bool:
+    """Whether the same request may succeed a little later: the connection broke, or the code says so."""
+    return failed.retriable if isinstance(failed, KafkaException) else is_passing(failed)
+
+
+def _bounded(message: str | None) -> str | None:
+    """A server's text, of a length that a person reads."""
+    return message if message is None or len(message) <= 2_000 else f"{message[:2_000]}..."

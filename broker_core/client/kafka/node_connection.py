@@ -1,0 +1,300 @@
+"""One connection to a node of a Kafka cluster: TLS, versions of APIs, SASL, requests and their answers in order.
+
+Nothing here reconnects: a connection that is lost fails its requests, and its owner opens another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import struct
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker_core.client.client_tls import ClientTls
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    ConnectTimeout,
+    InvalidQuestion,
+    UnexpectedAnswer,
+)
+from broker_core.client.kafka.errors import UnsupportedVersionException, raise_for
+from broker_core.client.kafka.sasl import Sasl
+from broker_core.client.opening_errors import opening_errors
+from broker_core.client.pulsar.address_health import Address, shown
+from broker_core.wire.kafka import (
+    API_VERSIONS,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    Api,
+    ErrorCode,
+    Fields,
+    MalformedMessage,
+    read_response,
+    request_frame,
+)
+
+__all__ = ["Answer", "ConnectionOptions", "NodeConnection"]
+
+_TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
+_TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain bytes
+_LARGE: Final = 256 * 1024  # bytes of an answer that is decoded in a thread
+_MOST_PAUSE: Final = 60.0  # seconds that a server may have a client wait before its next request
+_SESSION_SHARE: Final = 0.85  # of the lifetime of a session, in which it is used
+_READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """What all connections of a client have in common. Times in seconds, ``max_answer`` in bytes."""
+
+    client_id: str
+    software_version: str
+    connect_timeout: float
+    request_timeout: float
+    max_answer: int
+    tls: ClientTls | None = None
+    sasl: Sasl | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The value of an answer, and the version of the API that it is of."""
+
+    version: int
+    value: Fields
+
+
+class NodeConnection:
+    """An open connection; :meth:`open` makes one."""
+
+    def __init__(
+        self,
+        address: Address,
+        options: ConnectionOptions,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self.address = address
+        self._options = options
+        self._reader = reader
+        self._writer = writer
+        self._shown = shown(address)
+        self._loop = asyncio.get_running_loop()
+        self._last_id = 0
+        self._under_way: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+        self._lost: ClientError | None = None
+        #: Versions of APIs that the node has: from and to, by key.
+        self._versions: dict[int, tuple[int, int]] = {}
+        self._quiet_until = 0.0
+        self._session_end = math.inf
+        self._reading = asyncio.create_task(self._read())
+
+    @classmethod
+    async def open(cls, address: Address, options: ConnectionOptions) -> NodeConnection:
+        """Connect, ask for the versions and authenticate, all within ``connect_timeout``.
+
+        Raises :exc:`~broker_core.client.ConnectionLost`, and :exc:`~.errors.KafkaException` where the node refuses.
+        """
+        connection: NodeConnection | None = None
+        try:
+            async with asyncio.timeout(options.connect_timeout):
+                connection = cls(address, options, *await _connected(address, options.tls))
+                await connection._greet()
+                if options.sasl is not None:
+                    await connection._authenticate(options.sasl)
+        except TimeoutError:
+            failed = ConnectTimeout(f"{shown(address)} did not answer within {options.connect_timeout:g} s")
+            if connection is not None:
+                connection.abort(failed)
+            raise failed from None
+        except BaseException as failed:
+            if connection is not None:
+                connection.abort(ConnectionLost(f"given up: {failed}"))
+            raise
+        return connection
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether it may be asked something new: it is open, and its session does not end soon."""
+        return self._lost is None and self._loop.time() < self._session_end
+
+    @property
+    def under_way(self) -> int:
+        """Requests that wait for their answer."""
+        return len(self._under_way)
+
+    def has(self, api: Api, *, least: int = 0) -> bool:
+        """Whether both sides understand a version of the API, ``least`` or a later one."""
+        return self._common(api) >= max(least, api.versions.first)
+
+    def _common(self, api: Api) -> int:
+        """The latest version that both sides understand; -1 for none."""
+        first, last = self._versions.get(api.key, (0, -1))
+        common = min(last, api.versions.last)
+        return common if common >= max(first, api.versions.first) else -1
+
+    async def ask(self, api: Api, request: Mapping[str, Any], *, least: int = 0) -> Answer:
+        """The answer to a request of the latest version that both sides understand.
+
+        Fields that this version lacks are left out: ``least`` is the first version that has all that must be said.
+        Raises :exc:`~.errors.UnsupportedVersionException` where there is none,
+        :exc:`~broker_core.client.ConnectionLost`, also for a node that does not answer within ``request_timeout``, and
+        :exc:`~broker_core.client.UnexpectedAnswer`, both of which end the connection.
+        """
+        version = self._common(api)
+        if version < max(least, api.versions.first):
+            wanted = f" from version {least} on" if version >= 0 else ""
+            raise UnsupportedVersionException(f"{self._shown} does not support {api.name}{wanted}")
+        if (pause := self._quiet_until - self._loop.time()) > 0:
+            await asyncio.sleep(pause)
+        message = await self._answered(api, version, request)
+        value = await self._decoded(api, version, message)
+        throttle = value.get("throttle_time_ms", 0)
+        if throttle > 0:
+            self._quiet_until = self._loop.time() + min(throttle / 1000, _MOST_PAUSE)
+        return Answer(version, value)
+
+    def abort(self, reason: ClientError) -> None:
+        """Close at once; what is under way fails with ``reason``."""
+        if self._lost is None:
+            self._lost = reason
+        while self._under_way:
+            _, answer = self._under_way.popleft()
+            if not answer.done():
+                answer.set_exception(type(reason)(str(reason)))
+                answer.exception()  # nobody may be waiting any more
+        if asyncio.current_task() is not self._reading:
+            self._reading.cancel()
+        self._writer.transport.abort()
+
+    async def close(self) -> None:
+        """Close, and wait until the socket is gone."""
+        self.abort(ConnectionLost(f"the connection to {self._shown} was closed"))
+        await asyncio.gather(self._reading, return_exceptions=True)
+        try:
+            await self._writer.wait_closed()
+        except OSError:  # what was wrong with it is told already
+            pass
+
+    async def _greet(self) -> None:
+        """Learn the versions of the node's APIs."""
+        asked = API_VERSIONS.versions.last
+        greeting = {
+            "client_software_name": "broker-core",
+            "client_software_version": self._options.software_version,
+        }
+        message = await self._answered(API_VERSIONS, asked, greeting)
+        if message[4:6] == ErrorCode.UNSUPPORTED_VERSION.to_bytes(2, "big"):
+            # Such an answer has version 0, and may say which versions there are.
+            value = await self._decoded(API_VERSIONS, 0, message)
+            known = {row["api_key"]: row["max_version"] for row in value["api_keys"]}
+            asked = max(0, min(known.get(API_VERSIONS.key, 0), asked))
+            message = await self._answered(API_VERSIONS, asked, greeting)
+        value = await self._decoded(API_VERSIONS, asked, message)
+        raise_for(value["error_code"])
+        self._versions = {
+            row["api_key"]: (row["min_version"], row["max_version"]) for row in value["api_keys"]
+        }
+
+    async def _authenticate(self, sasl: Sasl) -> None:
+        """SaslHandshake and SaslAuthenticate, until the mechanism has ended."""
+        agreed = (await self.ask(SASL_HANDSHAKE, {"mechanism": sasl.mechanism}, least=1)).value
+        known = ", ".join(agreed["mechanisms"][:10])
+        raise_for(agreed["error_code"], f"{self._shown} has no {sasl.mechanism}; it has {known or 'none'}")
+        exchange = sasl.exchange()
+        token: bytes | None = await exchange.first()
+        lifetime = 0.0
+        while token is not None:
+            answer = (await self.ask(SASL_AUTHENTICATE, {"auth_bytes": token})).value
+            raise_for(answer["error_code"], answer["error_message"])
+            lifetime = answer["session_lifetime_ms"] / 1000
+            token = await exchange.next(answer["auth_bytes"])
+        if lifetime > 0:
+            # The server closes it then: another connection has to be there before.
+            self._session_end = self._loop.time() + lifetime * _SESSION_SHARE
+
+    async def _answered(self, api: Api, version: int, request: Mapping[str, Any]) -> bytes:
+        if self._lost is not None:
+            raise ConnectionLost(str(self._lost))
+        self._last_id = (self._last_id + 1) & 0x7FFFFFFF
+        try:
+            frame = request_frame(api, version, self._last_id, self._options.client_id, request)
+        except (struct.error, ValueError) as wrong:
+            raise InvalidQuestion(f"{api.name} cannot be asked this: {wrong}") from None
+        answer: asyncio.Future[bytes] = self._loop.create_future()
+        self._under_way.append((self._last_id, answer))
+        self._writer.write(frame)
+        try:
+            async with asyncio.timeout(self._options.request_timeout):
+                return await answer
+        except TimeoutError:
+            # What is asked later would be answered behind it.
+            failed = ConnectionLost(
+                f"{self._shown} did not answer {api.name} within {self._options.request_timeout:g} s"
+            )
+            self.abort(failed)
+            raise failed from None
+
+    async def _decoded(self, api: Api, version: int, message: bytes) -> Fields:
+        try:
+            if len(message) > _LARGE:
+                _, value = await asyncio.to_thread(read_response, api, version, message)
+            else:
+                _, value = read_response(api, version, message)
+        except MalformedMessage as broken:
+            failed = UnexpectedAnswer(
+                f"{self._shown} answered {api.name} (version {version}) with bytes that are none: {broken}"
+            )
+            self.abort(failed)
+            raise failed from None
+        return value
+
+    async def _read(self) -> None:
+        try:
+            while True:
+                head = await self._reader.readexactly(4)
+                if head[:2] == _TLS_ALERT:
+                    raise UnexpectedAnswer(f"{self._shown} expects TLS")
+                size = int.from_bytes(head, "big", signed=True)
+                if not 4 <= size <= self._options.max_answer:
+                    raise UnexpectedAnswer(
+                        f"{self._shown} announced an answer of {size} bytes; at most "
+                        f"{self._options.max_answer} are taken"
+                    )
+                if not self._under_way:
+                    raise UnexpectedAnswer(f"{self._shown} answered what nobody asked")
+                message = await self._reader.readexactly(size)
+                number, answer = self._under_way[0]
+                said = int.from_bytes(message[:4], "big", signed=True)
+                if said != number:
+                    raise UnexpectedAnswer(
+                        f"{self._shown} answered request {said}, and request {number} was the first without an answer"
+                    )
+                self._under_way.popleft()
+                if not answer.done():
+                    answer.set_result(message)
+        except (asyncio.IncompleteReadError, OSError):
+            self.abort(ConnectionLost(f"{self._shown} closed the connection"))
+        except UnexpectedAnswer as broken:
+            self.abort(broken)
+
+
+async def _connected(
+    address: Address, tls: ClientTls | None
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = address
+    with opening_errors(shown(address), is_tls=tls is not None):
+        if tls is None:
+            return await asyncio.open_connection(host, port, limit=_READ_AHEAD)
+        return await asyncio.open_connection(
+            host,
+            port,
+            limit=_READ_AHEAD,
+            ssl=await asyncio.to_thread(tls.context),
+            server_hostname=host.partition("%")[0].removesuffix("."),
+            ssl_shutdown_timeout=_TLS_END,
+        )

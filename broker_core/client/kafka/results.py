@@ -1,0 +1,55 @@
+"""The results of a request that each of its items has for itself: a value, or the error of that item alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Generic, TypeVar
+
+from broker_core.client.errors import ClientError
+from broker_core.client.errors import again as again_of_client
+from broker_core.client.kafka.errors import KafkaException, again
+
+__all__ = ["Results"]
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class Results(Mapping[K, V], Generic[K, V]):
+    """By item: ``results[item]`` is its value, or raises its error. :meth:`all` raises the first error of any.
+
+    It is in the order in which the items were given.
+    """
+
+    def __init__(self, rows: Mapping[K, V | ClientError]) -> None:
+        self._rows = dict(rows)
+
+    def __getitem__(self, item: K) -> V:
+        row = self._rows[item]
+        if isinstance(row, KafkaException):
+            raise again(row)
+        if isinstance(row, ClientError):
+            raise again_of_client(row)
+        return row
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self._rows
+
+    def all(self) -> dict[K, V]:
+        """All values by item. Raises the error of the first item that has one."""
+        return {item: self[item] for item in self._rows}
+
+    @property
+    def errors(self) -> dict[K, ClientError]:
+        """The errors by item."""
+        return {item: row for item, row in self._rows.items() if isinstance(row, ClientError)}
+
+    def __repr__(self) -> str:
+        failed = "".join(f", {item!r}: {error}" for item, error in list(self.errors.items())[:3])
+        return f"<{type(self).__name__} of {len(self)}: {len(self.errors)} failed{failed}>"

@@ -1,0 +1,61 @@
+"""Topics as the admin client is given them, and as it describes them."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from broker_core.client.kafka.cluster import Node
+from broker_core.kafka.acls.bindings import Operation
+
+__all__ = ["NewPartitions", "NewTopic", "TopicDescription", "TopicPartitionInfo"]
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """A topic to be made; ``None`` leaves a number to the server.
+
+    ``replica_assignments`` are the ids of nodes by partition; then there are no numbers.
+    """
+
+    name: str
+    num_partitions: int | None = None
+    replication_factor: int | None = None
+    configs: Mapping[str, str | None] = field(default_factory=dict)
+    replica_assignments: Mapping[int, Sequence[int]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class NewPartitions:
+    """How many partitions a topic shall have in all; ``assignments`` are the ids of nodes of each that is added."""
+
+    total_count: int
+    assignments: Sequence[Sequence[int]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitionInfo:
+    """A partition. ``leader`` is ``None`` where it has none; the last two are ``None`` where the server does not tell
+    them (KIP-966).
+    """
+
+    partition: int
+    leader: Node | None
+    replicas: tuple[Node, ...]
+    isr: tuple[Node, ...]
+    eligible_leader_replicas: tuple[Node, ...] | None = None
+    last_known_elr: tuple[Node, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """A topic with its partitions in order. ``topic_id`` is zero where the server has none;
+    ``authorized_operations`` are those of the asker, ``None`` where nobody asked for them.
+    """
+
+    name: str
+    topic_id: uuid.UUID
+    is_internal: bool
+    partitions: tuple[TopicPartitionInfo, ...]
+    authorized_operations: frozenset[Operation] | None = None

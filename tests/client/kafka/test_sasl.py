@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import base64
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from broker_core.client import CredentialsFailed
+from broker_core.client.kafka.errors import SaslAuthenticationException
+from broker_core.client.kafka.sasl import OAuthBearer, Plain, Sasl, Scram
+from broker_core.kafka.scram.credentials import derive_credential
+from broker_core.kafka.scram.exchange import ScramExchange
+from broker_core.kafka.scram.messages import ClientFirst
+
+
+async def test_plain() -> None:
+    exchange = Plain("größe", "pass word").exchange()
+    assert await exchange.first() == "\0größe\0pass word".encode()
+    assert await exchange.next(b"") is None
+
+
+async def test_a_password_of_a_function() -> None:
+    async def password() -> str:
+        return "later"
+
+    assert await Plain("a", password).exchange().first() == b"\0a\0later"
+
+
+@pytest.mark.parametrize("wrong", [lambda: 7, lambda: 1 / 0, lambda: "a\0b"])
+async def test_a_function_that_gives_no_password(wrong: object) -> None:
+    with pytest.raises(CredentialsFailed):
+        await Plain("a", wrong).exchange().first()  # type: ignore[arg-type]
+
+
+def test_a_name_that_cannot_be_sent() -> None:
+    with pytest.raises(CredentialsFailed):
+        Plain("a\0b", "secret")
+
+
+async def test_a_token() -> None:
+    exchange = OAuthBearer("a.b.c").exchange()
+    assert await exchange.first() == b"n,,\x01auth=Bearer a.b.c\x01\x01"
+    assert await exchange.next(b"") is None
+
+
+async def test_a_token_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("a.b.c\n")
+    assert b"Bearer a.b.c\x01" in await OAuthBearer(tmp_path / "token").exchange().first()
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b'{"status":"invalid_token"}', "invalid_token"),
+        (b"no json", "no reason given"),
+        (b"[" * 100_000, "no reason given"),
+        (b"7", "no reason given"),
+    ],
+)
+async def test_a_token_that_is_not_taken(answer: bytes, said: str) -> None:
+    exchange = OAuthBearer("a.b.c").exchange()
+    await exchange.first()
+    assert await exchange.next(answer) == b"\x01"
+    with pytest.raises(SaslAuthenticationException, match=said):
+        await exchange.next(b"")
+
+
+@pytest.mark.parametrize("mechanism", ["SCRAM-SHA-256", "SCRAM-SHA-512"])
+async def test_scram_with_a_server(mechanism: Literal["SCRAM-SHA-256", "SCRAM-SHA-512"]) -> None:
+    exchange = Scram("alice", "secret", mechanism=mechanism).exchange()
+    credential = derive_credential(mechanism, b"secret", iterations=4096)
+    server = ScramExchange(ClientFirst.parse(await exchange.first()), credential)
+    proof = await exchange.next(server.first())
+    assert proof is not None
+    assert await exchange.next(server.final(proof)) is None
+
+
+async def test_a_server_that_does_not_know_the_password_is_found_out() -> None:
+    exchange = Scram("alice", "secret").exchange()
+    credential = derive_credential("SCRAM-SHA-512", b"secret", iterations=4096)
+    server = ScramExchange(ClientFirst.parse(await exchange.first()), credential)
+    await exchange.next(server.first())
+    with pytest.raises(SaslAuthenticationException, match="does not know the credential"):
+        await exchange.next(b"v=" + base64.b64encode(bytes(64)))
+
+
+async def test_a_server_of_scram_that_breaks_the_rules() -> None:
+    exchange = Scram("alice", "secret").exchange()
+    assert (await exchange.first()).startswith(b"n,,n=alice,r=")
+    with pytest.raises(SaslAuthenticationException, match="SCRAM-SHA-512"):
+        await exchange.next(b"r=other,s=c2FsdA==,i=4096")
+
+
+def test_another_mechanism() -> None:
+    with pytest.raises(ValueError, match="SCRAM-SHA-1"):
+        Scram("alice", "secret", mechanism="SCRAM-SHA-1")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "sasl", [Plain("a", "secret"), Scram("a", "secret"), OAuthBearer("secret")], ids=repr
+)
+def test_no_secret_is_shown(sasl: Sasl) -> None:
+    assert "secret" not in repr(sasl)
