@@ -307,13 +307,13 @@ class Settings(Table):
             )
         if self.upstream is not None:
             check_forwarding(self.upstream, self.authentication)
-        certificates = [self.pulsar.tls, None if self.http is None else self.http.tls]
+        listeners = [self.pulsar, self.http, self.kafka]
         if "tls" in self.authentication.methods and not any(
-            table and table.client_ca for table in certificates
+            table and table.tls and table.tls.client_ca for table in listeners
         ):
             raise SettingConflict(
                 ("authentication", "methods"),
-                "method 'tls' needs pulsar.tls.client_ca (or http.tls.client_ca): the authorities of clients",
-                rests_on=(("pulsar", "tls"), ("http", "tls")),
+                "method 'tls' needs pulsar.tls.client_ca (or that of http.tls or kafka.tls): the authorities of clients",
+                rests_on=(("pulsar", "tls"), ("http", "tls"), ("kafka", "tls")),
             )
         return self

@@ -118,7 +118,7 @@ def test_a_plugins_key_has_no_such_forms() -> None:
     assert masked(("plugins", "mine", "password"), "env:HUNTER2") == "********"
 
 
-@pytest.mark.parametrize("table", ["[pulsar.tls]", "[http.tls]"])
+@pytest.mark.parametrize("table", ["[pulsar.tls]", "[http.tls]", "[kafka.tls]"])
 def test_certificates_need_authorities_of_clients(tmp_path: Path, table: str) -> None:
     rest = f'{table}\ncertificate = "a"\nkey = "b"\nclient_ca = "c"\n'
     assert _load(tmp_path, f'[authentication]\nmethods = ["tls"]\n{rest}').methods == ("tls",)

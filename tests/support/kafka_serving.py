@@ -57,15 +57,21 @@ async def raw_client(address: tuple[str, int]) -> AsyncIterator[RawKafkaClient]:
 
 @asynccontextmanager
 async def kafka_broker(
-    folder: Path, *, plugins: Mapping[str, object] | None = None, **kafka: Any
+    folder: Path,
+    *,
+    plugins: Mapping[str, object] | None = None,
+    tables: Mapping[str, Any] | None = None,
+    **kafka: Any,
 ) -> AsyncIterator[Broker]:
     """A broker whose catalogue is ``catalog.sqlite`` in a folder, on free ports; ``kafka`` are further settings of the
-    table."""
+    table, ``tables`` other tables.
+    """
     free = ListenAddress("127.0.0.1", 0)
     settings = Settings(
         pulsar=PulsarSettings(listen=free),
         kafka=KafkaSettings(listen=free, **kafka),
         catalog=CatalogSettings(path=folder / "catalog.sqlite"),
+        **(tables or {}),
     )
     async with Broker(settings, plugins=plugins) as broker:
         yield broker
