@@ -313,7 +313,7 @@ class Settings(Table):
         ):
             raise SettingConflict(
                 ("authentication", "methods"),
-                "method 'tls' needs pulsar.tls.client_ca (or that of http.tls or kafka.tls): the authorities of clients",
+                "method 'tls' needs pulsar.tls.client_ca (or that of http.tls, kafka.tls): the authorities of clients",
                 rests_on=(("pulsar", "tls"), ("http", "tls"), ("kafka", "tls")),
             )
         return self

@@ -99,7 +99,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
         yield Scene(broker, authority)
 
 
-class Token(AbstractTokenProvider):
+class Token(AbstractTokenProvider):  # type: ignore[misc]
     def __init__(self, subject: str) -> None:
         self.text = token({"sub": subject, "exp": time.time() + 3600}, key=SECRET, by="HS256").decode()
 
