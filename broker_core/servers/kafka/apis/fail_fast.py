@@ -1,0 +1,115 @@
+"""What producers and consumers ask first: answered at once, with codes that their clients give up at.
+
+There is no log of messages here. Without an answer, or with one that may be tried again, clients wait for minutes and
+do not say why.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.wire.kafka import (
+    FETCH,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    LIST_OFFSETS,
+    PRODUCE,
+    ErrorCode,
+    Fields,
+)
+
+__all__ = ["FAIL_FAST_ROWS", "NO_LOG"]
+
+NO_LOG: Final = "This server lists and administers topics; it keeps no messages"
+#: The version of FindCoordinator from which on several are looked for.
+_SEVERAL: Final = 4
+
+
+def _produce(call: KafkaCall) -> Fields:
+    if call.body["acks"] == 0:  # its client waits for no answer, and would never know
+        raise CloseClient(NO_LOG)
+    error = {
+        "error_code": ErrorCode.POLICY_VIOLATION,
+        "base_offset": -1,
+        "error_message": NO_LOG,
+    }
+    return {
+        "responses": [
+            {
+                "name": topic["name"],
+                "topic_id": topic["topic_id"],
+                "partition_responses": [
+                    {"index": partition["index"], **error} for partition in topic["partition_data"]
+                ],
+            }
+            for topic in call.body["topic_data"]
+        ]
+    }
+
+
+def _fetch(call: KafkaCall) -> Fields:
+    return {
+        "responses": [
+            {
+                "topic": topic["topic"],
+                "topic_id": topic["topic_id"],
+                "partitions": [
+                    {
+                        "partition_index": partition["partition"],
+                        "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                        "high_watermark": -1,
+                    }
+                    for partition in topic["partitions"]
+                ],
+            }
+            for topic in call.body["topics"]
+        ]
+    }
+
+
+def _list_offsets(call: KafkaCall) -> Fields:
+    return {
+        "topics": [
+            {
+                "name": topic["name"],
+                "partitions": [
+                    {
+                        "partition_index": partition["partition_index"],
+                        "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+                    }
+                    for partition in topic["partitions"]
+                ],
+            }
+            for topic in call.body["topics"]
+        ]
+    }
+
+
+def _find_coordinator(call: KafkaCall) -> Fields:
+    nowhere = {
+        "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED,
+        "error_message": NO_LOG,
+        "node_id": -1,
+        "port": -1,
+    }
+    if call.body["key_type"] == 1:
+        nowhere["error_code"] = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    if call.version >= _SEVERAL:
+        return {"coordinators": [{"key": key, **nowhere} for key in call.body["coordinator_keys"]]}
+    return nowhere
+
+
+def _init_producer_id(_call: KafkaCall) -> Fields:
+    return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "producer_epoch": -1}
+
+
+FAIL_FAST_ROWS: Final = (
+    # Older clients of librdkafka compress nothing where Produce does not begin at 0.
+    HandlerRow(PRODUCE, now=_produce, shown_from=0),
+    HandlerRow(FETCH, now=_fetch),
+    HandlerRow(LIST_OFFSETS, now=_list_offsets),
+    HandlerRow(FIND_COORDINATOR, now=_find_coordinator),
+    HandlerRow(INIT_PRODUCER_ID, now=_init_producer_id),
+)

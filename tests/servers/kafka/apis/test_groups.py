@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+from typing import Any
+
+from broker_core.servers.kafka.apis.groups import DESCRIBE_GROUPS_ROW, LIST_GROUPS_ROW
+from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS
+from tests.support.kafka_calls import call_of, services_of
+
+
+def test_there_are_no_groups() -> None:
+    assert LIST_GROUPS_ROW.now is not None
+    assert LIST_GROUPS_ROW.now(call_of(LIST_GROUPS, 5)) == {"groups": []}
+
+
+def test_a_group_is_dead_and_from_version_6_on_not_found() -> None:
+    class Nobody(AllowAll):
+        def allows(self, *_: Any) -> bool:
+            return False
+
+    assert DESCRIBE_GROUPS_ROW.now is not None
+    rows = []
+    for version, authorizer in ((5, AllowAll()), (6, AllowAll()), (6, Nobody())):
+        services = services_of(authorizer=authorizer)
+        answer = DESCRIBE_GROUPS_ROW.now(
+            call_of(DESCRIBE_GROUPS, version, {"groups": ["g"]}, services=services)
+        )
+        assert answer is not None
+        rows += answer["groups"]
+    assert [row["group_id"] for row in rows] == ["g"] * 3
+    assert [(row.get("error_code", 0), row.get("group_state")) for row in rows] == [
+        (0, "Dead"),
+        (69, "Dead"),
+        (30, None),
+    ]
