@@ -6,7 +6,7 @@ from typing import Any
 
 from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
-from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
@@ -17,11 +17,14 @@ from broker_core.wire.kafka import Api, Fields, RequestHeader
 __all__ = ["call_of", "services_of"]
 
 
-def services_of(**kafka: Any) -> KafkaServices:
-    """Services without a pipeline, for handlers that need none."""
+def services_of(
+    *, topics: ListedTopics | None = None, authorizer: Authorizer | None = None, **kafka: Any
+) -> KafkaServices:
+    """Services without a pipeline, for handlers that need none; ``kafka`` are settings of the table."""
     options = KafkaOptions(KafkaSettings(**kafka))
-    topics = ListedTopics(None, AllowAll(), None, None)  # type: ignore[arg-type]
-    return KafkaServices(None, None, options, "cluster", topics)  # type: ignore[arg-type]
+    authorizer = authorizer or AllowAll()
+    topics = topics or ListedTopics(None, authorizer, None, None)  # type: ignore[arg-type]
+    return KafkaServices(None, None, options, "cluster", topics, authorizer=authorizer)  # type: ignore[arg-type]
 
 
 def call_of(

@@ -27,10 +27,6 @@ __all__ = ["TopicsByName"]
 
 #: Partitions of a topic whose names are made one by one.
 _FEW: Final = 1000
-_BY_ID: Final = (
-    "SELECT base FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?)"
-    " AND domain = 0 AND topic_id = ?"
-)
 
 
 class TopicsByName:
@@ -157,11 +153,12 @@ class TopicsByName:
     def _names_by_id(self, caller: Caller, ids: Sequence[uuid.UUID]) -> Mapping[uuid.UUID, str]:
         assert self._catalog is not None
         names = {}
-        with self._catalog.reading() as connection:
-            for topic_id in ids:
-                row = connection.execute(_BY_ID, (str(caller.namespace), topic_id.bytes)).fetchone()
-                if row is not None:
-                    names[topic_id] = row[0]
+        for topic_id in ids:
+            record = self._catalog.topic_by_id(topic_id)
+            if record is None or record.name.domain != PERSISTENT:
+                continue
+            if record.name.namespace == caller.namespace:
+                names[topic_id] = record.name.local
         return names
 
 

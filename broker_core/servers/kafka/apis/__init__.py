@@ -7,6 +7,11 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
+from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
+from broker_core.servers.kafka.apis.config_resources import LIST_CONFIG_RESOURCES_ROW
+from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
+from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS
+from broker_core.servers.kafka.apis.groups import DESCRIBE_GROUPS_ROW, LIST_GROUPS_ROW
 from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
@@ -16,9 +21,15 @@ __all__ = ["HANDLERS"]
 
 _ROWS: Final = (
     api_versions_row(lambda: HANDLERS.values()),  # noqa: PLW0108 - it is made below
+    DESCRIBE_CLUSTER_ROW,
+    DESCRIBE_GROUPS_ROW,
+    DESCRIBE_TOPIC_PARTITIONS_ROW,
+    LIST_CONFIG_RESOURCES_ROW,
+    LIST_GROUPS_ROW,
     LIST_TOPICS_ROW,
     METADATA_ROW,
     *SASL_ROWS,
+    *FAIL_FAST_ROWS,
 )
 
 #: By the key of the API.

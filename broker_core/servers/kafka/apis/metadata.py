@@ -42,13 +42,17 @@ async def _later(call: KafkaCall) -> Fields:
             raise CloseClient(failure.message) from failure
     with_ids = any(row["topic_id"] != ZERO_ID for row in asked)
     if call.version < _BY_ID and (with_ids or any(row["name"] is None for row in asked)):
-        return _refused(asked)
+        return _refused(asked, ErrorCode.INVALID_REQUEST)
+    if not with_ids and any(row["name"] is None for row in asked):
+        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
     if with_ids:
         ids = dict.fromkeys(row["topic_id"] for row in asked if row["topic_id"] != ZERO_ID)
         rows = await call.services.topics.by_ids(call, list(ids))
     else:
         names = dict.fromkeys(row["name"] or "" for row in asked)
         rows = await call.services.topics.named(call, list(names))
+    # In Kafka's order: topics that are there, those that are not, and those that may not be known.
+    rows.sort(key=lambda row: (row.error in _UNTOLD, row.error is not ErrorCode.NONE))
     return _answer(call, [_row(call, row) for row in rows])
 
 
@@ -92,13 +96,12 @@ def _row(call: KafkaCall, topic: NamedTopic) -> Fields:
     return row
 
 
-def _refused(asked: Sequence[Mapping[str, Any]]) -> Fields:
-    """Ids where they are not understood: Kafka answers as for a request that it cannot serve at all."""
-    rows = [
-        {"error_code": ErrorCode.INVALID_REQUEST, "name": row["name"] or "", "topic_id": row["topic_id"]}
-        for row in asked
-    ]
-    return {"topics": rows}
+def _refused(asked: Sequence[Mapping[str, Any]], error: ErrorCode) -> Fields:
+    """Ids where they are not understood, or a topic with neither id nor name: Kafka answers as for a request that it
+    cannot serve at all.
+    """
+    rows = [{"error_code": error, "name": row["name"] or "", "topic_id": row["topic_id"]} for row in asked]
+    return {"topics": rows, "error_code": error}
 
 
 METADATA_ROW: Final = HandlerRow(METADATA, now=_now, later=_later)

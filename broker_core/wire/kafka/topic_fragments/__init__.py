@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from broker_core.wire.kafka.topic_fragments.described_fragments import described_family, described_topic
+from broker_core.wire.kafka.topic_fragments.described_fragments import (
+    described_family,
+    described_partitions,
+    described_topic,
+)
 from broker_core.wire.kafka.topic_fragments.family import Family, with_operations
-from broker_core.wire.kafka.topic_fragments.listed_fragments import LISTED_FAMILY, RESOURCE_FAMILY
+from broker_core.wire.kafka.topic_fragments.listed_fragments import (
+    LISTED_FAMILY,
+    RESOURCE_FAMILY,
+    config_resource,
+)
 from broker_core.wire.kafka.topic_fragments.metadata_fragments import metadata_family, metadata_partitions
 
 __all__ = [
     "LISTED_FAMILY",
     "RESOURCE_FAMILY",
     "Family",
+    "config_resource",
     "described_family",
+    "described_partitions",
     "described_topic",
     "metadata_family",
     "metadata_partitions",

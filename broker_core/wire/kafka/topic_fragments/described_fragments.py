@@ -7,9 +7,9 @@ from functools import lru_cache
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.listing.topic_table import TopicRow
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
-from broker_core.wire.kafka.writer import unsigned_varint
+from broker_core.wire.kafka.writer import Encoded, unsigned_varint
 
-__all__ = ["described_family", "described_topic"]
+__all__ = ["described_family", "described_partitions", "described_topic"]
 
 
 @lru_cache(maxsize=8)
@@ -28,16 +28,26 @@ def described_topic(row: TopicRow, node_id: int, start: int, stop: int, operatio
     return head + _tail(node_id, row.internal, start, stop, operations)
 
 
+def described_partitions(node_id: int, start: int, stop: int) -> Encoded:
+    """Partitions of a topic from ``start`` on, without ``stop``, for a field."""
+    return Encoded(max(stop - start, 0), (partition_block(_partition(node_id), stop, start),))
+
+
 def _tail(node_id: int, internal: bool, start: int, stop: int, operations: int) -> bytes:
-    node = node_id.to_bytes(4, "big", signed=True)
-    one, none = b"\x02" + node, b"\x01"
-    partition = bytes(6) + node + bytes(4) + one + one + none + none + none + b"\0"
     return b"".join(
         (
             b"\1" if internal else b"\0",
             unsigned_varint(max(stop - start, 0) + 1),
-            partition_block(partition, stop, start),
+            partition_block(_partition(node_id), stop, start),
             operations.to_bytes(4, "big", signed=True),
             b"\0",
         )
     )
+
+
+@lru_cache(maxsize=8)
+def _partition(node_id: int) -> bytes:
+    """The partition of number 0."""
+    node = node_id.to_bytes(4, "big", signed=True)
+    one, none = b"\x02" + node, b"\x01"
+    return bytes(6) + node + bytes(4) + one + one + none + none + none + b"\0"

@@ -6,8 +6,9 @@ from typing import Final
 
 from broker_core.kafka.acls.bindings import ResourceType
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout
+from broker_core.wire.kafka.writer import unsigned_varint
 
-__all__ = ["LISTED_FAMILY", "RESOURCE_FAMILY"]
+__all__ = ["LISTED_FAMILY", "RESOURCE_FAMILY", "config_resource"]
 
 _TOPIC: Final = bytes([ResourceType.TOPIC])
 
@@ -26,3 +27,9 @@ LISTED_FAMILY: Final = Family(("listed",), Layout(b"", False, False, _listed, by
 RESOURCE_FAMILY: Final = Family(
     ("resources",), Layout(b"", True, False, _resource, by_partitions=False).render
 )
+
+
+def config_resource(name: str, kind: int) -> bytes:
+    """One element of ListConfigResources' answers of another type."""
+    data = name.encode()
+    return unsigned_varint(len(data) + 1) + data + bytes((kind, 0))

@@ -1,0 +1,44 @@
+"""ListConfigResources: the names of what has configs. Version 0 asks for client metrics alone, which are none here.
+
+Topics are those that the client may describe: names that plugins hide are hidden here too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import code_of
+from broker_core.wire.kafka import LIST_CONFIG_RESOURCES, Encoded, ErrorCode, Fields
+from broker_core.wire.kafka.topic_fragments import RESOURCE_FAMILY, config_resource
+
+__all__ = ["LIST_CONFIG_RESOURCES_ROW"]
+
+#: The types of resources with configs: topics, brokers, their loggers, client metrics, groups.
+_TOPIC: Final = 2
+_OF_NODE: Final = (8, 4)
+_KNOWN: Final = frozenset({_TOPIC, *_OF_NODE, 16, 32})
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked = set(call.body["resource_types"]) or (_KNOWN if call.version else set())
+    authorizer = call.services.authorizer
+    if not authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.CLUSTER, CLUSTER_NAME):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    if not asked <= _KNOWN:
+        return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+    name = str(call.node.node_id)
+    nodes = [config_resource(name, kind) for kind in _OF_NODE if kind in asked]
+    topics = Encoded(0, ())
+    if _TOPIC in asked:
+        try:
+            topics = await call.services.topics.all_encoded(call, RESOURCE_FAMILY)
+        except ListingFailed as failure:
+            return {"error_code": code_of(failure)}
+    return {"config_resources": Encoded(len(nodes) + topics.count, [*nodes, *topics.pieces])}
+
+
+LIST_CONFIG_RESOURCES_ROW: Final = HandlerRow(LIST_CONFIG_RESOURCES, later=_later)
