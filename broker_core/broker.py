@@ -211,6 +211,7 @@ class Broker:
             sessions=core.sessions,
             identify=self._identify,
         )
+        self._stack.callback(self._kafka.close)
         self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
         if kafka.tls is not None:
             self._kafka_tls_address = await _listen(

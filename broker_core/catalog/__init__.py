@@ -34,6 +34,8 @@ from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead
+from broker_core.catalog.store.kafka_acl_reader import AclVersion as AclVersion
+from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAclReader
 from broker_core.catalog.store.kafka_rows import AclRow as AclRow
 from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
 from broker_core.catalog.store.namespace_change import LogBounds

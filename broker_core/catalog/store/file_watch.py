@@ -13,6 +13,7 @@ from typing import Final
 
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import file_identity
+from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version
 from broker_core.catalog.store.namespace_change import read_catalog_id, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
@@ -66,6 +67,16 @@ class FileWatch:
         """The version of a namespace now, ``None`` where that cannot be read at once."""
         try:
             return read_version(self._connection, namespace)
+        except sqlite3.Error:
+            return None
+
+    def acl_version(self, namespace: NamespaceName) -> tuple[int, bool] | None:
+        """The version of Kafka's ACLs of a namespace, and whether any namespace has some.
+
+        ``None`` where that cannot be read at once.
+        """
+        try:
+            return read_acl_version(self._connection, namespace), any_acls(self._connection)
         except sqlite3.Error:
             return None
 

@@ -7,6 +7,7 @@ name, its principal (equal, or ``User:*``), its host (equal, or ``*``) and its o
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Final
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from broker_core.kafka.acls.bindings import AclBinding, Operation, Permission, ResourceType
+from broker_core.kafka.acls.compiled_masks import CompiledMasks, NamedChunk
 from broker_core.kafka.acls.name_patterns import NamePatterns, SortedNames
 from broker_core.kafka.acls.operations import OPERATIONS, allowing, bits, denying
 
@@ -23,13 +25,13 @@ __all__ = ["AclRules", "AskerRules"]
 _ALL_USERS: Final = "User:*"
 _ANY_HOST: Final = "*"
 #: Principals from one host whose rules are kept compiled.
-_KEPT: Final = 256
+_KEPT: Final = 128
 
 
 class AskerRules:
-    """The rules for one principal from one host; thread-safe. Patterns are compiled when they are first asked for."""
+    """The rules for one principal from one host. Patterns are compiled when they are first asked for."""
 
-    __slots__ = ("__weakref__", "_about", "_allowed", "_bindings", "_denied", "_everyone", "free")
+    __slots__ = ("_about", "_allowed", "_bindings", "_denied", "_everyone", "_masks", "free")
 
     def __init__(
         self,
@@ -45,6 +47,7 @@ class AskerRules:
         self._everyone = everyone
         self._allowed: dict[tuple[ResourceType, Operation], NamePatterns] = {}
         self._denied: dict[tuple[ResourceType, Operation], NamePatterns] = {}
+        self._masks = CompiledMasks()
         #: Whether it is a super user.
         self.free = free
 
@@ -72,6 +75,10 @@ class AskerRules:
         allowed.mark(names, found, value=True)
         denied.mark(names, found, value=False)
         return None if found.all() else found
+
+    def chunk_mask(self, operation: Operation, chunk: NamedChunk) -> npt.NDArray[np.bool_] | None:
+        """The same of a chunk of topics; it is kept with the chunk. On one thread."""
+        return None if self.free else self._masks.mask(operation, chunk, self.mask)
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """The bits of the operations that are allowed on a topic or the cluster."""
@@ -109,7 +116,7 @@ class AskerRules:
 
 
 class AclRules:
-    """The ACLs of one namespace at one version; immutable, and thread-safe."""
+    """The ACLs of one namespace at one version; immutable."""
 
     def __init__(
         self, bindings: Iterable[AclBinding], *, super_users: Iterable[str] = (), everyone: bool = False
@@ -124,13 +131,14 @@ class AclRules:
         self._principals: dict[str, list[AclBinding]] = {}
         for binding in self.bindings:
             self._principals.setdefault(binding.principal, []).append(binding)
-        self._hosts = frozenset(binding.host for binding in self.bindings)
+        self._hosts = frozenset(_written(binding.host) for binding in self.bindings)
         self._compiled = lru_cache(_KEPT)(self._compile)
 
     def of(self, principal: str, host: str) -> AskerRules:
         """The rules for this principal from this address."""
         # Whom no ACL names is as any other of them: what is compiled does not grow with who asks.
         known = principal in self._principals or principal in self._super_users
+        host = _written(host)
         return self._compiled(principal if known else None, host if host in self._hosts else None)
 
     def allows(self, principal: str, host: str, operation: Operation, kind: ResourceType, name: str) -> bool:
@@ -142,9 +150,20 @@ class AclRules:
             (
                 binding
                 for binding in (*named, *self._principals.get(_ALL_USERS, ()))
-                if binding.host in (host, _ANY_HOST)
+                if binding.host == _ANY_HOST or _written(binding.host) == host
             ),
             self._about,
             everyone=self._everyone,
             free=principal in self._super_users,
         )
+
+
+def _written(host: str) -> str:
+    """An address as it is compared: Kafka writes ``::1`` as ``0:0:0:0:0:0:0:1``, and people write it shorter."""
+    if ":" not in host:
+        return host
+    try:
+        address = ipaddress.IPv6Address(host)
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or address)

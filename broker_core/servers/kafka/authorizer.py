@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
 
-from broker_core.kafka.acls.bindings import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, Operation, ResourceType
+from broker_core.kafka.acls.bindings import (
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    AclBinding,
+    Operation,
+    ResourceType,
+)
 from broker_core.listing.topic_table import TopicChunk
 from broker_core.servers.kafka.caller import Caller
 
@@ -21,6 +28,18 @@ class Authorizer(Protocol):
     @property
     def enabled(self) -> bool:
         """Whether there are ACLs; without them, all is allowed, and the APIs of ACLs are refused (54)."""
+
+    def is_current(self, call: Caller) -> bool:
+        """Whether it knows all that was changed; it is asked before each request, and else :meth:`refresh` is."""
+
+    async def refresh(self, call: Caller) -> None:
+        """Learn what was changed. Raises :exc:`~broker_core.errors.ListingFailed` where that cannot be read."""
+
+    def close(self) -> None:
+        """Close what it reads from."""
+
+    def bindings(self, call: Caller) -> Sequence[AclBinding]:
+        """All ACLs of the namespace."""
 
     def allows(self, call: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
         """Whether the client may do this with one resource."""
@@ -42,6 +61,18 @@ class AllowAll:
     """There are no ACLs."""
 
     enabled = False
+
+    def is_current(self, _call: Caller) -> bool:
+        return True
+
+    async def refresh(self, _call: Caller) -> None:
+        """There is nothing to learn."""
+
+    def close(self) -> None:
+        """It reads nothing."""
+
+    def bindings(self, _call: Caller) -> Sequence[AclBinding]:
+        return ()
 
     def allows(self, _call: Caller, _operation: Operation, _kind: ResourceType, _name: str) -> bool:
         return True

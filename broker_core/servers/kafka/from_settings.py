@@ -8,14 +8,15 @@ from collections.abc import Callable
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.sessions import Sessions
-from broker_core.catalog import CatalogLister, SqliteCatalog
+from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FailurePace, FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.authentication import CredentialChecks, Expiries
-from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
+from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
@@ -58,7 +59,7 @@ def kafka_server(
     logins = Logins(mechanisms, checks, catalog) if mechanisms else None
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
-    authorizer = AllowAll()
+    authorizer = _authorizer(kafka, catalog)
     services = KafkaServices(
         pipeline,
         metrics,
@@ -70,6 +71,13 @@ def kafka_server(
         ClientIdentities(kafka, checks, logins, identify),
     )
     return KafkaServer(services, tls=tls)
+
+
+def _authorizer(kafka: KafkaSettings, catalog: SqliteCatalog | None) -> Authorizer:
+    """ACLs can be stored while the server runs; without a catalogue, the settings alone can ask for an authorizer."""
+    if catalog is None and not kafka.super_users and not kafka.allow_everyone_if_no_acl_found:
+        return AllowAll()
+    return CatalogAuthorizer(kafka, None if catalog is None else KafkaAclReader(catalog))
 
 
 def _mark(kafka: KafkaSettings) -> str:

@@ -17,7 +17,7 @@ from broker_core.servers.connection import Awaited, Closing, Unasked
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.request_job import RequestJob, closing
+from broker_core.servers.kafka.request_job import RequestJob, after_refresh, closing
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.wire.kafka import (
@@ -150,6 +150,8 @@ class KafkaRequestHandler:
             services=self._services,
             deadline=self._clock() + self._services.options.time_budget,
         )
+        if row.api is not API_VERSIONS and not self._services.authorizer.is_current(call):
+            return RequestJob(row, after_refresh(row), call)
         try:
             fields = None if row.now is None else row.now(call)
         except CloseClient as error:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from broker_core.errors import ListingFailed
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
-from broker_core.wire.kafka import Buffer, response_frame
+from broker_core.wire.kafka import Buffer, Fields, response_frame
 
-__all__ = ["RequestJob", "closing"]
+__all__ = ["RequestJob", "after_refresh", "closing"]
 
 
 class RequestJob:
@@ -49,6 +50,23 @@ class RequestJob:
 
     def release(self) -> None:
         """It holds nothing."""
+
+
+def after_refresh(row: HandlerRow) -> AnswerLater:
+    """The handler of a row, after the authorizer has learnt which ACLs there are now."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        try:
+            await call.services.authorizer.refresh(call)
+        except ListingFailed as failure:
+            raise CloseClient(failure.message) from failure
+        fields = None if row.now is None else row.now(call)
+        if fields is not None:
+            return fields
+        assert row.later is not None, f"{row.api.name} has no answer"
+        return await row.later(call)
+
+    return answer
 
 
 def closing(row: HandlerRow, error: CloseClient) -> Closing:

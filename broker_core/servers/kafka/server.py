@@ -122,6 +122,10 @@ class KafkaServer:
         if self.load.request_tasks:
             await asyncio.wait(self.load.request_tasks, timeout=_LAST_TASKS)
 
+    def close(self) -> None:
+        """Close what requests read from, after :meth:`stop`."""
+        self._services.authorizer.close()
+
     def _accepted(self, tls: TlsEntrance | None, listener: _Listener, sock: socket.socket, peer: Any) -> None:
         """Someone has connected: it gets a place, or its connection is closed; Kafka has no words for that."""
         address = ListenAddress(str(peer[0]), int(peer[1]))

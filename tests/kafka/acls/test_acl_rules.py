@@ -120,6 +120,20 @@ def test_a_mask_decides_as_the_question_about_each_name(everyone: bool) -> None:
         assert found.tolist() == [rules.allows(_DESCRIBE, _TOPIC, name) for name in names[start:end]]
 
 
+class _Chunk:
+    names = _NAMES.column
+
+
+def test_the_mask_of_a_chunk_is_that_of_its_names_and_a_super_user_has_none() -> None:
+    rules = AclRules([_rule("a", PatternType.PREFIXED)], super_users=["User:root"])
+    chunk = _Chunk()
+    for _ in range(2):
+        mask = rules.of("User:ann", "h").chunk_mask(_DESCRIBE, chunk)
+        assert mask is not None
+        assert mask.tolist() == [name.startswith("a") for name in _TOPICS]
+    assert rules.of("User:root", "h").chunk_mask(_DESCRIBE, chunk) is None
+
+
 def test_an_asker_of_whom_no_acl_tells_has_no_host_of_an_acl() -> None:
     rules = AclRules([_rule("a", host="")])
     assert not rules.allows("User:ann", "1.1.1.1", _DESCRIBE, _TOPIC, "a")
@@ -135,3 +149,13 @@ def test_an_empty_column_has_an_empty_mask() -> None:
     names = SortedNames(pa.array([], pa.large_binary()))
     assert AclRules([_rule("a")]).of("User:ann", "h").mask(_DESCRIBE, names) is None
     assert AclRules([_rule("a")]).of("User:ann", "h").operations_column(names).tolist() == []
+
+
+@pytest.mark.parametrize(
+    ("host", "asker"),
+    [("0:0:0:0:0:0:0:1", "::1"), ("::1", "0:0:0:0:0:0:0:1"), ("10.0.0.1", "::ffff:10.0.0.1"), ("a:b", "a:b")],
+)
+def test_an_address_is_the_same_however_it_is_written(host: str, asker: str) -> None:
+    rules = AclRules([_rule("a", host=host)])
+    assert rules.allows("User:ann", asker, _DESCRIBE, _TOPIC, "a")
+    assert not rules.allows("User:ann", "::2", _DESCRIBE, _TOPIC, "a")

@@ -1,15 +1,19 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 
 import pytest
 
+from broker_core.errors import Cause, ListingFailed
 from broker_core.servers.connection import Closing
+from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.request_job import RequestJob
+from broker_core.servers.kafka.request_job import RequestJob, after_refresh
 from broker_core.wire.kafka import METADATA, Encoded, Fields, read_response
-from tests.support.kafka_calls import call_of
+from tests.support.kafka_calls import call_of, services_of
 
 
 async def answered(_: KafkaCall) -> Fields:
@@ -37,3 +41,36 @@ def test_a_request_without_an_answer_closes_the_client(error: CloseClient) -> No
     assert done.reason == error.reason
     assert job().refusal(ValueError()) is None
     assert isinstance(job().no_place(), Closing)
+
+
+async def test_the_authorizer_learns_of_changes_before_a_request_is_answered() -> None:
+    asked: list[str] = []
+
+    class Learning(AllowAll):
+        async def refresh(self, _call: Caller) -> None:
+            asked.append("refresh")
+
+    def now(_call: KafkaCall) -> Fields | None:
+        asked.append("now")
+        return None if len(asked) < 3 else {}
+
+    async def later(_call: KafkaCall) -> Fields:
+        asked.append("later")
+        return {"throttle_time_ms": 1}
+
+    services = replace(services_of(), authorizer=Learning())
+    call = call_of(METADATA, 12, services=services)
+    answer = after_refresh(HandlerRow(METADATA, now=now, later=later))
+    assert await answer(call) == {"throttle_time_ms": 1}
+    assert await answer(call) == {}
+    assert asked == ["refresh", "now", "later", "refresh", "now"]
+
+
+async def test_acls_that_cannot_be_read_are_no_answer() -> None:
+    class Broken(AllowAll):
+        async def refresh(self, _call: Caller) -> None:
+            raise ListingFailed("the disk is gone", cause=Cause.CATALOG, reason="catalog")
+
+    call = call_of(METADATA, 12, services=replace(services_of(), authorizer=Broken()))
+    with pytest.raises(CloseClient, match="the disk is gone"):
+        await after_refresh(HandlerRow(METADATA))(call)

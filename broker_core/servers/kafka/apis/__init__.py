@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from broker_core.servers.kafka.apis.acls import ACL_ROWS
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
 from broker_core.servers.kafka.apis.config_resources import LIST_CONFIG_RESOURCES_ROW
@@ -26,6 +27,7 @@ _ROWS: Final = (
     DESCRIBE_TOPIC_PARTITIONS_ROW,
     LIST_CONFIG_RESOURCES_ROW,
     LIST_GROUPS_ROW,
+    *ACL_ROWS,
     LIST_TOPICS_ROW,
     METADATA_ROW,
     *SASL_ROWS,

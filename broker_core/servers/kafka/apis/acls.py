@@ -1,0 +1,214 @@
+"""DescribeAcls, CreateAcls and DeleteAcls: the ACLs of the namespace that the client asks in.
+
+They are an operator's: the rules and gates are asked for ``admin``, then ACLs for ``DESCRIBE`` or ``ALTER`` on the
+cluster. Messages are Kafka's, as far as they are text for people.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from itertools import groupby
+from typing import Any, Final
+
+from broker_core.access.access import Access
+from broker_core.catalog import AclRow, CatalogBusy, CatalogError
+from broker_core.errors import Cause, ListingFailed
+from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault
+from broker_core.kafka.acls.bindings import (
+    CLUSTER_NAME,
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    known,
+)
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
+
+__all__ = ["ACL_ROWS"]
+
+#: Bindings that one filter may delete, as in Kafka.
+_MOST_DELETED: Final = 10_000
+_NO_CATALOG: Final = "Before a Pulsar cluster no ACLs are stored."
+
+
+async def _describe(call: KafkaCall) -> Fields:
+    body = call.body
+    _check_known(body, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    refused = await _refusal(call, Operation.DESCRIBE, "No Authorizer is configured on the broker")
+    if refused:
+        return refused
+    asked = _filter_of(body)
+    found = sorted(row for row in call.services.authorizer.bindings(call) if asked.matches(row))
+    return {
+        "error_message": "",
+        "resources": [
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "pattern_type": pattern,
+                "acls": [
+                    {
+                        "principal": row.principal,
+                        "host": row.host,
+                        "operation": row.operation,
+                        "permission_type": row.permission,
+                    }
+                    for row in rows
+                ],
+            }
+            for (kind, name, pattern), rows in groupby(found, key=lambda row: row[:3])
+        ],
+    }
+
+
+async def _create(call: KafkaCall) -> Fields:
+    creations = call.body["creations"]
+    for row in creations:
+        _check_known(row, "resource_type", "resource_pattern_type", "operation", "permission_type")
+    refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
+    if refused:
+        return {"results": [refused] * len(creations)}
+    bindings = [_binding_of(row) for row in creations]
+    faults = [binding_fault(binding) for binding in bindings]
+    add = [binding for binding, fault in zip(bindings, faults, strict=True) if fault is None]
+    failed = await _changed(call, add=add)
+    return {
+        "results": [
+            (failed or {"error_message": ""})
+            if fault is None
+            else {"error_code": ErrorCode.INVALID_REQUEST, "error_message": fault}
+            for fault in faults
+        ]
+    }
+
+
+async def _delete(call: KafkaCall) -> Fields:
+    filters = call.body["filters"]
+    for row in filters:
+        _check_known(row, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
+    refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
+    if refused:
+        return {"filter_results": [refused] * len(filters)}
+    stored = call.services.authorizer.bindings(call)
+    results = [_deletion(stored, _filter_of(row)) for row in filters]
+    gone = {row for result in results if isinstance(result, list) for row in result}
+    failed = await _changed(call, remove=gone)
+    return {
+        "filter_results": [
+            result
+            if not isinstance(result, list)
+            else failed or {"matching_acls": [_matching(row) for row in result]}
+            for result in results
+        ]
+    }
+
+
+def _deletion(stored: Iterable[AclBinding], asked: AclFilter) -> list[AclBinding] | Fields:
+    """What a filter deletes, or its error."""
+    if asked.has_unknown:
+        message = f"Unknown {asked.has_unknown}."
+        return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": message}
+    found = sorted(row for row in stored if asked.matches(row))
+    if len(found) > _MOST_DELETED:
+        message = f"Cannot remove more than {_MOST_DELETED} acls in a single delete operation."
+        return {"error_code": ErrorCode.POLICY_VIOLATION, "error_message": message}
+    return found
+
+
+async def _refusal(call: KafkaCall, operation: Operation, off: str) -> Fields | None:
+    """The error of a client that may not do this, or where there is no authorizer."""
+    pipeline, authorizer = call.services.pipeline, call.services.authorizer
+    if not authorizer.enabled:
+        return {"error_code": ErrorCode.SECURITY_DISABLED, "error_message": off}
+    if not authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME):
+        message = f"{call.principal} needs {operation.name} permission on the cluster."
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": message}
+    if pipeline.has_guards:
+        try:
+            await pipeline.authorize(Access("admin", call.namespace, None, call.asker), call.deadline)
+        except ListingFailed as failure:
+            return {"error_code": _code_of(failure), "error_message": failure.message}
+    return None
+
+
+async def _changed(
+    call: KafkaCall, add: Iterable[AclBinding] = (), remove: Iterable[AclBinding] = ()
+) -> Fields | None:
+    """Store a change, and use it; the error where that is not possible."""
+    catalog = call.services.catalog
+    added, removed = [_row(each) for each in add], [_row(each) for each in remove]
+    if not added and not removed:
+        return None
+    if catalog is None:
+        return {"error_code": ErrorCode.POLICY_VIOLATION, "error_message": _NO_CATALOG}
+    try:
+        await asyncio.to_thread(catalog.change_kafka_acls, call.namespace, added, removed)
+    except CatalogBusy as error:
+        return {"error_code": ErrorCode.REQUEST_TIMED_OUT, "error_message": str(error)}
+    except CatalogError as error:
+        return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": str(error)}
+    return None
+
+
+def _code_of(failure: ListingFailed) -> ErrorCode:
+    if failure.cause is Cause.DENIED:
+        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    return ErrorCode.REQUEST_TIMED_OUT if failure.cause is Cause.TIME else ErrorCode.UNKNOWN_SERVER_ERROR
+
+
+def _check_known(row: Mapping[str, Any], *names: str) -> None:
+    """Kafka takes a request with a 0 here for none, and closes the connection."""
+    if not all(row[name] for name in names):
+        raise CloseClient("an ACL or a filter has UNKNOWN elements")
+
+
+def _filter_of(row: Mapping[str, Any]) -> AclFilter:
+    return AclFilter(
+        known(ResourceType, row["resource_type_filter"]),
+        row["resource_name_filter"],
+        known(PatternType, row["pattern_type_filter"]),
+        row["principal_filter"],
+        row["host_filter"],
+        known(Operation, row["operation"]),
+        known(Permission, row["permission_type"]),
+    )
+
+
+def _binding_of(row: Mapping[str, Any]) -> AclBinding:
+    return AclBinding(
+        known(ResourceType, row["resource_type"]),
+        row["resource_name"],
+        known(PatternType, row["resource_pattern_type"]),
+        row["principal"],
+        row["host"],
+        known(Operation, row["operation"]),
+        known(Permission, row["permission_type"]),
+    )
+
+
+def _matching(binding: AclBinding) -> Fields:
+    kind, name, pattern, principal, host, operation, permission = binding
+    return {
+        "resource_type": kind,
+        "resource_name": name,
+        "pattern_type": pattern,
+        "principal": principal,
+        "host": host,
+        "operation": operation,
+        "permission_type": permission,
+    }
+
+
+def _row(binding: AclBinding) -> AclRow:
+    return AclRow(*binding)
+
+
+ACL_ROWS: Final = (
+    HandlerRow(DESCRIBE_ACLS, later=_describe),
+    HandlerRow(CREATE_ACLS, later=_create),
+    HandlerRow(DELETE_ACLS, later=_delete),
+)

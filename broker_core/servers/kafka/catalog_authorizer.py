@@ -1,0 +1,136 @@
+"""What the ACLs of the catalogue allow a Kafka client, in the namespace that it asks in.
+
+The authorizer is on where the settings name super users, or allow everybody what no ACL is about, or where any ACL is
+stored: none is stored in vain. It is looked at once for each request whether ACLs have changed (:meth:`is_current`), so
+that a change by another process binds the next one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from broker_core.access.remote_address import host_of
+from broker_core.catalog import AclRow, AclVersion, KafkaAclReader
+from broker_core.kafka.acls.acl_rules import AclRules, AskerRules
+from broker_core.kafka.acls.bindings import (
+    CLUSTER_NAME,
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    AclBinding,
+    Operation,
+    PatternType,
+    Permission,
+    ResourceType,
+    known,
+)
+from broker_core.kafka.acls.compiled_masks import NamedChunk
+from broker_core.kafka.acls.name_patterns import SortedNames
+from broker_core.names import NamespaceName
+from broker_core.servers.kafka.caller import Caller
+from broker_core.settings import KafkaSettings
+
+__all__ = ["CatalogAuthorizer", "binding_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """The rules of a namespace as they were at a version."""
+
+    version: AclVersion | None
+    rules: AclRules
+
+
+class CatalogAuthorizer:
+    """An :class:`~broker_core.servers.kafka.authorizer.Authorizer`; on one event loop.
+
+    ``reader`` is ``None`` where there is no catalogue: no ACL is there then. What was never read is denied.
+    """
+
+    def __init__(self, settings: KafkaSettings, reader: KafkaAclReader | None) -> None:
+        self._super_users = settings.super_users
+        self._everyone = settings.allow_everyone_if_no_acl_found
+        self._reader = reader
+        self._always = bool(self._super_users or self._everyone)
+        self._stored = False
+        self._known: dict[NamespaceName, _Known] = {}
+        #: Before any were read.
+        self._none = AclRules((), super_users=self._super_users, everyone=self._everyone and reader is None)
+
+    @property
+    def enabled(self) -> bool:
+        return self._always or self._stored
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+
+    def is_current(self, caller: Caller) -> bool:
+        if self._reader is None:
+            return True
+        now = self._reader.version_now(caller.namespace)
+        if now is None:
+            return False
+        self._stored = now.stored
+        if not self.enabled:
+            return True  # nobody's rules are asked
+        found = self._known.get(caller.namespace)
+        return found is not None and found.version == now
+
+    async def refresh(self, caller: Caller) -> None:
+        if self._reader is None:
+            return
+        version, rows = await self._reader.read(caller.namespace)
+        found = self._known.get(caller.namespace)
+        if found is None or found.version != version:
+            self._known[caller.namespace] = _Known(version, self._rules(rows))
+        self._stored = version.stored
+
+    def bindings(self, caller: Caller) -> tuple[AclBinding, ...]:
+        return self._of(caller.namespace).bindings
+
+    def allows(self, call: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
+        return not self.enabled or self._asker(call).allows(operation, kind, name)
+
+    def chunk_mask(
+        self, call: Caller, operation: Operation, chunk: NamedChunk
+    ) -> npt.NDArray[np.bool_] | None:
+        return self._asker(call).chunk_mask(operation, chunk) if self.enabled else None
+
+    def chunk_operations(self, call: Caller, chunk: NamedChunk) -> npt.NDArray[np.int32] | None:
+        if not self.enabled or self._asker(call).free:
+            return None
+        return self._asker(call).operations_column(SortedNames(chunk.names))
+
+    def topic_operations(self, call: Caller, name: str) -> int:
+        return self._asker(call).operations(ResourceType.TOPIC, name) if self.enabled else TOPIC_OPERATIONS
+
+    def cluster_operations(self, call: Caller) -> int:
+        if not self.enabled:
+            return CLUSTER_OPERATIONS
+        return self._asker(call).operations(ResourceType.CLUSTER, CLUSTER_NAME)
+
+    def _of(self, namespace: NamespaceName) -> AclRules:
+        found = self._known.get(namespace)
+        return self._none if found is None else found.rules
+
+    def _asker(self, caller: Caller) -> AskerRules:
+        return self._of(caller.namespace).of(caller.principal, host_of(caller.asker.remote_address))
+
+    def _rules(self, rows: tuple[AclRow, ...]) -> AclRules:
+        return AclRules(map(binding_of, rows), super_users=self._super_users, everyone=self._everyone)
+
+
+def binding_of(row: AclRow) -> AclBinding:
+    """A row of the catalogue as a binding."""
+    return AclBinding(
+        known(ResourceType, row.resource_type),
+        row.name,
+        known(PatternType, row.pattern),
+        row.principal,
+        row.host,
+        known(Operation, row.operation),
+        known(Permission, row.permission),
+    )
