@@ -39,3 +39,12 @@ def acl_filters() -> dict[str, Any]:
         (VECTORS / "kafka-4.3.1-acl-filters.json").read_text(encoding="utf-8")
     )
     return loaded
+
+
+@cache
+def acl_answers() -> dict[str, Any]:
+    """What a real Kafka broker answers to a client: by the name of what it may do, ``acls`` and ``answers``."""
+    loaded: dict[str, Any] = json.loads(
+        (VECTORS / "kafka-4.3.1-acl-answers.json").read_text(encoding="utf-8")
+    )
+    return loaded
