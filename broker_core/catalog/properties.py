@@ -28,6 +28,8 @@ _quoted = json.encoder.encode_basestring
 
 def properties_text(properties: Mapping[str, str]) -> str:
     """Properties as JSON with sorted keys and without white space."""
+    if not properties:
+        return "{}"
     return "{" + ",".join([f"{_quoted(key)}:{_quoted(properties[key])}" for key in sorted(properties)]) + "}"
 
 
@@ -43,6 +45,8 @@ def properties_of(text: str | None) -> Mapping[str, str]:
 
 def check_properties(properties: object) -> dict[str, str]:
     """A copy of what can be properties; else a :exc:`TopicInvalid` says why not."""
+    if type(properties) is dict and not properties:
+        return {}
     checked_text(properties)
     assert isinstance(properties, Mapping)
     return dict(properties)

@@ -107,7 +107,7 @@ def creation(
         if topic is not None and has_name(topic, name):
             raise TopicExists(f"Topic {name} is there already")
         made = put(topic)
-        if topic is not None or made is None:
+        if topic is not None or made is None or not (own or replication is not None or topic_id):
             return made
         return replace(made, configs=own, replication=replication, topic_id=topic_id or made.topic_id)
 

@@ -37,8 +37,13 @@ def new_topic_ids(count: int) -> bytes:
 
 
 def new_topic_id() -> uuid.UUID:
-    """One fresh id."""
-    return uuid.UUID(bytes=new_topic_ids(1))
+    """One fresh id: as :func:`new_topic_ids`, without columns."""
+    made = bytearray(os.urandom(_ID_BYTES))
+    while made[0] & 0xFC == 0xF8:
+        made[0] = os.urandom(1)[0]
+    made[6] = made[6] & 0x0F | 0x40
+    made[8] = made[8] & 0x3F | 0x80
+    return uuid.UUID(bytes=bytes(made))
 
 
 def topic_id_text(topic_id: uuid.UUID) -> str:

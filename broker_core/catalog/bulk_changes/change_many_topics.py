@@ -34,10 +34,9 @@ _LOG: Final = """INSERT INTO main.changes (namespace, version, operation, domain
         t.configs, iif(n.listed = '', NULL, t.configs)
     FROM temp.next_state n
     CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = n.domain AND t.base = n.base LIMIT :limit"""
-_KEEP_DELETED: Final = """INSERT OR REPLACE INTO main.deleted_topics
-    SELECT t.topic_id, :namespace, t.domain, t.base, :time FROM temp.next_state n
+_DELETED: Final = """SELECT t.topic_id, t.namespace, t.domain, t.base, :time FROM temp.next_state n
     CROSS JOIN main.topics t ON t.namespace = :namespace AND t.domain = n.domain AND t.base = n.base
-    WHERE n.listed = '' ORDER BY t.topic_id"""
+    WHERE n.listed = ''"""
 _DELETE: Final = """DELETE FROM main.topics AS t WHERE namespace = :namespace AND EXISTS (
     SELECT 1 FROM temp.next_state n WHERE n.domain = t.domain AND n.base = t.base AND n.listed = '')"""
 _UPDATE: Final = """UPDATE main.topics AS t SET listed = n.listed, properties = n.properties FROM temp.next_state n
@@ -82,12 +81,13 @@ def change_topics(
         "limit": change.most_logged + 1,
     }
     logged = connection.execute(_LOG, values).rowcount
-    change.kept_deleted(connection.execute(_KEEP_DELETED, values).rowcount)
+    if logged > change.most_logged:
+        change.keep_deleted(_DELETED, values)
     connection.execute(_DELETE, values)
     connection.execute(_UPDATE, values)
     connection.execute("DELETE FROM temp.next_state")
     if logged > change.most_logged:
-        change.leave_gap()
+        change.leave_gap(kept=True)
     else:
         change.logged(logged)
     return count

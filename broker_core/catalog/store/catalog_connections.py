@@ -149,13 +149,19 @@ class CatalogConnections:
         return connection
 
     @contextmanager
-    def _borrowed(self) -> Iterator[sqlite3.Connection]:
+    def _borrowed(self, *, noticed: bool = False) -> Iterator[sqlite3.Connection]:
+        """A connection of the file that is there now; ``noticed``: the caller looked at once before."""
         with sqlite_errors(self.path):
-            self.notice()
+            if not noticed:
+                self.notice()
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
                 generation = self._generation
-            connection = connection or self.connect()
+            asis = True  # as any that is idle
+            if connection is None:
+                connection = self.connect()
+                # One that shows an earlier format as this one must not outlive the migration.
+                asis = not shows_as_current(connection)
             kept = False
             try:
                 try:
@@ -163,8 +169,6 @@ class CatalogConnections:
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
-                # One that shows an earlier format as this one must not outlive the migration.
-                asis = not shows_as_current(connection)
                 with self._lock:
                     kept = asis and generation == self._generation and len(self._idle) < _IDLE_CONNECTIONS
                     if kept:
@@ -191,17 +195,23 @@ class CatalogConnections:
         """
         if not dry_run:
             self.migrate()
-        with self._turn_to_write(wait), self._borrowed() as connection:
-            # Also where the last one that had this connection waited for another time.
-            patience = self.busy_timeout if wait is None else wait
-            connection.execute(f"PRAGMA busy_timeout = {int(patience * 1000)}")
-            connection.execute("BEGIN IMMEDIATE")
+        with self._turn_to_write(wait), self._borrowed(noticed=not dry_run) as connection:
+            self._begin(connection, wait)
             change = NamespaceChange(connection, namespace, self.log_bounds)
             yield connection, change
             if change.changed and not dry_run:
                 change.finish()
                 connection.execute("COMMIT")
                 self.committed += 1
+
+    def _begin(self, connection: sqlite3.Connection, wait: float | None = None) -> None:
+        """Begin to write; the connection is used again only where that waited for as long as others do."""
+        if wait is None:
+            connection.execute("BEGIN IMMEDIATE")
+            return
+        connection.execute(f"PRAGMA busy_timeout = {int(wait * 1000)}")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout * 1000)}")
 
     @contextmanager
     def _turn_to_write(self, wait: float | None) -> Iterator[None]:
@@ -217,8 +227,7 @@ class CatalogConnections:
         """A transaction that writes rows of no namespace's topics; nothing written leaves the file as it was."""
         self.migrate()
         with self._turn_to_write(None), self._borrowed() as connection:
-            connection.execute(f"PRAGMA busy_timeout = {int(self.busy_timeout * 1000)}")
-            connection.execute("BEGIN IMMEDIATE")
+            self._begin(connection)
             before = connection.total_changes
             yield connection
             if connection.total_changes > before:

@@ -1,20 +1,40 @@
-"""Ids of deleted topics: kept for a while after the deletion, so that no other topic gets one meanwhile.
+"""Ids of deleted topics: known for a while after the deletion, so that no import gives one to another topic meanwhile.
 
-Each deletion lets go of those that were kept for long enough, so that the table does not grow.
+A deletion is in the change log. What the log lets go of too early is kept in a table of its own, in the order of the
+deletions; whatever adds to it lets go of what was kept for long enough, so that it does not grow. Both are read as a
+whole, by imports with ids and for people: no listing does, and no question for a topic by its id.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import uuid
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 
-__all__ = ["DeletedTopic", "deleted_topic", "forget_deleted", "keep_deleted"]
+__all__ = ["DELETED_IDS", "DeletedTopic", "deleted_topic", "forget_deleted", "keep_deleted", "keep_trimmed"]
 
-#: How many more ids a deletion lets go of than it adds, so that the table becomes smaller again.
-_SPARE = 1_000
+#: How many more ids are let go of than are added, so that the table becomes smaller again.
+_SPARE: Final = 1_000
+_KEEP: Final = "INSERT INTO main.deleted_topics (topic_id, namespace, domain, base, deleted) "
+_TRIMMED: Final = (
+    f"{_KEEP} SELECT topic_id, namespace, domain, base, time FROM main.changes WHERE namespace = ? AND version <= ?"  # noqa: S608
+    " AND operation = 'delete' AND time >= ? ORDER BY id"
+)
+#: The ids that were deleted at the time ``:since`` (milliseconds since 1970) or later.
+DELETED_IDS: Final = (
+    "SELECT topic_id FROM main.changes WHERE operation = 'delete' AND time >= :since"
+    " UNION ALL SELECT topic_id FROM main.deleted_topics WHERE deleted >= :since"
+)
+_DELETED: Final = (
+    "SELECT n.name, d.domain, d.base, d.deleted FROM (SELECT namespace, domain, base, topic_id, time AS deleted"
+    " FROM changes WHERE operation = 'delete' AND topic_id = :id AND time >= :since"
+    " UNION ALL SELECT namespace, domain, base, topic_id, deleted FROM deleted_topics"
+    " WHERE topic_id = :id AND deleted >= :since) d JOIN namespaces n ON n.id = d.namespace"
+    " ORDER BY d.deleted DESC LIMIT 1"
+)
 
 
 class DeletedTopic(NamedTuple):
@@ -25,32 +45,34 @@ class DeletedTopic(NamedTuple):
     deleted: int
 
 
-def keep_deleted(
-    connection: sqlite3.Connection, namespace: int, domain: int, base: str, topic_id: bytes, time: int
-) -> None:
-    """Keep the id of a topic that is deleted now."""
-    connection.execute(
-        "INSERT OR REPLACE INTO deleted_topics VALUES (?, ?, ?, ?, ?)",
-        (topic_id, namespace, domain, base, time),
-    )
+def keep_trimmed(connection: sqlite3.Connection, namespace: int, version: int, since: int) -> None:
+    """Keep the ids of deletions that the log is about to let go of: up to and with ``version``, since a time."""
+    kept = connection.execute(_TRIMMED, (namespace, version, since)).rowcount
+    if kept:
+        forget_deleted(connection, since, kept)
 
 
-def forget_deleted(connection: sqlite3.Connection, until: int, added: int = 1) -> None:
+def keep_deleted(connection: sqlite3.Connection, topics: str, values: Mapping[str, int], since: int) -> None:
+    """Keep the ids of deletions that do not come into the log.
+
+    ``topics`` selects them: id, number of the namespace and of the domain, local name, time.
+    """
+    kept = connection.execute(_KEEP + topics, values).rowcount
+    forget_deleted(connection, since, kept)
+
+
+def forget_deleted(connection: sqlite3.Connection, until: int, added: int) -> None:
     """Let go of the ids that were deleted before ``until`` (milliseconds since 1970), the oldest first."""
     connection.execute(
-        "DELETE FROM deleted_topics WHERE topic_id IN"
-        " (SELECT topic_id FROM deleted_topics WHERE deleted < ? ORDER BY deleted LIMIT ?)",
+        "DELETE FROM deleted_topics WHERE deleted < ? AND id IN"
+        " (SELECT id FROM deleted_topics ORDER BY id LIMIT ?)",
         (until, added + _SPARE),
     )
 
 
 def deleted_topic(connection: sqlite3.Connection, topic_id: uuid.UUID, since: int) -> DeletedTopic | None:
     """The topic that had this id, if it was deleted at ``since`` (milliseconds since 1970) or later."""
-    row = connection.execute(
-        "SELECT n.name, d.domain, d.base, d.deleted FROM deleted_topics d JOIN namespaces n ON n.id = d.namespace"
-        " WHERE d.topic_id = ? AND d.deleted >= ?",
-        (topic_id.bytes, since),
-    ).fetchone()
+    row = connection.execute(_DELETED, {"id": topic_id.bytes, "since": since}).fetchone()
     if row is None:
         return None
     namespace, domain, base, deleted = row

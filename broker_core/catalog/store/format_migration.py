@@ -25,7 +25,6 @@ from broker_core.catalog.store.backup_file import back_up, room_for
 from broker_core.catalog.store.catalog_file import check_format, connect, format_of
 from broker_core.catalog.store.schema import (
     BY_TOPIC_ID,
-    DELETED_BY_TIME,
     KAFKA_TABLES,
     SCHEMA_VERSION,
     STAMPS,
@@ -59,7 +58,6 @@ _FORWARD: Final = {
         "ALTER TABLE changes ADD COLUMN configs_after TEXT",
         BY_TOPIC_ID,
         *KAFKA_TABLES.values(),
-        DELETED_BY_TIME,
     ),
 }
 #: What a table of an earlier format is read as.

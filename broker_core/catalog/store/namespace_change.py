@@ -10,12 +10,13 @@ import secrets
 import sqlite3
 import time
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
-from broker_core.catalog.store.deleted_topics import forget_deleted
+from broker_core.catalog.store.deleted_topics import keep_deleted, keep_trimmed
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
@@ -74,13 +75,21 @@ class NamespaceChange:
         self._log_from_before = self._log_from
         self._log_rows: int = row[3]
         self._stamp = secrets.token_hex(12)
-        self._deleted = 0
         self.changed = False
 
     @property
     def most_logged(self) -> int:
         """How many changes one transaction can leave in the log; more are a gap."""
         return self._bounds.rows if self._bounds.versions > 0 else 0
+
+    @property
+    def deleted_since(self) -> int:
+        """Ids of topics that were deleted at this time (milliseconds since 1970) or later are kept."""
+        return self.time - self._bounds.deleted
+
+    def keep_deleted(self, topics: str, values: Mapping[str, int]) -> None:
+        """Keep the ids of topics that this version deletes and does not log: :func:`~.deleted_topics.keep_deleted`."""
+        keep_deleted(self._connection, topics, values, self.deleted_since)
 
     def version_in(self, catalog_id: str) -> CatalogVersion:
         """The version as readers see it once the transaction is committed."""
@@ -111,29 +120,25 @@ class NamespaceChange:
             ),
         )
         self.logged(1)
-        if after is None:
-            self.kept_deleted(1)
-
-    def kept_deleted(self, topics: int) -> None:
-        """The ids of so many deleted topics were kept: as many old ones go when it is finished."""
-        self._deleted += topics
 
     def logged(self, rows: int) -> None:
         """So many changes were written to the log under :attr:`version`."""
         self._log_rows += rows
         self.changed = True
 
-    def leave_gap(self) -> None:
-        """The changes of this version are not in the log, so a follower cannot catch up across it."""
+    def leave_gap(self, *, kept: bool = False) -> None:
+        """The changes of this version are not in the log, so a follower cannot catch up across it.
+
+        ``kept``: the ids of the topics that it deletes were kept (:meth:`keep_deleted`); else they are in the log.
+        """
+        keep_trimmed(self._connection, self.id, self.version - kept, self.deleted_since)
         self._connection.execute("DELETE FROM changes WHERE namespace = ?", (self.id,))
         self._log_from = self.version
         self._log_rows = 0
         self.changed = True
 
     def finish(self) -> None:
-        """Write the new version, and delete log entries beyond the bounds, and old ids of deleted topics."""
-        if self._deleted:
-            forget_deleted(self._connection, self.time - self._bounds.deleted, self._deleted)
+        """Write the new version, and delete log entries beyond the bounds."""
         self._trim(self.version - self._bounds.versions)
         if self._log_rows > self._bounds.rows:
             # Down to seven eighths, so that this look for the cut is not repeated with every small change.
@@ -159,6 +164,7 @@ class NamespaceChange:
     def _trim(self, version: int) -> None:
         """Let go of the changes up to and with ``version``."""
         if version > self._log_from:
+            keep_trimmed(self._connection, self.id, version, self.deleted_since)
             gone = self._connection.execute(
                 "DELETE FROM changes WHERE namespace = ? AND version <= ?", (self.id, version)
             ).rowcount

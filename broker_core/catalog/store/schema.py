@@ -14,7 +14,6 @@ from broker_core.names.topic_id import new_topic_id, topic_id_text
 __all__ = [
     "APPLICATION_ID",
     "BY_TOPIC_ID",
-    "DELETED_BY_TIME",
     "KAFKA_TABLES",
     "SCHEMA_VERSION",
     "STAMPS",
@@ -37,15 +36,16 @@ STAMPS = """CREATE TABLE stamps (
 
 #: The tables of deleted topics and of Kafka's administration, by name.
 KAFKA_TABLES = {
-    # The ids of topics that are gone, for a while (broker_core/catalog/store/deleted_topics.py). deleted: milliseconds
-    # since 1970.
+    # The ids of deleted topics whose deletion is not, or no longer, in the log (broker_core/catalog/store/
+    # deleted_topics.py), in the order of the deletions. deleted: milliseconds since 1970.
     "deleted_topics": """CREATE TABLE deleted_topics (
-        topic_id BLOB PRIMARY KEY,
+        id INTEGER PRIMARY KEY,
+        topic_id BLOB NOT NULL,
         namespace INTEGER NOT NULL,
         domain INTEGER NOT NULL,
         base TEXT NOT NULL,
         deleted INTEGER NOT NULL
-    ) WITHOUT ROWID""",
+    )""",
     # Access control lists of Kafka's listener: a row for each binding, with Kafka's numbers of the enumerations.
     "kafka_acls": """CREATE TABLE kafka_acls (
         namespace TEXT NOT NULL,
@@ -74,7 +74,6 @@ KAFKA_TABLES = {
     ) WITHOUT ROWID""",
 }
 BY_TOPIC_ID = "CREATE INDEX topics_by_id ON topics (topic_id)"
-DELETED_BY_TIME = "CREATE INDEX deleted_topics_by_time ON deleted_topics (deleted)"
 
 _PAGE_BYTES = 8192
 #: Seconds between two tries to turn on the write-ahead log, about what SQLite's own busy handler waits.
@@ -126,7 +125,6 @@ _SCHEMA = (
     STAMPS,
     BY_TOPIC_ID,
     *KAFKA_TABLES.values(),
-    DELETED_BY_TIME,
 )
 
 

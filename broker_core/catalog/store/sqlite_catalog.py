@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -192,7 +192,7 @@ class SqliteCatalog(KafkaAdministration):
         return done
 
     def edit_many(
-        self, namespace: NamespaceName, edits: Iterable[Edit], *, wait: float | None = None
+        self, namespace: NamespaceName, edits: Sequence[Edit], *, wait: float | None = None
     ) -> list[TopicWrite | CatalogError]:
         """Do edits of topics of one namespace in their order, in one transaction and one version.
 

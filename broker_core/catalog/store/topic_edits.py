@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.store.namespace_change import NamespaceChange
-from broker_core.catalog.store.topic_rows import named_topic, own_topic, write_topic
+from broker_core.catalog.store.topic_rows import named_topic, own_topic, own_topics, write_topic
 from broker_core.catalog.topic_decisions import Decide, has_name
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.names import TopicName
 
-__all__ = ["Edit", "Require", "edit_each", "edit_topic"]
+__all__ = ["Edit", "Require", "edit_each"]
 
+#: So many edits and more read their topics together.
+_TOGETHER: Final = 8
 #: Called with the topic of a name, or ``None``, before it is changed; what it raises refuses the edit.
 Require = Callable[[TopicRecord | None], object]
 
@@ -27,30 +29,36 @@ class Edit(NamedTuple):
     require: Require | None = None
 
 
-def edit_topic(
-    connection: sqlite3.Connection, change: NamespaceChange, edit: Edit
-) -> tuple[TopicRecord | None, TopicRecord | None]:
-    """Do one edit within the transaction of ``change``; returns the topic before and after it.
+def edit_each(
+    connection: sqlite3.Connection, change: NamespaceChange, edits: Sequence[Edit]
+) -> list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError]:
+    """Do edits within the transaction of ``change``, in their order, each on what those before it left.
 
-    What the edit refuses is raised before anything of it is written.
+    Returns the topic before and after each; of a refused one, of which nothing is written, the error that says why.
     """
-    name, decide, require = edit
+    known: dict[TopicName, TopicRecord | None] = {}
+    if len(edits) >= _TOGETHER:
+        plain = [edit.topic for edit in edits if edit.topic.partition < 0]
+        known = own_topics(connection, change.namespace, plain)
+    done: list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError] = []
+    for name, decide, require in edits:
+        try:
+            before = known[name] if name in known else _found(connection, name)
+            if require is not None:
+                require(before if before is not None and has_name(before, name) else None)
+            after = write_topic(connection, change, before, decide(before))
+            done.append((before, after))
+        except CatalogError as error:
+            done.append(error)
+            continue
+        if known and (some := after or before) is not None:
+            known[some.name] = after
+    return done
+
+
+def _found(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
+    """The topic of a name; for a partition that is not there the topic that would have it."""
     before = named_topic(connection, name)
     if before is None and name.partition >= 0:
         before = own_topic(connection, name.partitioned_name)
-    if require is not None:
-        require(before if before is not None and has_name(before, name) else None)
-    return before, write_topic(connection, change, before, decide(before))
-
-
-def edit_each(
-    connection: sqlite3.Connection, change: NamespaceChange, edits: Iterable[Edit]
-) -> list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError]:
-    """Do edits in their order, each on what those before it left; a refused one is the error that says why."""
-    done: list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError] = []
-    for edit in edits:
-        try:
-            done.append(edit_topic(connection, change, edit))
-        except CatalogError as error:
-            done.append(error)
-    return done
+    return before

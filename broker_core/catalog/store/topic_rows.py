@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import uuid
-from dataclasses import replace
+from collections.abc import Iterable
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
-from broker_core.catalog.store.deleted_topics import keep_deleted
 from broker_core.catalog.store.namespace_change import NamespaceChange, when
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 
-__all__ = ["listed_topic", "make_record", "named_topic", "own_topic", "topic_of_id", "write_topic"]
+__all__ = [
+    "listed_topic",
+    "make_record",
+    "named_topic",
+    "own_topic",
+    "own_topics",
+    "topic_of_id",
+    "write_topic",
+]
 
 _COLUMNS = "listed, topic_id, properties, created, configs, replication"
 _TOPIC = (
     f"SELECT {_COLUMNS} FROM topics"  # noqa: S608 - a constant
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND base = ?"
+)
+_NAMED = (
+    f"SELECT base, {_COLUMNS} FROM topics"  # noqa: S608 - a constant
+    " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?"
+    " AND base IN (SELECT value FROM json_each(?))"
 )
 _BY_ID = (
     f"SELECT n.name, domain, base, {_COLUMNS} FROM topics t JOIN namespaces n ON n.id = t.namespace"  # noqa: S608
@@ -33,6 +46,21 @@ def own_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | 
     return None if row is None else make_record(name, *row)
 
 
+def own_topics(
+    connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[TopicName]
+) -> dict[TopicName, TopicRecord | None]:
+    """The same for many names of a namespace."""
+    found: dict[TopicName, TopicRecord | None] = dict.fromkeys(names)
+    for domain in DOMAINS:
+        bases = [name.local for name in found if name.domain == domain]
+        if bases:
+            rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), json.dumps(bases)))
+            for base, *rest in rows:
+                name = TopicName(domain, namespace, base)
+                found[name] = make_record(name, *rest)
+    return found
+
+
 def listed_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
     """The topic that is listed by exactly this name."""
     base, index = TopicName.split_local(name.local)
@@ -42,6 +70,8 @@ def listed_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord
 
 def named_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
     """The topic that is listed by this name, or else whose own name it is."""
+    if name.partition < 0:
+        return own_topic(connection, name)
     return listed_topic(connection, name) or own_topic(connection, name)
 
 
@@ -91,7 +121,15 @@ def write_topic(
         write_topic(connection, change, before, None)
         before = None
     if after is not None and before is None:
-        after = replace(after, created=when(change.time))
+        after = TopicRecord(
+            after.name,
+            after.topic_id,
+            after.listed,
+            after.properties,
+            when(change.time),
+            after.configs,
+            after.replication,
+        )
         connection.execute(
             "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
@@ -106,9 +144,9 @@ def write_topic(
         )
         change.log(Operation.CREATE, None, after)
     elif after is None and before is not None:
-        key = _key(change, before)
-        connection.execute("DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?", key)
-        keep_deleted(connection, *key, before.topic_id.bytes, change.time)
+        connection.execute(
+            "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?", _key(change, before)
+        )
         change.log(Operation.DELETE, before, None)
     elif after is not None and after != before:
         connection.execute(

@@ -91,9 +91,8 @@ _LOG_GONE = f"""INSERT INTO main.changes (namespace, version, operation, domain,
 _GONE = (
     f"SELECT domain, base FROM main.topics t WHERE namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
 )
-_KEEP_GONE = f"""INSERT OR REPLACE INTO main.deleted_topics
-    SELECT topic_id, :namespace, domain, base, :time FROM main.topics t
-    WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC}) ORDER BY topic_id"""  # noqa: S608 - constants
+_DELETED = f"""SELECT topic_id, namespace, domain, base, :time FROM main.topics t
+    WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"""  # noqa: S608 - constants
 _DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT EXISTS ({_STAGED_TOPIC})"  # noqa: S608
 
 
@@ -272,6 +271,7 @@ def _merge(
         "limit": change.most_logged + 1,
     }
     lost = deleted = logged = 0
+    kept = False
     refusal: Refusal | None = None
     if exact is None:
         if untold:
@@ -286,9 +286,10 @@ def _merge(
         if allow is not None:
             allow(_names(namespace, connection.execute(_GONE, values)))
         logged = connection.execute(_LOG_GONE, values).rowcount
-        connection.execute(_KEEP_GONE, values)
+        kept = logged > change.most_logged
+        if kept:
+            change.keep_deleted(_DELETED, values)
         deleted = connection.execute(_DELETE, values).rowcount
-        change.kept_deleted(deleted)
     listed = _ADDED if exact is None else _FILE
     logged += connection.execute(_LOG.format(file=_FILE, listed=listed), values).rowcount
     if not logged:
@@ -304,7 +305,7 @@ def _merge(
         connection.execute("ROLLBACK")
         return _Merged(created, changed - created, now, deleted, lost, refusal)
     if logged > change.most_logged:
-        change.leave_gap()
+        change.leave_gap(kept=kept)
     else:
         change.logged(logged)
     change.finish()
