@@ -7,13 +7,14 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop bench bench-growth bench-postgres bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-postgres bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
 	@echo "make check    lint, types and unit tests, in a minute and a half: before each commit"
 	@echo "make test     all tests but those against a real broker;  make unit: those that start no program"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go)"
+	@echo "make fuzz     Kafka's messages against libFuzzer, for a minute"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
@@ -60,6 +61,12 @@ interop: $(TEST_STAMP)
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
 	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables
+
+# Kafka's messages by libFuzzer; what it finds is kept in `.fuzz/`. `make fuzz ARGS="-max_total_time=3600"` goes on longer.
+fuzz: $(STAMP)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/fuzz.txt
+	@mkdir -p .fuzz/corpus
+	$(BIN)/python -m tests.fuzz.kafka_messages -max_total_time=60 -max_len=1000 -rss_limit_mb=2000 -artifact_prefix=.fuzz/ $(ARGS) .fuzz/corpus
 
 bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks $(ARGS)
@@ -108,6 +115,7 @@ LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet -
 lock: .venv/bin/uv
 	$(LOCKING) --group dev pyproject.toml -o requirements/dev.txt
 	$(LOCKING) --group batch --constraint requirements/dev.txt -o requirements/batch.txt
+	$(LOCKING) --group fuzz --constraint requirements/dev.txt -o requirements/fuzz.txt
 	$(LOCKING) --group build --constraint requirements/dev.txt -o requirements/build.txt
 	$(LOCKING) --group plugins --constraint requirements/dev.txt pyproject.toml -o requirements/run.txt
 	grep -A 100 '^uv==' requirements/dev.txt | awk 'NR == 1 || /^ /{print; next} {exit}' > requirements/uv.txt
