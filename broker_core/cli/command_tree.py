@@ -42,6 +42,10 @@ class _RootCommands(PluginCommandsGroup):
                     "all of it in one run."
                 ),
             ),
+            "kafka": (
+                "kafka:app",
+                "Users and access control lists of Kafka clients.",
+            ),
             "demo": (
                 "demo:serve_demo",
                 (

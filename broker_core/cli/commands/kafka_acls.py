@@ -1,0 +1,171 @@
+"""`broker-core kafka acls ...`: Kafka's access control lists of a namespace, in the catalogue."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from broker_core.cli.common_options import Invocation
+from broker_core.cli.help_examples import examples
+from broker_core.cli.open_catalog import opened_catalog, written_catalog
+from broker_core.cli.options.kafka_acls import (
+    AllowOption,
+    ClusterOption,
+    DenyOption,
+    GroupOption,
+    HostOption,
+    OperationOption,
+    PatternTypeOption,
+    TopicOption,
+    TransactionOption,
+    binding_text,
+    given_bindings,
+    given_operations,
+    given_pattern,
+    given_resources,
+)
+from broker_core.cli.options.question import parse_namespace
+from broker_core.cli.options.topics import CatalogOption
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.catalog import AclRow, SqliteCatalog
+    from broker_core.kafka.acls.bindings import AclBinding
+    from broker_core.names import NamespaceName
+
+__all__ = ["EXAMPLES", "AclMissing", "add_acls", "list_acls", "remove_acls"]
+
+EXAMPLES: Final = examples(
+    "broker-core kafka acls add acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
+    "broker-core kafka acls list acme/orders",
+    "broker-core kafka acls remove acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
+)
+
+NamespaceArgument = Annotated[
+    str, typer.Argument(metavar="NAMESPACE", help="tenant/namespace", show_default=False)
+]
+
+
+class AclMissing(BrokerCoreError):
+    """There is no such binding in the namespace."""
+
+
+def add_acls(
+    invocation: Invocation,
+    namespace: NamespaceArgument,
+    *,
+    allow_principal: AllowOption = None,
+    deny_principal: DenyOption = None,
+    host: HostOption = None,
+    operation: OperationOption = None,
+    topic: TopicOption = None,
+    group: GroupOption = None,
+    transactional_id: TransactionOption = None,
+    cluster: ClusterOption = False,
+    resource_pattern_type: PatternTypeOption = "literal",
+    catalog: CatalogOption = None,
+) -> None:
+    """Allow or deny principals something in a namespace: every combination of the options is one binding."""
+    from broker_core.cli.error_line import say
+    from broker_core.cli.printed_output import print_lines
+
+    of = parse_namespace(namespace)
+    resources = given_resources(topic, group, transactional_id, cluster=cluster)
+    bindings = list(
+        given_bindings(
+            allow_principal,
+            deny_principal,
+            host,
+            given_operations(operation),
+            resources,
+            given_pattern(resource_pattern_type),
+        )
+    )
+    with written_catalog(invocation, catalog, create=True) as opened:
+        had_any = opened.has_kafka_acls()
+        opened.change_kafka_acls(of, add=[_row(each) for each in bindings])
+        print_lines(binding_text(each) for each in bindings)
+        if not had_any:
+            say(
+                "from now on Kafka clients may do what an ACL or kafka.super_users allows them, and nothing else"
+            )
+
+
+def list_acls(invocation: Invocation, namespace: NamespaceArgument, *, catalog: CatalogOption = None) -> None:
+    """List the access control lists of a namespace."""
+    from broker_core.cli.printed_output import print_lines
+
+    of = parse_namespace(namespace)
+    with opened_catalog(invocation, catalog) as opened:
+        print_lines(binding_text(each) for each in _stored(opened, of))
+
+
+def remove_acls(
+    invocation: Invocation,
+    namespace: NamespaceArgument,
+    *,
+    allow_principal: AllowOption = None,
+    deny_principal: DenyOption = None,
+    host: HostOption = None,
+    operation: OperationOption = None,
+    topic: TopicOption = None,
+    group: GroupOption = None,
+    transactional_id: TransactionOption = None,
+    cluster: ClusterOption = False,
+    resource_pattern_type: PatternTypeOption = "literal",
+    catalog: CatalogOption = None,
+) -> None:
+    """Remove the bindings that `add` has made of the same options; all of them, or none if one is not there."""
+    from broker_core.cli.printed_output import print_lines
+
+    of = parse_namespace(namespace)
+    resources = given_resources(topic, group, transactional_id, cluster=cluster)
+    bindings = list(
+        given_bindings(
+            allow_principal,
+            deny_principal,
+            host,
+            given_operations(operation),
+            resources,
+            given_pattern(resource_pattern_type),
+        )
+    )
+    with written_catalog(invocation, catalog) as opened:
+        stored = set(_stored(opened, of))
+        for each in bindings:
+            if each not in stored:
+                raise AclMissing(f"There is no binding in {of}: {binding_text(each)}")
+        opened.change_kafka_acls(of, remove=[_row(each) for each in bindings])
+        print_lines(f"removed {binding_text(each)}" for each in bindings)
+
+
+def _row(binding: AclBinding) -> AclRow:
+    from broker_core.catalog import AclRow
+
+    kind, name, pattern, principal, host, operation, permission = binding
+    return AclRow(int(kind), name, int(pattern), principal, host, int(operation), int(permission))
+
+
+def _stored(catalog: SqliteCatalog, namespace: NamespaceName) -> list[AclBinding]:
+    from broker_core.kafka.acls.bindings import (
+        AclBinding,
+        Operation,
+        PatternType,
+        Permission,
+        ResourceType,
+        known,
+    )
+
+    return [
+        AclBinding(
+            known(ResourceType, row.resource_type),
+            row.name,
+            known(PatternType, row.pattern),
+            row.principal,
+            row.host,
+            known(Operation, row.operation),
+            known(Permission, row.permission),
+        )
+        for row in catalog.kafka_acls(namespace)[1]
+    ]

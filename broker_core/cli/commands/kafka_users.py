@@ -1,0 +1,145 @@
+"""`broker-core kafka users ...`: the users of the catalogue, with a SCRAM credential for each mechanism."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from broker_core.cli.common_options import Invocation
+from broker_core.cli.help_examples import examples
+from broker_core.cli.open_catalog import opened_catalog, written_catalog
+from broker_core.cli.options.question import UnusableQuestion, usable
+from broker_core.cli.options.topics import CatalogOption
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.catalog import SqliteCatalog
+
+__all__ = ["EXAMPLES", "UserMissing", "add_user", "list_users", "remove_user"]
+
+EXAMPLES: Final = examples(
+    "broker-core kafka users add orders-app --password-stdin < password.txt",
+    "broker-core kafka users list",
+    "broker-core kafka users remove orders-app",
+)
+
+#: Bytes of a password.
+_LONGEST: Final = 512
+
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME", help="The name of the user: its principal is User:NAME.", show_default=False
+    ),
+]
+MechanismOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mechanism",
+        metavar="M",
+        help="SCRAM-SHA-256 or SCRAM-SHA-512; may be repeated. Without it, both.",
+        show_default=False,
+    ),
+]
+
+
+class UserMissing(BrokerCoreError):
+    """There is no such user in the catalogue."""
+
+
+def add_user(
+    invocation: Invocation,
+    name: NameArgument,
+    *,
+    mechanism: MechanismOption = None,
+    password_stdin: Annotated[
+        bool,
+        typer.Option("--password-stdin", help="Read the password from standard input.", show_default=False),
+    ] = False,
+    catalog: CatalogOption = None,
+) -> None:
+    """Add a user, or give it a new password. The catalogue keeps no password, only what SCRAM verifies one with."""
+    from broker_core.access.principal import Principal
+    from broker_core.catalog import ScramRow
+    from broker_core.kafka.scram.credentials import derive_credential
+
+    with usable():
+        Principal(name)
+    mechanisms = _mechanisms(mechanism)
+    if not password_stdin:
+        raise UnusableQuestion(
+            "a password is read from standard input: say --password-stdin, since every user of the machine can read a "
+            "command line"
+        )
+    password = _password()
+    with written_catalog(invocation, catalog, create=True) as opened:
+        _see_to_secret(opened)
+        for each in mechanisms:
+            made = derive_credential(each, password)
+            opened.put_kafka_user(
+                ScramRow(name, each, made.iterations, made.salt, made.stored_key, made.server_key)
+            )
+        print(f"stored the user {name} for {', '.join(mechanisms)}")
+
+
+def list_users(invocation: Invocation, *, catalog: CatalogOption = None) -> None:
+    """List users with their mechanisms."""
+    from broker_core.cli.printed_output import print_lines
+    from broker_core.kafka.scram.credentials import DECOY_USER
+
+    found: dict[str, list[str]] = {}
+    with opened_catalog(invocation, catalog) as opened:
+        for row in opened.kafka_users():
+            if row.name != DECOY_USER:
+                found.setdefault(row.name, []).append(row.mechanism)
+    print_lines(f"{name}  {', '.join(mechanisms)}" for name, mechanisms in found.items())
+
+
+def remove_user(
+    invocation: Invocation,
+    name: NameArgument,
+    *,
+    mechanism: MechanismOption = None,
+    catalog: CatalogOption = None,
+) -> None:
+    """Remove a user, or its credential for one mechanism. Connections that are authenticated stay."""
+    from broker_core.kafka.scram.credentials import DECOY_USER
+
+    mechanisms = _mechanisms(mechanism)
+    with written_catalog(invocation, catalog) as opened:
+        removed = [each for each in mechanisms if name != DECOY_USER and opened.remove_kafka_user(name, each)]
+        if not removed:
+            raise UserMissing(f"There is no user {name!r} for {' or '.join(mechanisms)} in the catalogue")
+        print(f"removed the user {name} for {', '.join(removed)}")
+
+
+def _mechanisms(given: list[str] | None) -> list[str]:
+    from broker_core.kafka.scram.credentials import HASHES
+
+    for mechanism in given or ():
+        if mechanism not in HASHES:
+            raise UnusableQuestion(f"--mechanism {mechanism!r}: expected {' or '.join(HASHES)}")
+    return list(dict.fromkeys(given)) if given else list(HASHES)
+
+
+def _password() -> bytes:
+    password = sys.stdin.buffer.read(_LONGEST + 3).removesuffix(b"\n").removesuffix(b"\r")
+    if not password:
+        raise UnusableQuestion("--password-stdin: standard input has no password")
+    if len(password) > _LONGEST:
+        raise UnusableQuestion(f"--password-stdin: a password has at most {_LONGEST} bytes")
+    if b"\x00" in password or b"\n" in password:
+        raise UnusableQuestion("--password-stdin: a password is one line without zero bytes")
+    return password
+
+
+def _see_to_secret(catalog: SqliteCatalog) -> None:
+    """With the first user, store the secret that makes users that do not exist look like users."""
+    from broker_core.catalog import ScramRow
+    from broker_core.kafka.scram.credentials import DECOY_USER
+
+    if catalog.kafka_user(DECOY_USER, "") is None:
+        catalog.put_kafka_user(ScramRow(DECOY_USER, "", 0, os.urandom(32), b"", b""))

@@ -1,0 +1,168 @@
+"""Options of `broker-core kafka acls ...`, as Kafka's own command has them: principals, operations, resources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from broker_core.cli.options.question import UnusableQuestion
+
+if TYPE_CHECKING:
+    from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, ResourceType
+
+__all__ = [
+    "AllowOption",
+    "ClusterOption",
+    "DenyOption",
+    "GroupOption",
+    "HostOption",
+    "OperationOption",
+    "PatternTypeOption",
+    "TopicOption",
+    "TransactionOption",
+    "binding_text",
+    "given_bindings",
+    "given_operations",
+    "given_pattern",
+    "given_resources",
+]
+
+AllowOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-principal", metavar="User:NAME", help="Who may; User:* is everybody.", show_default=False
+    ),
+]
+DenyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--deny-principal",
+        metavar="User:NAME",
+        help="Who may not, whatever else allows it.",
+        show_default=False,
+    ),
+]
+HostOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--host", metavar="ADDRESS", help="From this IP address; without it, any.", show_default=False
+    ),
+]
+OperationOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--operation",
+        metavar="OPERATION",
+        help="Such as Describe or AlterConfigs; without it, all.",
+        show_default=False,
+    ),
+]
+TopicOption = Annotated[
+    list[str] | None,
+    typer.Option("--topic", metavar="NAME", help="A topic; '*' is every one.", show_default=False),
+]
+GroupOption = Annotated[
+    list[str] | None, typer.Option("--group", metavar="NAME", help="A consumer group.", show_default=False)
+]
+TransactionOption = Annotated[
+    list[str] | None,
+    typer.Option("--transactional-id", metavar="NAME", help="A transactional id.", show_default=False),
+]
+ClusterOption = Annotated[bool, typer.Option("--cluster", help="The cluster itself.", show_default=False)]
+PatternTypeOption = Annotated[
+    str,
+    typer.Option(
+        "--resource-pattern-type", metavar="literal|prefixed", help="prefixed: all names that begin so."
+    ),
+]
+
+
+def given_resources(
+    topics: Sequence[str] | None,
+    groups: Sequence[str] | None,
+    transactions: Sequence[str] | None,
+    *,
+    cluster: bool,
+) -> list[tuple[ResourceType, str]]:
+    """The resources that options name."""
+    from broker_core.kafka.acls.bindings import CLUSTER_NAME, ResourceType
+
+    return [
+        *((ResourceType.TOPIC, name) for name in topics or ()),
+        *((ResourceType.GROUP, name) for name in groups or ()),
+        *((ResourceType.TRANSACTIONAL_ID, name) for name in transactions or ()),
+        *([(ResourceType.CLUSTER, CLUSTER_NAME)] if cluster else []),
+    ]
+
+
+def given_operations(words: Sequence[str] | None) -> list[Operation]:
+    """Operations by Kafka's names in any case; none is all. Raises :exc:`UnusableQuestion`."""
+    from broker_core.kafka.acls.bindings import Operation
+
+    names = {member.name.replace("_", "").lower(): member for member in Operation if member > Operation.ANY}
+    found = []
+    for word in words or ("All",):
+        member = names.get(word.replace("_", "").replace("-", "").lower())
+        if member is None:
+            known = ", ".join(member.name.title().replace("_", "") for member in names.values())
+            raise UnusableQuestion(f"--operation {word!r}: expected one of {known}")
+        found.append(member)
+    return found
+
+
+def given_pattern(word: str) -> PatternType:
+    """``literal`` or ``prefixed``; raises :exc:`UnusableQuestion`."""
+    from broker_core.kafka.acls.bindings import PatternType
+
+    found = {"literal": PatternType.LITERAL, "prefixed": PatternType.PREFIXED}.get(word.lower())
+    if found is None:
+        raise UnusableQuestion(f"--resource-pattern-type {word!r}: expected literal or prefixed")
+    return found
+
+
+def given_bindings(
+    allowed: Sequence[str] | None,
+    denied: Sequence[str] | None,
+    hosts: Sequence[str] | None,
+    operations: Sequence[Operation],
+    resources: Sequence[tuple[ResourceType, str]],
+    pattern: PatternType,
+) -> Iterator[AclBinding]:
+    """Every combination of the options; raises :exc:`UnusableQuestion` for one that no binding can have."""
+    from broker_core.kafka.acls.acl_filters import binding_fault
+    from broker_core.kafka.acls.bindings import AclBinding, PatternType, Permission, ResourceType
+
+    principals = [
+        *((Permission.ALLOW, each) for each in allowed or ()),
+        *((Permission.DENY, each) for each in denied or ()),
+    ]
+    if not principals:
+        raise UnusableQuestion("nobody is named: say --allow-principal or --deny-principal")
+    if not resources:
+        raise UnusableQuestion("no resource is named: say --topic, --group, --transactional-id or --cluster")
+    for (permission, principal), host, operation, (kind, name) in product(
+        principals, hosts or ("*",), operations, resources
+    ):
+        if not principal.startswith("User:") or principal == "User:":
+            raise UnusableQuestion(f"{principal!r} is no principal: write User:NAME")
+        of_cluster = kind is ResourceType.CLUSTER
+        binding = AclBinding(
+            kind, name, PatternType.LITERAL if of_cluster else pattern, principal, host, operation, permission
+        )
+        fault = binding_fault(binding)
+        if fault is not None:
+            raise UnusableQuestion(fault)
+        yield binding
+
+
+def binding_text(binding: AclBinding) -> str:
+    """A binding in one line."""
+    kind = binding.resource_type.name.lower().replace("_", " ")
+    prefixed = f" {binding.pattern.name.lower()}" if binding.pattern.name == "PREFIXED" else ""
+    return (
+        f"{binding.permission.name.lower()} {binding.principal} from {binding.host}: {binding.operation.name} on "
+        f"{kind}{prefixed} {binding.name}"
+    )

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import pytest
+
+from broker_core.cli.options.kafka_acls import (
+    binding_text,
+    given_bindings,
+    given_operations,
+    given_pattern,
+    given_resources,
+)
+from broker_core.cli.options.question import UnusableQuestion
+from broker_core.kafka.acls.bindings import Operation, PatternType, ResourceType
+
+TOPIC = [(ResourceType.TOPIC, "orders")]
+
+
+@pytest.mark.parametrize("word", ["DescribeConfigs", "DESCRIBE_CONFIGS", "describe-configs"])
+def test_an_operation_in_any_spelling(word: str) -> None:
+    assert given_operations([word]) == [Operation.DESCRIBE_CONFIGS]
+    assert given_operations(None) == [Operation.ALL]
+
+
+def test_resources_of_each_kind() -> None:
+    found = given_resources(["t"], ["g"], ["x"], cluster=True)
+    assert found == [
+        (ResourceType.TOPIC, "t"),
+        (ResourceType.GROUP, "g"),
+        (ResourceType.TRANSACTIONAL_ID, "x"),
+        (ResourceType.CLUSTER, "kafka-cluster"),
+    ]
+
+
+def test_every_combination_is_a_binding() -> None:
+    found = given_bindings(
+        ["User:a"],
+        ["User:b"],
+        ["192.0.2.1", "192.0.2.2"],
+        [Operation.READ, Operation.WRITE],
+        [*TOPIC, (ResourceType.CLUSTER, "kafka-cluster")],
+        PatternType.PREFIXED,
+    )
+    bindings = list(found)
+    assert len(set(bindings)) == 16
+    assert {each.pattern for each in bindings if each.resource_type is ResourceType.CLUSTER} == {
+        PatternType.LITERAL
+    }
+    assert binding_text(bindings[0]) == "allow User:a from 192.0.2.1: READ on topic prefixed orders"
+
+
+@pytest.mark.parametrize(
+    ("allowed", "resources", "error"),
+    [
+        (None, TOPIC, "nobody is named"),
+        (["User:a"], [], "no resource is named"),
+        (["alice"], TOPIC, "write User:NAME"),
+        (["User:"], TOPIC, "write User:NAME"),
+        (["User:a"], [(ResourceType.TOPIC, "")], "Invalid empty resource name"),
+    ],
+)
+def test_what_is_no_binding(
+    allowed: list[str] | None, resources: list[tuple[ResourceType, str]], error: str
+) -> None:
+    with pytest.raises(UnusableQuestion, match=error):
+        list(given_bindings(allowed, None, None, [Operation.ALL], resources, PatternType.LITERAL))
+
+
+def test_what_is_no_word() -> None:
+    with pytest.raises(UnusableQuestion, match="expected one of All, Read"):
+        given_operations(["Any"])
+    with pytest.raises(UnusableQuestion, match="literal or prefixed"):
+        given_pattern("match")
