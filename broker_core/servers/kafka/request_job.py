@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from broker_core.errors import ListingFailed
 from broker_core.listing.fields_reader import FieldsReader
@@ -11,9 +12,9 @@ from broker_core.memory.permit_budget import PermitBudget
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
-from broker_core.wire.kafka import Buffer, Fields, response_frame
+from broker_core.wire.kafka import Buffer, Fields, MalformedMessage, response_frame
 
-__all__ = ["RequestJob", "after_refresh", "closing"]
+__all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
 
 
 class RequestJob:
@@ -65,6 +66,19 @@ def after_refresh(row: HandlerRow) -> AnswerLater:
             return fields
         assert row.later is not None, f"{row.api.name} has no answer"
         return await row.later(call)
+
+    return answer
+
+
+def after_reading(row: HandlerRow, read: Callable[[], Fields]) -> AnswerLater:
+    """The handler of a row, after a large request is read in a thread: its elements may take a second."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        try:
+            body = await asyncio.to_thread(read)
+        except MalformedMessage as error:
+            raise CloseClient(str(error), "bad_frame") from error
+        return await after_refresh(row)(replace(call, body=body))
 
     return answer
 

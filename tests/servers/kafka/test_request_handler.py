@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,16 +13,16 @@ from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
 from broker_core.servers.kafka.request_job import RequestJob
 from broker_core.servers.kafka.services import Node
-from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, request_frame
+from broker_core.wire.kafka import METADATA, Fields, MalformedMessage, read_response, request_frame
 from tests.support.kafka_calls import services_of
 
 
-def handler(row: HandlerRow) -> KafkaRequestHandler:
+def handler(row: HandlerRow, clock: Callable[[], float] = lambda: 0.0) -> KafkaRequestHandler:
     def unasked(_: Any) -> None:
         raise AssertionError
 
     peer = Peer("127.0.0.1:5000", "kafka")
-    return KafkaRequestHandler(services_of(), {row.api.key: row}, peer, Node(1, "h", 9), lambda: 0.0, unasked)
+    return KafkaRequestHandler(services_of(), {row.api.key: row}, peer, Node(1, "h", 9), clock, unasked)
 
 
 def asked(version: int = 12) -> bytes:
@@ -67,3 +69,17 @@ def test_nothing_is_answered_while_draining() -> None:
     client = handler(HandlerRow(METADATA, now=lambda _: {}))
     client.draining = True
     assert client.handle(asked()) is None
+
+
+async def test_a_large_request_is_not_read_on_the_event_loop() -> None:
+    async def later(call: KafkaCall) -> Fields:
+        return {"throttle_time_ms": len(call.body["topics"])}
+
+    topics = [{"name": f"orders-{number:05}"} for number in range(10_000)]
+    message = request_frame(METADATA, 9, 1, "me", {"topics": topics})[4:]
+    done = handler(HandlerRow(METADATA, later=later), asyncio.get_running_loop().time).handle(message)
+    assert isinstance(done, RequestJob)
+    body = (await done.answer()).body
+    assert not isinstance(body, bytes | memoryview)
+    frame = b"".join(iter(lambda: bytes(body.read(100)), b""))
+    assert read_response(METADATA, 9, frame[4:])[1]["throttle_time_ms"] == 10_000

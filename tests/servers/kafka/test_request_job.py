@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from dataclasses import replace
 
 import pytest
@@ -11,8 +12,8 @@ from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.request_job import RequestJob, after_refresh
-from broker_core.wire.kafka import METADATA, Encoded, Fields, read_response
+from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh
+from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
 from tests.support.kafka_calls import call_of, services_of
 
 
@@ -74,3 +75,24 @@ async def test_acls_that_cannot_be_read_are_no_answer() -> None:
     call = call_of(METADATA, 12, services=replace(services_of(), authorizer=Broken()))
     with pytest.raises(CloseClient, match="the disk is gone"):
         await after_refresh(HandlerRow(METADATA))(call)
+
+
+async def test_a_large_request_is_read_in_a_thread() -> None:
+    threads: list[int] = []
+
+    def read() -> Fields:
+        threads.append(threading.get_ident())
+        return {"topics": ["read"]}
+
+    row = HandlerRow(METADATA, now=lambda call: call.body)
+    assert await after_reading(row, read)(call_of(METADATA, 12)) == {"topics": ["read"]}
+    assert threads != [threading.get_ident()]
+
+
+async def test_a_large_request_that_is_malformed_is_a_bad_frame() -> None:
+    def read() -> Fields:
+        raise MalformedMessage("too many elements")
+
+    with pytest.raises(CloseClient, match="too many elements") as closed:
+        await after_reading(HandlerRow(METADATA), read)(call_of(METADATA, 12))
+    assert closed.value.reason == "bad_frame"
