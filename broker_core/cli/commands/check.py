@@ -36,6 +36,8 @@ _RESTS_ON: Final = {
     "catalog.path": ("upstream.service_url",),
     "catalog.space": ("catalog.path", "upstream.service_url"),
     "catalog.property_keys": ("catalog.path", "upstream.service_url"),
+    "kafka.acls": ("kafka.", "catalog.path", "upstream.service_url", "authentication."),
+    "kafka.super_users": ("kafka.", "authentication."),
     "plugins": ("plugins.enabled",),
     "authentication": ("authentication.",),
     "authentication.token": ("authentication.",),
@@ -47,7 +49,7 @@ _RESTS_ON: Final = {
 }
 
 #: Names with a line for each of several things, so that one that is ok is named beside one that is not.
-_OF_SEVERAL: Final = frozenset({"upstream.service_url"})
+_OF_SEVERAL: Final = frozenset({"upstream.service_url", "kafka.acls"})
 
 
 def check_settings(
@@ -86,6 +88,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.certificates import certificate_checks
     from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
     from broker_core.cli.startup_checks.host_resources import host_checks
+    from broker_core.cli.startup_checks.kafka_acls import kafka_acl_checks
     from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
@@ -107,6 +110,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
         ("authentication", lambda: authentication_checks(settings.authentication), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
+        ("kafka.acls", lambda: kafka_acl_checks(settings), PATIENCE),
         ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
         ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),

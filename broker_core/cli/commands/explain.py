@@ -227,7 +227,12 @@ async def _explained(
             page=page,
             wants=wants,
         )
-        return await explain(pipeline, request)
+        report = await explain(pipeline, request)
+        if settings.kafka is not None and "error" not in report:
+            from broker_core.servers.kafka import explain_kafka
+
+            report["kafka"] = await explain_kafka(pipeline, settings, request)
+        return report
 
 
 def _print_tables(report: dict[str, Any]) -> None:

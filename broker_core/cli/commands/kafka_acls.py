@@ -19,7 +19,6 @@ from broker_core.cli.options.kafka_acls import (
     PatternTypeOption,
     TopicOption,
     TransactionOption,
-    binding_text,
     given_bindings,
     given_operations,
     given_pattern,
@@ -69,6 +68,7 @@ def add_acls(
     """Allow or deny principals something in a namespace: every combination of the options is one binding."""
     from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
+    from broker_core.kafka.acls.bindings import binding_text
 
     of = parse_namespace(namespace)
     resources = given_resources(topic, group, transactional_id, cluster=cluster)
@@ -95,6 +95,7 @@ def add_acls(
 def list_acls(invocation: Invocation, namespace: NamespaceArgument, *, catalog: CatalogOption = None) -> None:
     """List the access control lists of a namespace."""
     from broker_core.cli.printed_output import print_lines
+    from broker_core.kafka.acls.bindings import binding_text
 
     of = parse_namespace(namespace)
     with opened_catalog(invocation, catalog) as opened:
@@ -118,6 +119,7 @@ def remove_acls(
 ) -> None:
     """Remove the bindings that `add` has made of the same options; all of them, or none if one is not there."""
     from broker_core.cli.printed_output import print_lines
+    from broker_core.kafka.acls.bindings import binding_text
 
     of = parse_namespace(namespace)
     resources = given_resources(topic, group, transactional_id, cluster=cluster)
@@ -148,24 +150,6 @@ def _row(binding: AclBinding) -> AclRow:
 
 
 def _stored(catalog: SqliteCatalog, namespace: NamespaceName) -> list[AclBinding]:
-    from broker_core.kafka.acls.bindings import (
-        AclBinding,
-        Operation,
-        PatternType,
-        Permission,
-        ResourceType,
-        known,
-    )
+    from broker_core.kafka.acls.bindings import binding_of
 
-    return [
-        AclBinding(
-            known(ResourceType, row.resource_type),
-            row.name,
-            known(PatternType, row.pattern),
-            row.principal,
-            row.host,
-            known(Operation, row.operation),
-            known(Permission, row.permission),
-        )
-        for row in catalog.kafka_acls(namespace)[1]
-    ]
+    return [binding_of(row) for row in catalog.kafka_acls(namespace)[1]]

@@ -23,7 +23,6 @@ __all__ = [
     "PatternTypeOption",
     "TopicOption",
     "TransactionOption",
-    "binding_text",
     "given_bindings",
     "given_operations",
     "given_pattern",
@@ -156,13 +155,3 @@ def given_bindings(
         if fault is not None:
             raise UnusableQuestion(fault)
         yield binding
-
-
-def binding_text(binding: AclBinding) -> str:
-    """A binding in one line."""
-    kind = binding.resource_type.name.lower().replace("_", " ")
-    prefixed = f" {binding.pattern.name.lower()}" if binding.pattern.name == "PREFIXED" else ""
-    return (
-        f"{binding.permission.name.lower()} {binding.principal} from {binding.host}: {binding.operation.name} on "
-        f"{kind}{prefixed} {binding.name}"
-    )

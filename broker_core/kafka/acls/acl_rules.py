@@ -31,7 +31,7 @@ _KEPT: Final = 128
 class AskerRules:
     """The rules for one principal from one host. Patterns are compiled when they are first asked for."""
 
-    __slots__ = ("_about", "_allowed", "_bindings", "_denied", "_everyone", "_masks", "free")
+    __slots__ = ("_about", "_allowed", "_denied", "_everyone", "_masks", "bindings", "free")
 
     def __init__(
         self,
@@ -41,8 +41,9 @@ class AskerRules:
         everyone: bool,
         free: bool = False,
     ) -> None:
-        """``bindings`` match the asker; ``about`` are the names that any ACL is about."""
-        self._bindings = tuple(bindings)
+        """``about`` are the names that any ACL is about."""
+        #: Those that match the asker.
+        self.bindings = tuple(bindings)
         self._about = about
         self._everyone = everyone
         self._allowed: dict[tuple[ResourceType, Operation], NamePatterns] = {}
@@ -108,7 +109,7 @@ class AskerRules:
     ) -> NamePatterns:
         return NamePatterns(
             binding
-            for binding in self._bindings
+            for binding in self.bindings
             if binding.resource_type is kind
             and binding.permission is permission
             and binding.operation in operations

@@ -14,6 +14,8 @@ __all__ = [
     "PatternType",
     "Permission",
     "ResourceType",
+    "binding_of",
+    "binding_text",
     "known",
 ]
 
@@ -97,3 +99,27 @@ def known(kind: type[_Kind], number: int) -> _Kind:
         return kind(number)
     except ValueError:
         return kind(0)
+
+
+def binding_of(row: tuple[int, str, int, str, str, int, int]) -> AclBinding:
+    """The binding of these values, in which enumerations are Kafka's numbers."""
+    kind, name, pattern, principal, host, operation, permission = row
+    return AclBinding(
+        known(ResourceType, kind),
+        name,
+        known(PatternType, pattern),
+        principal,
+        host,
+        known(Operation, operation),
+        known(Permission, permission),
+    )
+
+
+def binding_text(binding: AclBinding) -> str:
+    """A binding in one line."""
+    kind = binding.resource_type.name.lower().replace("_", " ")
+    prefixed = f" {binding.pattern.name.lower()}" if binding.pattern is PatternType.PREFIXED else ""
+    return (
+        f"{binding.permission.name.lower()} {binding.principal} from {binding.host}: {binding.operation.name} on "
+        f"{kind}{prefixed} {binding.name}"
+    )

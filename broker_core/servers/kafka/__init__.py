@@ -6,5 +6,6 @@ from broker_core.servers.kafka.from_settings import kafka_server
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
+from broker_core.servers.kafka.shown_topics import explain_kafka as explain_kafka
 
 __all__ = ["ConnectionTimes", "KafkaOptions", "KafkaServer", "KafkaServices", "kafka_server"]

@@ -21,10 +21,8 @@ from broker_core.kafka.acls.bindings import (
     TOPIC_OPERATIONS,
     AclBinding,
     Operation,
-    PatternType,
-    Permission,
     ResourceType,
-    known,
+    binding_of,
 )
 from broker_core.kafka.acls.compiled_masks import NamedChunk
 from broker_core.kafka.acls.name_patterns import SortedNames
@@ -32,7 +30,7 @@ from broker_core.names import NamespaceName
 from broker_core.servers.kafka.caller import Caller
 from broker_core.settings import KafkaSettings
 
-__all__ = ["CatalogAuthorizer", "binding_of"]
+__all__ = ["CatalogAuthorizer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +89,10 @@ class CatalogAuthorizer:
     def bindings(self, caller: Caller) -> tuple[AclBinding, ...]:
         return self._of(caller.namespace).bindings
 
+    def matching(self, caller: Caller) -> tuple[AclBinding, ...]:
+        """The ACLs that are about this principal and host."""
+        return self._asker(caller).bindings
+
     def allows(self, call: Caller, operation: Operation, kind: ResourceType, name: str) -> bool:
         return not self.enabled or self._asker(call).allows(operation, kind, name)
 
@@ -121,16 +123,3 @@ class CatalogAuthorizer:
 
     def _rules(self, rows: tuple[AclRow, ...]) -> AclRules:
         return AclRules(map(binding_of, rows), super_users=self._super_users, everyone=self._everyone)
-
-
-def binding_of(row: AclRow) -> AclBinding:
-    """A row of the catalogue as a binding."""
-    return AclBinding(
-        known(ResourceType, row.resource_type),
-        row.name,
-        known(PatternType, row.pattern),
-        row.principal,
-        row.host,
-        known(Operation, row.operation),
-        known(Permission, row.permission),
-    )

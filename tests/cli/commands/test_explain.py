@@ -268,3 +268,11 @@ def test_nothing_is_kept_without_a_version(cli: Cli, config: Path, install_plugi
         cli("explain", "public/default", "--config", config, "--property", "who=me", "--format", "json").out
     )
     assert (report["lister"], report["kept"]) == ("forgets", [])
+
+
+def test_what_a_kafka_client_would_be_shown(cli: Cli, config: Path) -> None:
+    config.write_text('[kafka]\nlisten = "127.0.0.1:0"\nsuper_users = ["User:root"]\n')
+    asked = ["explain", "public/default", "--config", config, "--role", "ann"]
+    kafka = json.loads(cli(*asked, "--format", "json").out)["kafka"]
+    assert (kafka["authorizer"], kafka["topics"], kafka["hidden_by_acls"]) == ("on", 0, 3)
+    assert "hidden_by_acls: 3" in cli(*asked).out

@@ -3,14 +3,13 @@ from __future__ import annotations
 import pytest
 
 from broker_core.cli.options.kafka_acls import (
-    binding_text,
     given_bindings,
     given_operations,
     given_pattern,
     given_resources,
 )
 from broker_core.cli.options.question import UnusableQuestion
-from broker_core.kafka.acls.bindings import Operation, PatternType, ResourceType
+from broker_core.kafka.acls.bindings import Operation, PatternType, ResourceType, binding_text
 
 TOPIC = [(ResourceType.TOPIC, "orders")]
 

@@ -22,6 +22,7 @@ from broker_core.kafka.acls.bindings import (
     PatternType,
     Permission,
     ResourceType,
+    binding_of,
     known,
 )
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -178,16 +179,20 @@ def _filter_of(row: Mapping[str, Any]) -> AclFilter:
     )
 
 
+_BINDING: Final = (
+    "resource_type",
+    "resource_name",
+    "resource_pattern_type",
+    "principal",
+    "host",
+    "operation",
+    "permission_type",
+)
+
+
 def _binding_of(row: Mapping[str, Any]) -> AclBinding:
-    return AclBinding(
-        known(ResourceType, row["resource_type"]),
-        row["resource_name"],
-        known(PatternType, row["resource_pattern_type"]),
-        row["principal"],
-        row["host"],
-        known(Operation, row["operation"]),
-        known(Permission, row["permission_type"]),
-    )
+    kind, name, pattern, principal, host, operation, permission = (row[field] for field in _BINDING)
+    return binding_of((kind, name, pattern, principal, host, operation, permission))
 
 
 def _matching(binding: AclBinding) -> Fields:

@@ -40,8 +40,8 @@ _QUESTION: Final[Schema] = {
 }
 _REPORT: Final[Schema] = {
     "type": "object",
-    "description": "What `broker-core explain --format json` prints, without the texts of plugins' errors; of a "
-    "listing that fails it has `error`, `code` and `cause`.",
+    "description": "What `broker-core explain --format json` prints, without the texts of plugins' errors and "
+    "without `kafka`; of a listing that fails it has `error`, `code` and `cause`.",
     "required": ["namespace", "mode", "rules", "gates", "chain", "masks", "lister", "plan", "warnings", "ms"],
     "properties": {
         "topics": {"type": ["integer", "null"]},

@@ -1,0 +1,113 @@
+"""Kafka's ACLs in the catalogue: whether they bind anybody, and those that decide nothing."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from broker_core.plugin_api.check_findings import Check
+
+if TYPE_CHECKING:
+    from broker_core.settings import KafkaSettings, Settings
+
+__all__ = ["kafka_acl_checks"]
+
+_NAME: Final = "kafka.acls"
+#: Different hosts, namespaces and principals that are named in one finding.
+_NAMED: Final = 5
+_ANYBODY: Final = ("User:*", "User:ANONYMOUS")
+
+
+def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
+    """What is stored beside topics. A file that cannot be read is told by the checks of the catalogue."""
+    kafka = settings.kafka
+    rows = [] if settings.upstream is not None else _stored(settings.catalog.path)
+    if kafka is None:
+        if rows:
+            yield Check.warning(_NAME, f"{_acls(len(rows))} without effect: there is no table [kafka]")
+        return
+    configured = bool(kafka.super_users or kafka.allow_everyone_if_no_acl_found)
+    if not rows and not configured:
+        yield Check.ok(_NAME, "none is stored, and nothing is denied for want of one")
+        return
+    yield Check.ok(_NAME, f"{_acls(len(rows))}; {_otherwise(kafka)}")
+    if not configured:
+        yield Check.warning(
+            _NAME, "who deletes the last ACL allows everything to everybody: kafka.super_users is empty"
+        )
+    yield from _without_effect(settings, kafka, rows)
+
+
+def _without_effect(settings: Settings, kafka: KafkaSettings, rows: list[_Row]) -> Iterator[Check]:
+    served = {kafka.namespace, *kafka.namespaces.values()}
+    elsewhere = Counter(namespace for namespace, _, _ in rows if namespace not in served)
+    if elsewhere:
+        yield _idle(elsewhere, "no Kafka client asks in", "see kafka.namespace and [kafka.namespaces]")
+    free = Counter(principal for _, principal, _ in rows if principal in kafka.super_users)
+    if free:
+        yield _idle(free, "no ACL binds", "they are kafka.super_users")
+    nobody = Counter(host for _, _, host in rows if not _is_address(host))
+    if nobody:
+        yield _idle(nobody, "no client has the host", "write an address, or *")
+    if _knows_clients(settings, kafka):
+        return
+    others = Counter(principal for _, principal, _ in rows if principal not in _ANYBODY)
+    unknown = sorted(set(kafka.super_users) - set(_ANYBODY))
+    if others:
+        yield _idle(
+            others, "no client is", "without kafka.sasl.mechanisms and certificates all are User:ANONYMOUS"
+        )
+    if unknown:
+        yield Check.warning(
+            "kafka.super_users",
+            f"no client is {', '.join(unknown[:_NAMED])}: "
+            "without kafka.sasl.mechanisms and certificates all are User:ANONYMOUS",
+        )
+
+
+#: Namespace, principal and host of an ACL.
+_Row = tuple[str, str, str]
+
+
+def _stored(path: Path) -> list[_Row]:
+    """All ACLs; none where there is no catalogue, or one of an earlier format."""
+    path = Path(os.path.abspath(path))  # noqa: PTH100 - without its ".."
+    alone = "" if path.with_name(path.name + "-wal").exists() else "&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
+            return connection.execute("SELECT namespace, principal, host FROM kafka_acls").fetchall()
+    except sqlite3.Error:
+        return []
+
+
+def _otherwise(kafka: KafkaSettings) -> str:
+    if kafka.allow_everyone_if_no_acl_found:
+        return "what none of them is about is allowed"
+    return "what none of them allows is denied"
+
+
+def _idle(found: Counter[str], what: str, remedy: str) -> Check:
+    names = ", ".join(sorted(found)[:_NAMED]) + (", ..." if len(found) > _NAMED else "")
+    return Check.warning(_NAME, f"{_acls(found.total())} without effect: {what} {names}; {remedy}")
+
+
+def _acls(count: int) -> str:
+    return "1 ACL is stored" if count == 1 else f"{count} ACLs are stored"
+
+
+def _is_address(host: str) -> bool:
+    try:
+        return host == "*" or bool(ipaddress.ip_address(host))
+    except ValueError:
+        return False
+
+
+def _knows_clients(settings: Settings, kafka: KafkaSettings) -> bool:
+    """Whether clients can have another name than ``ANONYMOUS``."""
+    return bool(kafka.sasl.mechanisms or kafka.tls is not None or settings.authentication.anonymous_role)

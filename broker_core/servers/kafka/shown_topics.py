@@ -1,0 +1,66 @@
+"""What a Kafka client would be shown of a namespace: for ``broker-core explain``, without a server."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing
+from typing import Any, Final
+
+import numpy as np
+
+from broker_core.access.remote_address import host_of
+from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
+from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import Operation, ResourceType, binding_text
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.caller import Caller
+from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
+from broker_core.servers.kafka.listed_topics import ListedTopics, TopicTables
+from broker_core.settings import Settings
+
+__all__ = ["explain_kafka"]
+
+#: ACLs that are told.
+_MOST: Final = 50
+
+
+async def explain_kafka(pipeline: Pipeline, settings: Settings, request: ListingRequest) -> dict[str, Any]:
+    """All topics that the client of a request may see in its namespace, and what ACLs have to do with it.
+
+    ``topics`` are those that are shown, ``hidden_by_acls`` those that are not for want of ``DESCRIBE``,
+    ``left_out`` those whose names Kafka cannot have. ``acls`` are those about topics that match the client.
+    """
+    assert settings.kafka is not None
+    caller = Caller(asker=request.asker, namespace=request.namespace, deadline=request.deadline)
+    with ExitStack() as stack:
+        reader = None
+        if settings.upstream is None:
+            catalog = stack.enter_context(SqliteCatalog(settings.catalog.path, create=False))
+            reader = stack.enter_context(closing(KafkaAclReader(catalog)))
+        authorizer = CatalogAuthorizer(settings.kafka, reader)
+        found: dict[str, Any] = {"principal": caller.principal, "host": host_of(request.asker.remote_address)}
+        try:
+            await authorizer.refresh(caller)
+            visible = await ListedTopics(pipeline, AllowAll(), _tables(pipeline), None).of(caller)
+        except ListingFailed as failure:
+            return found | {"error": failure.message}
+        masks = [authorizer.chunk_mask(caller, Operation.DESCRIBE, chunk) for chunk in visible.table.chunks]
+        hidden = [
+            np.zeros(len(chunk), np.bool_) if mask is None else ~mask
+            for chunk, mask in zip(visible.table.chunks, masks, strict=True)
+        ]
+        shown = visible.without(hidden)
+        acls = [row for row in authorizer.matching(caller) if row.resource_type is ResourceType.TOPIC]
+        return found | {
+            "authorizer": "on" if authorizer.enabled else "off",
+            "super_user": caller.principal in settings.kafka.super_users,
+            "topics": shown.count,
+            "hidden_by_acls": visible.count - shown.count,
+            "left_out": visible.table.left_out,
+            "acls": [binding_text(row) for row in acls[:_MOST]],
+        }
+
+
+def _tables(pipeline: Pipeline) -> TopicTables | None:
+    return pipeline.lister.topic_tables() if isinstance(pipeline.lister, CatalogLister) else None
