@@ -136,9 +136,11 @@ async def test_pieces_that_take_long_are_made_in_threads(
         made.size, made.seconds = 8 * 1024 * 1024, seconds
         async with client.get(f"{served.url}/v1/body") as response:
             assert len(await response.read()) == made.size + 2
-        # Of the first one nothing is known; of a few others the processor may have been taken away.
-        assert made.threads[0]
-        assert 2 * sum(thread is in_threads for thread in made.threads[1:]) > len(made.threads)
+        assert made.threads[0]  # nothing is known of it
+        if in_threads:
+            assert all(made.threads)
+        else:  # a busy machine may have taken the processor away from some
+            assert not all(made.threads)
 
 
 async def test_a_client_that_does_not_read_holds_little_and_is_cut(
