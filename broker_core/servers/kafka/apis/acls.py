@@ -7,9 +7,9 @@ cluster. Messages are Kafka's, as far as they are text for people.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from broker_core.access.access import Access
 from broker_core.catalog import AclRow, CatalogBusy, CatalogError
@@ -31,8 +31,18 @@ from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, Erro
 
 __all__ = ["ACL_ROWS"]
 
-#: Bindings that one filter may delete, as in Kafka.
-_MOST_DELETED: Final = 10_000
+_Result = TypeVar("_Result")
+
+#: ACLs that one request may create, and that it may delete, as in Kafka.
+_MOST: Final = 10_000
+#: ACLs that the filters of one request are compared with, all together: some seconds.
+_MOST_LOOKS: Final = 3_000_000
+#: The same on the event loop.
+_FEW: Final = 1_000
+_TOO_MANY: Final = {
+    "error_code": ErrorCode.POLICY_VIOLATION,
+    "error_message": "Unable to perform excessively large batch operation.",
+}
 _NO_CATALOG: Final = "Before a Pulsar cluster no ACLs are stored."
 
 
@@ -42,8 +52,11 @@ async def _describe(call: KafkaCall) -> Fields:
     refused = await _refusal(call, Operation.DESCRIBE, "No Authorizer is configured on the broker")
     if refused:
         return refused
-    asked = _filter_of(body)
-    found = sorted(row for row in call.services.authorizer.bindings(call) if asked.matches(row))
+    return await _off_loop(1, call, _described, _filter_of(body))
+
+
+def _described(stored: Sequence[AclBinding], asked: AclFilter) -> Fields:
+    found = sorted(row for row in stored if asked.matches(row))
     return {
         "error_message": "",
         "resources": [
@@ -73,6 +86,8 @@ async def _create(call: KafkaCall) -> Fields:
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
     if refused:
         return {"results": [refused] * len(creations)}
+    if len(creations) > _MOST:
+        return {"results": [_TOO_MANY] * len(creations)}
     bindings = [_binding_of(row) for row in creations]
     faults = [binding_fault(binding) for binding in bindings]
     add = [binding for binding, fault in zip(bindings, faults, strict=True) if fault is None]
@@ -94,8 +109,9 @@ async def _delete(call: KafkaCall) -> Fields:
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
     if refused:
         return {"filter_results": [refused] * len(filters)}
-    stored = call.services.authorizer.bindings(call)
-    results = [_deletion(stored, _filter_of(row)) for row in filters]
+    if len(filters) > _MOST:
+        return {"filter_results": [_TOO_MANY] * len(filters)}
+    results = await _off_loop(len(filters), call, _deletions, [_filter_of(row) for row in filters])
     gone = {row for result in results if isinstance(result, list) for row in result}
     failed = await _changed(call, remove=gone)
     return {
@@ -108,16 +124,28 @@ async def _delete(call: KafkaCall) -> Fields:
     }
 
 
-def _deletion(stored: Iterable[AclBinding], asked: AclFilter) -> list[AclBinding] | Fields:
-    """What a filter deletes, or its error."""
-    if asked.has_unknown:
-        message = f"Unknown {asked.has_unknown}."
-        return {"error_code": ErrorCode.INVALID_REQUEST, "error_message": message}
-    found = sorted(row for row in stored if asked.matches(row))
-    if len(found) > _MOST_DELETED:
-        message = f"Cannot remove more than {_MOST_DELETED} acls in a single delete operation."
-        return {"error_code": ErrorCode.POLICY_VIOLATION, "error_message": message}
-    return found
+def _deletions(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
+    """What each filter deletes, or its error; the answer is bounded, though each filter may match everything."""
+    results: list[list[AclBinding] | Fields] = []
+    left, looks = _MOST, _MOST_LOOKS
+    for asked in filters:
+        looks -= len(stored)
+        if asked.has_unknown:
+            message = f"Unknown {asked.has_unknown}."
+            results.append({"error_code": ErrorCode.INVALID_REQUEST, "error_message": message})
+            continue
+        found = [] if looks < 0 else sorted(row for row in stored if asked.matches(row))
+        left -= len(found)
+        results.append(_TOO_MANY if looks < 0 or left < 0 else found)
+    return results
+
+
+async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *arguments: object) -> _Result:
+    """The work on the ACLs of the namespace; by a thread where ``count`` passes over them are long."""
+    stored = call.services.authorizer.bindings(call)
+    if count * len(stored) <= _FEW:
+        return work(stored, *arguments)
+    return await asyncio.to_thread(work, stored, *arguments)
 
 
 async def _refusal(call: KafkaCall, operation: Operation, off: str) -> Fields | None:

@@ -183,17 +183,35 @@ async def test_a_change_of_acls_changes_the_next_listing(catalog: SqliteCatalog)
         assert await listed(asked) == {"orders", "other"}
 
 
-async def test_too_many_acls_are_not_deleted_by_one_filter(
-    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("broker_core.servers.kafka.apis.acls._MOST_DELETED", 2)
+async def test_large_requests_are_bounded(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Overlapping filters each answer what they match: without a bound they would answer any amount."""
+    monkeypatch.setattr("broker_core.servers.kafka.apis.acls._MOST", 3)
     put_acls(catalog, *(acl(f"t-{number}", "READ") for number in range(3)))
+    every, one = filter_of((2, None, 1, *_ALL[3:])), filter_of((2, "t-1", 3, *_ALL[3:]))
+    creation = creation_of((2, "t", 3, "User:eve", "*", 3, 2))
     async with client(catalog, **ON) as asked:
-        filters = [filter_of(_ALL), filter_of((2, "t-1", 3, *_ALL[3:]))]
-        first, second = (await asked.ask(DELETE_ACLS, 3, {"filters": filters}))["filter_results"]
-    assert (first["error_code"], first["matching_acls"]) == (44, [])
-    assert len(second["matching_acls"]) == 1
-    assert len(catalog.kafka_acls(NAMESPACE)[1]) == 2
+        refused = await asked.ask(CREATE_ACLS, 3, {"creations": [creation] * 4})
+        assert {row["error_code"] for row in refused["results"]} == {44}
+        refused = await asked.ask(DELETE_ACLS, 3, {"filters": [every] * 4})
+        assert {row["error_code"] for row in refused["filter_results"]} == {44}
+        assert len(catalog.kafka_acls(NAMESPACE)[1]) == 3
+        rows = (await asked.ask(DELETE_ACLS, 3, {"filters": [one, one, every]}))["filter_results"]
+        assert [(row["error_code"], len(row["matching_acls"])) for row in rows] == [(0, 1), (0, 1), (44, 0)]
+        assert len(catalog.kafka_acls(NAMESPACE)[1]) == 2
+        monkeypatch.setattr("broker_core.servers.kafka.apis.acls._MOST_LOOKS", 3)
+        rows = (await asked.ask(DELETE_ACLS, 3, {"filters": [one, every]}))["filter_results"]
+        assert [row["error_code"] for row in rows] == [0, 44]
+
+
+async def test_many_acls_are_looked_through_by_a_thread(catalog: SqliteCatalog) -> None:
+    names = [f"t-{number:04}" for number in range(1_500)]
+    put_acls(catalog, *(acl(name, "READ") for name in names))
+    async with client(catalog, **ON) as asked:
+        found = await asked.ask(DESCRIBE_ACLS, 3, filter_of(_ALL))
+        assert [row["resource_name"] for row in found["resources"]] == names
+        (gone,) = (await asked.ask(DELETE_ACLS, 3, {"filters": [filter_of(_ALL)]}))["filter_results"]
+        assert len(gone["matching_acls"]) == 1_500
+    assert catalog.kafka_acls(NAMESPACE)[1] == ()
 
 
 async def test_a_catalogue_that_cannot_be_written_is_told_in_each_row(
