@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from broker_core.client.kafka.acl_filters import AclFilter
 from broker_core.client.kafka.admin_client import AdminClient
 from broker_core.client.kafka.blocking_admin_client import BlockingAdminClient
 from broker_core.client.kafka.calls.describe_cluster import ClusterDescription
@@ -53,6 +52,7 @@ from broker_core.client.kafka.sasl import OAuthBearer, Plain, Scram
 from broker_core.client.kafka.topic_collection import TopicCollection, TopicIdCollection, TopicNameCollection
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription, TopicPartitionInfo
+from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, Permission, ResourceType
 
 __all__ = [

@@ -11,7 +11,6 @@ from typing import Final, Self, overload
 
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import ConnectionLost
-from broker_core.client.kafka.acl_filters import AclFilter
 from broker_core.client.kafka.asking import Asking, RetryOptions
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
 from broker_core.client.kafka.calls.acls import create_acls, delete_acls, describe_acls
@@ -38,6 +37,7 @@ from broker_core.client.kafka.topic_listings import ListTopicsResult
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
 from broker_core.client.lookup_client import check_seconds
 from broker_core.client.pulsar.address_health import Address
+from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 
 __all__ = ["MAX_ANSWER", "AdminClient"]

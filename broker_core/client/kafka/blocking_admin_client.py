@@ -8,7 +8,6 @@ from types import TracebackType
 from typing import Self, overload
 
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.kafka.acl_filters import AclFilter
 from broker_core.client.kafka.admin_client import MAX_ANSWER, AdminClient
 from broker_core.client.kafka.calls.describe_cluster import ClusterDescription
 from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
@@ -19,6 +18,7 @@ from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNa
 from broker_core.client.kafka.topic_listings import ListTopicsResult
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
 from broker_core.client.loop_thread import LoopThread
+from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 
 __all__ = ["BlockingAdminClient"]

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any
 
 from broker_core.client.errors import ClientError, UnexpectedAnswer
-from broker_core.client.kafka.acl_filters import AclFilter, binding_of, fields_of
+from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fields
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.errors import kafka_error, raise_for
 from broker_core.client.kafka.results import Results
+from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
@@ -22,7 +23,7 @@ async def describe_acls(asking: Asking, wanted: AclFilter) -> list[AclBinding]:
 
     async def ask() -> list[AclBinding]:
         connection = await asking.cluster.any_node()
-        value = (await connection.ask(DESCRIBE_ACLS, wanted.fields())).value
+        value = (await connection.ask(DESCRIBE_ACLS, filter_fields(wanted))).value
         raise_for(value["error_code"], value["error_message"])
         return [binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"]]
 
@@ -52,7 +53,7 @@ async def delete_acls(
 
     async def ask(some: list[AclFilter]) -> dict[AclFilter, Results[AclBinding, None] | ClientError]:
         connection = await asking.cluster.any_node()
-        answer = await connection.ask(DELETE_ACLS, {"filters": [each.fields() for each in some]})
+        answer = await connection.ask(DELETE_ACLS, {"filters": [filter_fields(each) for each in some]})
         rows = _fitting(answer.value["filter_results"], some)
         return {each: _deleted(row) for each, row in zip(some, rows, strict=True)}
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from broker_core.client.kafka.acl_filters import AclFilter, binding_of, fields_of
+from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fields
+from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, Permission, ResourceType
 
 BINDING = AclBinding(
@@ -9,7 +10,7 @@ BINDING = AclBinding(
 
 
 def test_a_filter_of_everything() -> None:
-    assert AclFilter().fields() == {
+    assert filter_fields(AclFilter()) == {
         "resource_type_filter": 1,
         "resource_name_filter": None,
         "pattern_type_filter": 1,
