@@ -44,7 +44,7 @@ class _RootCommands(PluginCommandsGroup):
             ),
             "kafka": (
                 "kafka:app",
-                "Users and access control lists of Kafka clients.",
+                "Topics, configs and nodes of a Kafka server; users and access control lists of Kafka clients.",
             ),
             "demo": (
                 "demo:serve_demo",

@@ -51,6 +51,16 @@ def test_the_common_options_are_described_once() -> None:
     assert set().union(*(options(row[0]) for row in common.rows)) == COMMON
 
 
+def of_kafka() -> set[str]:
+    """The options that say which Kafka server is asked; they are described once."""
+    (table,) = [
+        table
+        for table in tables(PAGE)
+        if table.heading == "Ask a Kafka server" and table.columns[0] == "option"
+    ]
+    return set().union(*(options(row[0]) for row in table.rows))
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_options_of_a_command_are_all_there(command: str) -> None:
     real = {
@@ -60,6 +70,9 @@ def test_the_options_of_a_command_are_all_there(command: str) -> None:
         for option in parameter.opts
     }
     shown: set[str] = set().union(*(options(row["option"]) for row in rows(command, "option")))
+    if "--bootstrap" in real:
+        assert of_kafka() <= real
+        real -= of_kafka()
     assert shown == real - COMMON
     if command != "broker-core":
         assert {"--config", "--debug"} <= real

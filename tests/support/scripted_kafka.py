@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -19,7 +21,7 @@ from broker_core.wire.kafka import (
     response_frame,
 )
 
-__all__ = ["Asked", "Handler", "ScriptedKafka", "metadata_of"]
+__all__ = ["Asked", "Handler", "ScriptedKafka", "in_a_thread", "metadata_of"]
 
 
 class Asked(NamedTuple):
@@ -130,6 +132,24 @@ class ScriptedKafka:
         finally:
             self._writers.discard(writer)
             writer.close()
+
+
+@contextmanager
+def in_a_thread(node: ScriptedKafka) -> Iterator[ScriptedKafka]:
+    """The node on an event loop of its own, for tests of what blocks."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, name="scripted-kafka")
+    thread.start()
+    try:
+        asyncio.run_coroutine_threadsafe(node.start(), loop).result(30)
+        try:
+            yield node
+        finally:
+            asyncio.run_coroutine_threadsafe(node.stop(), loop).result(30)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join(30)
+        loop.close()
 
 
 def metadata_of(

@@ -1,4 +1,4 @@
-"""`broker-core kafka acls ...`: Kafka's access control lists of a namespace, in the catalogue."""
+"""`broker-core kafka acls ...`: access control lists, of a namespace in the catalogue or of a server that is asked."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from broker_core.cli.acls_of_server import add_at_server, list_at_server, remove_at_server
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
@@ -24,7 +25,8 @@ from broker_core.cli.options.kafka_acls import (
     given_pattern,
     given_resources,
 )
-from broker_core.cli.options.question import parse_namespace
+from broker_core.cli.options.kafka_server import GivenKafka
+from broker_core.cli.options.question import UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption
 from broker_core.errors import BrokerCoreError
 
@@ -38,11 +40,18 @@ __all__ = ["EXAMPLES", "AclMissing", "add_acls", "list_acls", "remove_acls"]
 EXAMPLES: Final = examples(
     "broker-core kafka acls add acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
     "broker-core kafka acls list acme/orders",
+    "# of a server that is asked",
+    "broker-core kafka acls list --bootstrap kafka:9092",
     "broker-core kafka acls remove acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
 )
 
 NamespaceArgument = Annotated[
-    str, typer.Argument(metavar="NAMESPACE", help="tenant/namespace", show_default=False)
+    str | None,
+    typer.Argument(
+        metavar="[NAMESPACE]",
+        help="tenant/namespace, in the catalogue; not with --bootstrap.",
+        show_default=False,
+    ),
 ]
 
 
@@ -52,7 +61,7 @@ class AclMissing(BrokerCoreError):
 
 def add_acls(
     invocation: Invocation,
-    namespace: NamespaceArgument,
+    namespace: NamespaceArgument = None,
     *,
     allow_principal: AllowOption = None,
     deny_principal: DenyOption = None,
@@ -64,13 +73,14 @@ def add_acls(
     cluster: ClusterOption = False,
     resource_pattern_type: PatternTypeOption = "literal",
     catalog: CatalogOption = None,
+    server: GivenKafka,
 ) -> None:
     """Allow or deny principals something in a namespace: every combination of the options is one binding."""
     from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
     from broker_core.kafka.acls.bindings import binding_text
 
-    of = parse_namespace(namespace)
+    of = _namespace(namespace, server)
     resources = given_resources(topic, group, transactional_id, cluster=cluster)
     bindings = list(
         given_bindings(
@@ -82,6 +92,9 @@ def add_acls(
             given_pattern(resource_pattern_type),
         )
     )
+    if of is None:
+        add_at_server(invocation, server, bindings)
+        return
     with written_catalog(invocation, catalog, create=True) as opened:
         had_any = opened.has_kafka_acls()
         opened.change_kafka_acls(of, add=[_row(each) for each in bindings])
@@ -92,19 +105,28 @@ def add_acls(
             )
 
 
-def list_acls(invocation: Invocation, namespace: NamespaceArgument, *, catalog: CatalogOption = None) -> None:
+def list_acls(
+    invocation: Invocation,
+    namespace: NamespaceArgument = None,
+    *,
+    catalog: CatalogOption = None,
+    server: GivenKafka,
+) -> None:
     """List the access control lists of a namespace."""
     from broker_core.cli.printed_output import print_lines
     from broker_core.kafka.acls.bindings import binding_text
 
-    of = parse_namespace(namespace)
+    of = _namespace(namespace, server)
+    if of is None:
+        list_at_server(invocation, server)
+        return
     with opened_catalog(invocation, catalog) as opened:
         print_lines(binding_text(each) for each in _stored(opened, of))
 
 
 def remove_acls(
     invocation: Invocation,
-    namespace: NamespaceArgument,
+    namespace: NamespaceArgument = None,
     *,
     allow_principal: AllowOption = None,
     deny_principal: DenyOption = None,
@@ -116,12 +138,13 @@ def remove_acls(
     cluster: ClusterOption = False,
     resource_pattern_type: PatternTypeOption = "literal",
     catalog: CatalogOption = None,
+    server: GivenKafka,
 ) -> None:
     """Remove the bindings that `add` has made of the same options; all of them, or none if one is not there."""
     from broker_core.cli.printed_output import print_lines
     from broker_core.kafka.acls.bindings import binding_text
 
-    of = parse_namespace(namespace)
+    of = _namespace(namespace, server)
     resources = given_resources(topic, group, transactional_id, cluster=cluster)
     bindings = list(
         given_bindings(
@@ -133,6 +156,9 @@ def remove_acls(
             given_pattern(resource_pattern_type),
         )
     )
+    if of is None:
+        remove_at_server(invocation, server, bindings)
+        return
     with written_catalog(invocation, catalog) as opened:
         stored = set(_stored(opened, of))
         for each in bindings:
@@ -140,6 +166,13 @@ def remove_acls(
                 raise AclMissing(f"There is no binding in {of}: {binding_text(each)}")
         opened.change_kafka_acls(of, remove=[_row(each) for each in bindings])
         print_lines(f"removed {binding_text(each)}" for each in bindings)
+
+
+def _namespace(namespace: str | None, server: GivenKafka) -> NamespaceName | None:
+    """The namespace in the catalogue; ``None`` where a server is asked, which knows by itself."""
+    if (namespace is None) is (server.bootstrap is None):
+        raise UnusableQuestion("name the namespace in the catalogue, or give --bootstrap: one of the two")
+    return None if namespace is None else parse_namespace(namespace)
 
 
 def _row(binding: AclBinding) -> AclRow:

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import asyncio
 import inspect
-import threading
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +8,7 @@ import pytest
 from broker_core.client import ConnectionLost
 from broker_core.client.kafka import AdminClient, BlockingAdminClient, Plain
 from broker_core.wire.kafka import DESCRIBE_CLUSTER, LIST_TOPICS
-from tests.support.scripted_kafka import ScriptedKafka
+from tests.support.scripted_kafka import ScriptedKafka, in_a_thread
 
 
 @pytest.fixture(scope="module")
@@ -22,15 +20,8 @@ def address() -> Iterator[str]:
             DESCRIBE_CLUSTER: lambda _: {"cluster_id": "c", "brokers": []},
         }
     )
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    asyncio.run_coroutine_threadsafe(node.start(), loop).result(30)
-    yield node.address
-    asyncio.run_coroutine_threadsafe(node.stop(), loop).result(30)
-    loop.call_soon_threadsafe(loop.stop)
-    thread.join(30)
-    loop.close()
+    with in_a_thread(node):
+        yield node.address
 
 
 def test_it_asks_what_the_other_asks(address: str) -> None:

@@ -1,0 +1,58 @@
+"""ACLs of a Kafka server that is asked, as `broker-core kafka acls ... --bootstrap` does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from broker_core.cli.options.kafka_acls import binding_text
+from broker_core.cli.printed_output import print_lines
+from broker_core.cli.printed_results import print_results
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.cli.common_options import Invocation
+    from broker_core.cli.options.kafka_server import GivenKafka
+    from broker_core.kafka.acls.bindings import AclBinding
+
+__all__ = ["add_at_server", "list_at_server", "remove_at_server"]
+
+
+def add_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:
+    """Add bindings, each by itself."""
+
+    async def add() -> None:
+        async with server.connected(invocation) as client:
+            results = await client.create_acls(bindings)
+        print_results(results, binding_text, binding_text)
+
+    asyncio.run(add())
+
+
+def list_at_server(invocation: Invocation, server: GivenKafka) -> None:
+    """Print all bindings."""
+
+    async def show() -> None:
+        async with server.connected(invocation) as client:
+            found = await client.describe_acls()
+        print_lines(binding_text(each) for each in sorted(found))
+
+    asyncio.run(show())
+
+
+def remove_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:
+    """Remove bindings. One that is not there is an error, and keeps no other from being removed."""
+    from broker_core.client.kafka import AclFilter
+
+    async def remove() -> None:
+        async with server.connected(invocation) as client:
+            by_filter = await client.delete_acls(AclFilter(*each) for each in bindings)
+        results = {each: by_filter[AclFilter(*each)] for each in bindings}
+        for removed in results.values():
+            print_results(removed, lambda each: f"removed {binding_text(each)}", binding_text)
+        missing = [binding_text(each) for each, removed in results.items() if not removed]
+        if missing:
+            raise BrokerCoreError(f"There is no binding: {'; '.join(missing)}")
+
+    asyncio.run(remove())

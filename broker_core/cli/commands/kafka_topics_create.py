@@ -1,0 +1,91 @@
+"""`broker-core kafka topics create`: new topics of a Kafka cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.common_options import Invocation
+from broker_core.cli.help_examples import examples
+from broker_core.cli.options.kafka_server import GivenKafka
+from broker_core.cli.options.question import parse_properties
+
+if TYPE_CHECKING:
+    from broker_core.client.kafka import CreateTopicsResult
+
+__all__ = ["EXAMPLES", "create_topics"]
+
+EXAMPLES: Final = examples(
+    "broker-core kafka topics create orders payments --partitions 3 --bootstrap kafka:9092",
+    "broker-core kafka topics create orders --config-entry retention.ms=3600000 --validate-only",
+)
+
+
+async def create_topics(
+    invocation: Invocation,
+    topics: Annotated[list[str], typer.Argument(metavar="TOPIC...", help="Names.", show_default=False)],
+    *,
+    partitions: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many partitions; the server's default.", show_default=False),
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="How many replicas; the server's default.", show_default=False),
+    ] = None,
+    configs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--config-entry", metavar="KEY=VALUE", help="A config; may be repeated.", show_default=False
+        ),
+    ] = None,
+    validate_only: Annotated[
+        bool,
+        typer.Option(
+            "--validate-only", help="Create nothing, say what would come of it.", show_default=False
+        ),
+    ] = False,
+    form: Annotated[Literal["lines", "json"], typer.Option("--format", help="How to print it.")] = "lines",
+    server: GivenKafka,
+) -> None:
+    """Create topics."""
+    from broker_core.cli.exit_codes import EXIT_FAILED
+    from broker_core.cli.printed_output import print_json, print_lines
+    from broker_core.cli.printed_results import succeeded
+    from broker_core.client.kafka import NewTopic
+
+    given = parse_properties(configs, option="--config-entry")
+    wanted = [NewTopic(name, partitions, replication_factor, given) for name in dict.fromkeys(topics)]
+    async with server.connected(invocation) as client:
+        result = await client.create_topics(wanted, validate_only=validate_only)
+    made, is_whole = succeeded(result)
+    if form == "json":
+        print_json([_described(result, name) for name in made])
+    else:
+        said = "would create" if validate_only else "created"
+        print_lines(f"{said} {name}{_facts(result, name)}" for name in made)
+    if not is_whole:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _described(result: CreateTopicsResult, name: str) -> dict[str, Any]:
+    """The facts of a new topic; ``null`` where the server does not tell them."""
+    from broker_core.client.kafka import KafkaException
+    from broker_core.names.topic_id import topic_id_text
+
+    try:
+        return {
+            "name": name,
+            "id": topic_id_text(result.topic_id(name)),
+            "partitions": result.num_partitions(name),
+            "replication_factor": result.replication_factor(name),
+            "configs": {entry.name: entry.value for entry in result.config(name).values()},
+        }
+    except KafkaException:
+        return {"name": name, "id": None, "partitions": None, "replication_factor": None, "configs": None}
+
+
+def _facts(result: CreateTopicsResult, name: str) -> str:
+    facts = _described(result, name)
+    return "" if facts["id"] is None else f" with {facts['partitions']} partitions, id {facts['id']}"

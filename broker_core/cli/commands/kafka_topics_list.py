@@ -1,0 +1,60 @@
+"""`broker-core kafka topics list`: the topics that the asker may see."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import typer
+
+from broker_core.cli.common_options import Invocation
+from broker_core.cli.help_examples import examples
+from broker_core.cli.options.kafka_server import GivenKafka
+
+__all__ = ["EXAMPLES", "list_topics"]
+
+EXAMPLES: Final = examples(
+    "broker-core kafka topics list --bootstrap kafka-1:9092,kafka-2:9092",
+    "broker-core kafka topics list --bootstrap kafka:9093 --user alice --password-file pw.txt --ca ca.pem",
+    "broker-core kafka topics list --ids --format json",
+)
+
+
+async def list_topics(
+    invocation: Invocation,
+    *,
+    internal: Annotated[
+        bool, typer.Option("--internal", help="List internal topics too.", show_default=False)
+    ] = False,
+    ids: Annotated[bool, typer.Option("--ids", help="Show the ids of topics.", show_default=False)] = False,
+    form: Annotated[
+        Literal["names", "json", "table"], typer.Option("--format", help="How to print the answer.")
+    ] = "names",
+    server: GivenKafka,
+) -> None:
+    """List the topics that the asker may see."""
+    from broker_core.cli.options.question import UnusableQuestion
+    from broker_core.cli.printed_output import print_json, print_lines, print_table
+    from broker_core.names.topic_id import topic_id_text
+
+    if ids and form == "names":
+        raise UnusableQuestion("--ids goes with --format table or json")
+    async with server.connected(invocation) as client:
+        listed = await client.list_topics(list_internal=internal, topic_ids=ids)
+    if form == "names":
+        print_lines(listed.names())
+        return
+    rows = [
+        {
+            "name": topic.name,
+            **({"id": topic_id_text(topic.topic_id)} if ids else {}),
+            "internal": topic.is_internal,
+        }
+        for topic in listed
+    ]
+    if form == "json":
+        print_json(rows)
+    else:
+        columns = ["name", *(["id"] if ids else []), "internal"]
+        print_table(
+            columns, ([row[column] for column in columns] for row in rows), caption=f"{len(rows)} topics"
+        )

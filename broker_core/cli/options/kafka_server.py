@@ -1,0 +1,224 @@
+"""The options of commands that ask a Kafka cluster: its addresses, TLS, and who asks."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, Literal, Protocol, TypeAlias
+
+import typer
+
+from broker_core.cli.option_groups import option_group
+from broker_core.cli.options.credentials import (
+    NO_CREDENTIALS,
+    CaOption,
+    CertOption,
+    GivenCredentials,
+    KeyOption,
+    TokenFileOption,
+    UnusableCredentials,
+)
+from broker_core.cli.options.question import UnusableQuestion, usable
+from broker_core.errors import BrokerCoreError
+
+if TYPE_CHECKING:
+    from broker_core.client.kafka import AdminClient, OAuthBearer, Plain, Scram
+    from broker_core.settings import LoadedSettings, Settings
+
+__all__ = ["GivenKafka", "Mechanism"]
+
+Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+
+#: Attempts behind the first: a cluster that is not there is told of after two or three seconds.
+_RETRIES: Final = 5
+#: Bytes of a password; more than any server takes.
+_LONGEST_PASSWORD: Final = 64 * 1024
+
+BootstrapOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--bootstrap",
+        metavar="HOST:PORT,...",
+        help="The addresses to begin with, instead of the server of the settings.",
+        show_default=False,
+    ),
+]
+TimeoutOption: TypeAlias = Annotated[
+    float, typer.Option("--timeout", metavar="SECONDS", help="How long to wait for the answer.", min=0.001)
+]
+TlsOption: TypeAlias = Annotated[
+    bool, typer.Option("--tls", help="Connect with TLS; --ca and --cert do so too.", show_default=False)
+]
+UserOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--user", metavar="NAME", help="Ask as this user, with --password-file.", show_default=False
+    ),
+]
+PasswordFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--password-file",
+        metavar="FILE",
+        help="The password of --user, in the first line of this file.",
+        show_default=False,
+    ),
+]
+MechanismOption: TypeAlias = Annotated[
+    Mechanism, typer.Option("--mechanism", help="The SASL mechanism for --user.")
+]
+
+
+class _Loads(Protocol):
+    """The run of a command, which has settings."""
+
+    def load(self) -> LoadedSettings: ...
+
+
+@dataclass(frozen=True, slots=True)
+class GivenKafka:
+    """What these options say; files are read when they are used."""
+
+    bootstrap: str | None = None
+    timeout: float = 30.0
+    tls: bool = False
+    user: str | None = None
+    password_file: Path | None = None
+    mechanism: Mechanism = "SCRAM-SHA-512"
+    credentials: GivenCredentials = NO_CREDENTIALS
+
+    @asynccontextmanager
+    async def connected(self, invocation: _Loads) -> AsyncIterator[AdminClient]:
+        """A client of the cluster. Errors inside say which options may help.
+
+        Raises :exc:`UnusableQuestion` and :exc:`UnusableCredentials` for options that do not go together.
+        """
+        from broker_core.client import ConnectionLost, TlsFailed
+        from broker_core.client.kafka import AdminClient
+
+        tls = self.tls or self.credentials.has_certificates
+        trusted = self.credentials.tls() if tls else None
+        sasl = self._sasl()
+        where = self.bootstrap or _of_settings(invocation.load().settings, tls=tls)
+        with usable():
+            client = AdminClient(
+                where,
+                sasl=sasl,
+                tls=trusted,
+                api_timeout=self.timeout,
+                request_timeout=self.timeout,
+                connect_timeout=min(self.timeout, 10.0),
+                retries=_RETRIES,
+            )
+        try:
+            async with client:
+                yield client
+        except TlsFailed as failed:
+            advice = self.credentials.after_distrust(str(failed))
+            if advice is None:
+                raise
+            raise BrokerCoreError(f"{failed}; {advice}") from None
+        except ConnectionLost as lost:
+            # So a server ends a connection that did not authenticate, or speaks no TLS to one that expects it.
+            if "closed the connection" not in str(lost) or (tls and sasl is not None):
+                raise
+            missing = [
+                *(() if sasl is not None else ("--user or --token-file, where it asks for credentials",)),
+                *(() if tls else ("--tls, where it expects TLS",)),
+            ]
+            raise BrokerCoreError(f"{lost}; give {'; '.join(missing)}") from None
+
+    def _sasl(self) -> Plain | Scram | OAuthBearer | None:
+        from broker_core.client.kafka import OAuthBearer, Plain, Scram
+
+        if self.credentials.token_file is not None:
+            if self.user is not None or self.password_file is not None:
+                raise UnusableQuestion("--token-file and --user are two ways to authenticate: give one")
+            token = self.credentials.token()
+            assert token is not None  # there is a file
+            return OAuthBearer(token)
+        if self.user is None and self.password_file is None:
+            return None
+        if self.user is None or self.password_file is None:
+            raise UnusableQuestion("--user and --password-file go together")
+        password = _password(self.password_file)
+        if self.mechanism == "PLAIN":
+            return Plain(self.user, password)
+        return Scram(self.user, password, mechanism=self.mechanism)
+
+
+def _password(file: Path) -> str:
+    """The first line of a file. Raises :exc:`UnusableCredentials`."""
+    line = b""
+    try:
+        with file.open("rb") as stream:
+            line = stream.readline(_LONGEST_PASSWORD + 1)
+        password = line.decode().rstrip("\r\n")
+    except OSError as error:
+        raise UnusableCredentials(
+            f"--password-file {file}: {(error.strerror or str(error)).lower()}"
+        ) from None
+    except UnicodeDecodeError:
+        password = ""
+    if not password or len(line) > _LONGEST_PASSWORD:
+        raise UnusableCredentials(f"--password-file {file}: there is no password in its first line")
+    return password
+
+
+def _of_settings(settings: Settings, *, tls: bool) -> str:
+    """Where a server with these settings is reached from this machine; what it advertises comes first."""
+    table = settings.kafka
+    if table is None:
+        raise UnusableQuestion("no server to ask: give --bootstrap HOST:PORT, or settings with [kafka]")
+    name, listen, advertised = "kafka.listen", table.listen, table.advertised
+    if tls and table.tls is not None:
+        name, listen, advertised = "kafka.tls.listen", table.tls.listen, table.tls.advertised
+    if advertised:
+        return advertised
+    if listen.port == 0:
+        raise UnusableQuestion(
+            f"{name} is a free port (0), so the settings do not say which: take it from the line `ready` of the "
+            "server and give it as --bootstrap"
+        )
+    return str(listen.from_here)
+
+
+def _given(
+    bootstrap: str | None,
+    timeout: float,
+    tls: bool,
+    user: str | None,
+    password_file: Path | None,
+    mechanism: Mechanism,
+    token_file: Path | None,
+    cert: Path | None,
+    key: Path | None,
+    ca: Path | None,
+) -> GivenKafka:
+    return GivenKafka(
+        bootstrap,
+        timeout,
+        tls,
+        user,
+        password_file,
+        mechanism,
+        GivenCredentials(token_file, cert, key, ca),
+    )
+
+
+option_group(
+    GivenKafka,
+    _given,
+    bootstrap=(BootstrapOption, None),
+    timeout=(TimeoutOption, 30.0),
+    tls=(TlsOption, False),
+    user=(UserOption, None),
+    password_file=(PasswordFileOption, None),
+    mechanism=(MechanismOption, "SCRAM-SHA-512"),
+    token_file=(TokenFileOption, None),
+    cert=(CertOption, None),
+    key=(KeyOption, None),
+    ca=(CaOption, None),
+)

@@ -1,0 +1,51 @@
+"""The arguments of `broker-core kafka topics ...` that mean topics: by name or by id."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from broker_core.cli.options.question import UnusableQuestion, usable
+
+if TYPE_CHECKING:
+    from broker_core.client.kafka import TopicIdCollection, TopicNameCollection
+
+__all__ = ["IdOption", "TopicsArgument", "shown_topic", "topic_collection"]
+
+TopicsArgument = Annotated[
+    list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Names.", show_default=False)
+]
+IdOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="A topic by its id, in base64 or hexadecimal; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def topic_collection(
+    names: Sequence[str] | None, ids: Sequence[str] | None
+) -> TopicNameCollection | TopicIdCollection:
+    """The topics that are meant. Raises :exc:`UnusableQuestion`."""
+    from broker_core.client.kafka import TopicCollection
+    from broker_core.names.topic_id import parse_topic_id
+
+    if bool(names) is bool(ids):
+        raise UnusableQuestion("name topics, or give --id: one of the two")
+    with usable():
+        if ids:
+            return TopicCollection.of_topic_ids([parse_topic_id(text) for text in ids])
+    return TopicCollection.of_topic_names(names or ())
+
+
+def shown_topic(topic: str | uuid.UUID) -> str:
+    """A name, or the text of an id."""
+    from broker_core.names.topic_id import topic_id_text
+
+    return topic if isinstance(topic, str) else topic_id_text(topic)

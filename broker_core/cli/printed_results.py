@@ -1,0 +1,39 @@
+"""Printing results that each item has for itself: a line for each that succeeded, an error for each of the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TypeVar
+
+import typer
+
+from broker_core.cli.error_line import say
+from broker_core.cli.exit_codes import EXIT_FAILED
+from broker_core.cli.printed_output import print_lines
+from broker_core.errors import BrokerCoreError
+
+__all__ = ["print_results", "succeeded"]
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+def succeeded(results: Mapping[K, V], shown: Callable[[K], str] = str) -> tuple[dict[K, V], bool]:
+    """The items with a value, and whether there are others: each is an error on standard error."""
+    values: dict[K, V] = {}
+    is_whole = True
+    for item in results:
+        try:
+            values[item] = results[item]
+        except BrokerCoreError as failed:
+            say(f"{shown(item)}: {failed}")
+            is_whole = False
+    return values, is_whole
+
+
+def print_results(results: Mapping[K, V], done: Callable[[K], str], shown: Callable[[K], str] = str) -> None:
+    """Print what ``done`` says of each item that succeeded. The command fails where one did not."""
+    values, is_whole = succeeded(results, shown)
+    print_lines(done(item) for item in values)
+    if not is_whole:
+        raise typer.Exit(EXIT_FAILED)

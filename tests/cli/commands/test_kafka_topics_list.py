@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import json
+import uuid
+
+from broker_core.wire.kafka import LIST_TOPICS, METADATA
+from tests.cli.conftest import Cli
+from tests.support.ports import free_port
+from tests.support.scripted_kafka import ScriptedKafka, in_a_thread, metadata_of
+
+ID = uuid.UUID("92c7faad-4a23-4b68-94ec-39c8ac9cc796")
+
+
+def node() -> ScriptedKafka:
+    node = ScriptedKafka(
+        {
+            LIST_TOPICS: lambda asked: {
+                "topics": [{"name": "orders"}]
+                + [{"name": "__consumer_offsets", "internal": True}] * asked.value["list_internal"]
+            }
+        }
+    )
+    node.handlers[METADATA] = lambda _: metadata_of(node, topics=[{"name": "orders", "topic_id": ID}])
+    return node
+
+
+def test_names(cli: Cli) -> None:
+    with in_a_thread(node()) as server:
+        said = cli("kafka", "topics", "list", "--bootstrap", server.address)
+        assert (said.code, said.out, said.err) == (0, "orders\n", "")
+        said = cli("kafka", "topics", "list", "--bootstrap", server.address, "--internal")
+        assert said.out == "orders\n__consumer_offsets\n"
+
+
+def test_json_with_ids(cli: Cli) -> None:
+    with in_a_thread(node()) as server:
+        asked = ("kafka", "topics", "list", "--bootstrap", server.address, "--format")
+        assert json.loads(cli(*asked, "json").out) == [{"name": "orders", "internal": False}]
+        with_ids = json.loads(cli(*asked, "json", "--ids").out)
+        assert with_ids == [{"name": "orders", "id": "ksf6rUojS2iU7DnIrJzHlg", "internal": False}]
+        shown = cli(*asked, "table", "--ids").out
+        assert "ksf6rUojS2iU7DnIrJzHlg" in shown
+        assert "1 topics" in shown
+
+
+def test_ids_are_no_names(cli: Cli) -> None:
+    said = cli("kafka", "topics", "list", "--bootstrap", "127.0.0.1:1", "--ids")
+    assert said.code == 2
+    assert said.only_error == "--ids goes with --format table or json"
+
+
+def test_nobody_there(cli: Cli) -> None:
+    said = cli("kafka", "topics", "list", "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", "0.3")
+    assert said.code == 1
+    assert "no answer within 0.3 s: cannot connect to 127.0.0.1:" in said.only_error
