@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from broker_core.cli.options.kafka_acls import binding_text
 from broker_core.cli.printed_output import print_lines
 from broker_core.cli.printed_results import print_results
 from broker_core.errors import BrokerCoreError
+from broker_core.kafka.acls.bindings import binding_text
 
 if TYPE_CHECKING:
     from broker_core.cli.common_options import Invocation
