@@ -183,7 +183,7 @@ class CatalogLister:
         """New tables of the topics of listings that this lister gave; for servers that need more than names."""
         from broker_core.catalog.snapshots.topic_tables import TopicTables  # only some servers do
 
-        return TopicTables(self._catalog, self._snapshot_of)
+        return TopicTables(self._catalog, self._snapshot_of, self._watch)
 
     def _snapshot_of(self, listing: Listing) -> Snapshot | None:
         """The snapshot of a listing that is in memory, and the newest that is known."""

@@ -8,21 +8,25 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.snapshot import Snapshot
+from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_changes, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.store.topic_rows import own_topic, topic_of_id
+from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Gap, Operation
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicChange, TopicTable
-from broker_core.names import PERSISTENT, NamespaceName
+from broker_core.names import PERSISTENT, NamespaceName, TopicName
 
 __all__ = ["TopicTables"]
 
@@ -42,12 +46,23 @@ class TopicTables:
     ``snapshot_of`` gives the newest snapshot that has a listing, while it is known.
     """
 
-    def __init__(self, catalog: SqliteCatalog, snapshot_of: Callable[[Listing], Snapshot | None]) -> None:
+    def __init__(
+        self, catalog: SqliteCatalog, snapshot_of: Callable[[Listing], Snapshot | None], watch: FileWatch
+    ) -> None:
+        self._watch = watch
         self._catalog = catalog
         self._snapshot_of = snapshot_of
         self._tables: weakref.WeakKeyDictionary[Listing, _Versioned] = weakref.WeakKeyDictionary()
         self._newest: OrderedDict[NamespaceName, _Versioned] = OrderedDict()
         self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[TopicTable | None]] = {}
+
+    def by_name_now(self, names: Sequence[TopicName]) -> list[TopicRecord | None] | None:
+        """A few topics by their own names; ``None`` where the file cannot be read at once."""
+        return self._watch.read(lambda connection: [own_topic(connection, name) for name in names])
+
+    def by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
+        """The same by their ids, in whatever namespace they are."""
+        return self._watch.read(lambda connection: [topic_of_id(connection, topic_id) for topic_id in ids])
 
     def now(self, listing: Listing) -> TopicTable | None:
         """The table of a listing of persistent topics, where that takes no waiting."""

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from typing import Final
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import file_identity
@@ -20,6 +21,8 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 
 __all__ = ["FileWatch"]
+
+T = TypeVar("T")
 
 #: Seconds that the first look waits for a process that has the file to itself: it migrates it, or begins to use it.
 _AT_THE_START: Final = 5.0
@@ -77,6 +80,13 @@ class FileWatch:
         """
         try:
             return read_acl_version(self._connection, namespace), any_acls(self._connection)
+        except sqlite3.Error:
+            return None
+
+    def read(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What a query of a few rows finds in the file as it is now; ``None`` where it cannot be read at once."""
+        try:
+            return query(self._connection) if self.look() else None
         except sqlite3.Error:
             return None
 

@@ -28,7 +28,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.named_topic import NamedTopic
-from broker_core.servers.kafka.topics_by_name import TopicsByName
+from broker_core.servers.kafka.topics_by_name import TopicRecords, TopicsByName
 from broker_core.servers.kafka.visible_topics import VisibleTopics, names_of
 from broker_core.wire.kafka import Encoded
 from broker_core.wire.kafka.topic_fragments import Family
@@ -41,7 +41,7 @@ _WANTS: Final = frozenset({"partitions", "topic_id"})
 _FEW: Final = 10_000
 
 
-class TopicTables(Protocol):
+class TopicTables(TopicRecords, Protocol):
     """Where the tables of listings of the catalogue are (:class:`broker_core.catalog.CatalogLister`)."""
 
     def now(self, listing: Listing) -> TopicTable | None: ...
@@ -62,7 +62,7 @@ class ListedTopics:
         self._pipeline = pipeline
         self._authorizer = authorizer
         self._tables = tables
-        self._by_name = TopicsByName(pipeline, authorizer, catalog, self.of)
+        self._by_name = TopicsByName(pipeline, authorizer, catalog, tables, self.of)
 
     async def of(self, caller: Caller) -> VisibleTopics:
         """All topics that the caller may see. Raises :exc:`~broker_core.errors.ListingFailed`."""
@@ -107,7 +107,7 @@ class ListedTopics:
             request = ListingRequest(
                 caller.namespace, Mode.PERSISTENT, asker=caller.asker, deadline=caller.deadline, wants=wants
             )
-            answer = await self._pipeline.answer(request)
+            answer = self._pipeline.answer_now(request) or await self._pipeline.answer(request)
             try:
                 selection = answer.selection
                 assert selection is not None  # the request has no hash

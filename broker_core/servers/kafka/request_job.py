@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Final
 
 from broker_core.errors import ListingFailed
 from broker_core.listing.fields_reader import FieldsReader
@@ -15,6 +16,10 @@ from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.wire.kafka import Buffer, Fields, MalformedMessage, response_frame
 
 __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
+
+#: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
+_LARGE: Final = 16 * 1024
+_MOST: Final = 64
 
 
 class RequestJob:
@@ -89,6 +94,19 @@ def closing(row: HandlerRow, error: CloseClient) -> Closing:
 
 
 def outgoing(pieces: Sequence[Buffer], deadline: float) -> OutgoingAnswer:
-    """The pieces of a frame; large ones are not copied."""
-    views = [memoryview(piece) for piece in pieces]
+    """The pieces of a frame; large ones are not copied, and small neighbours are put together."""
+    views: list[memoryview] = []
+    few: list[Buffer] = []
+    for piece in pieces:
+        if len(piece) < _LARGE:
+            few.append(piece)
+            if len(few) < _MOST:
+                continue
+        if few:
+            views.append(memoryview(b"".join(few)))
+            few = []
+        if len(piece) >= _LARGE:
+            views.append(memoryview(piece))
+    if few:
+        views.append(memoryview(b"".join(few)))
     return OutgoingAnswer(b"", FieldsReader(iter(views), sum(map(len, views))), b"", deadline)

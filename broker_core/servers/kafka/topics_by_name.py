@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -23,10 +23,24 @@ from broker_core.servers.kafka.named_topic import NamedTopic, code_of
 from broker_core.servers.kafka.visible_topics import VisibleTopics
 from broker_core.wire.kafka import ErrorCode
 
-__all__ = ["TopicsByName"]
+__all__ = ["TopicRecords", "TopicsByName"]
+
+K = TypeVar("K")
 
 #: Partitions of a topic whose names are made one by one.
 _FEW: Final = 1000
+
+
+#: Topics that are read on the event loop: each takes some 20 microseconds.
+_AT_ONCE: Final = 8
+
+
+class TopicRecords(Protocol):
+    """Where records of the catalogue are read without waiting; ``None`` where that cannot be."""
+
+    def by_name_now(self, names: Sequence[TopicName]) -> list[TopicRecord | None] | None: ...
+
+    def by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None: ...
 
 
 class TopicsByName:
@@ -37,11 +51,13 @@ class TopicsByName:
         pipeline: Pipeline,
         authorizer: Authorizer,
         catalog: SqliteCatalog | None,
+        tables: TopicRecords | None,
         listed: Callable[[Caller], Awaitable[VisibleTopics]],
     ) -> None:
         self._pipeline = pipeline
         self._authorizer = authorizer
         self._catalog = catalog
+        self._tables = tables
         self._listed = listed
 
     async def named(self, caller: Caller, names: Sequence[str]) -> list[NamedTopic]:
@@ -61,56 +77,59 @@ class TopicsByName:
 
     async def by_ids(self, caller: Caller, ids: Sequence[uuid.UUID]) -> list[NamedTopic]:
         """In the order of the ids. What is not there, hidden or of another namespace is 100, before ACLs."""
+        records: Mapping[uuid.UUID, TopicRecord] = {}
+        names: Mapping[uuid.UUID, str]
         try:
-            known = await self._names_of(caller, list(dict.fromkeys(ids)))
+            visible = await self._of_others(caller)
+            if visible is None:
+                records = await self._records_by_id(caller, list(dict.fromkeys(ids)))
+                names = {topic_id: record.name.local for topic_id, record in records.items()}
+            else:
+                names = _names_in(visible, ids)
         except ListingFailed as failure:
             return [_failed(None, failure, topic_id) for topic_id in ids]
-        found = {row.name: row for row in await self.named(caller, list(known.values()))}
-        answers = []
-        for topic_id in ids:
-            name = known.get(topic_id)
-            row = None if name is None else found[name]
-            if row is None or row.error in _NONE or (not row.error and row.topic_id != topic_id):
-                row = NamedTopic(None, topic_id, error=ErrorCode.UNKNOWN_TOPIC_ID)
-            elif row.error:
-                row = replace(row, name=None, topic_id=topic_id)
-            answers.append(row)
-        return answers
+        found = {}
+        for topic_id, name in names.items():
+            if not self._describable(caller, name):
+                found[topic_id] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            else:
+                found[topic_id] = await self._known(caller, name, visible, records.get(topic_id))
+        return [_by_id(topic_id, found.get(topic_id)) for topic_id in ids]
 
     # -- what there is
 
     async def _found(self, caller: Caller, names: Sequence[str]) -> Mapping[str, NamedTopic]:
         """Topics with legal names that ACLs allow to be described."""
-        answers: dict[str, NamedTopic] = {}
+        records: Mapping[str, TopicRecord] = {}
         try:
             visible = await self._of_others(caller)
-            records = await self._records(caller, names) if visible is None else {}
+            if visible is None:
+                records = await self._records_by_name(caller, names)
         except ListingFailed as failure:
             return {name: _failed(name, failure) for name in names}
-        for name in names:
-            try:
-                if visible is not None:
-                    await self._authorize(caller, name)
-                    answers[name] = _of_table(visible, name)
-                else:
-                    answers[name] = await self._of_record(caller, name, records.get(name))
-            except ListingFailed as failure:
-                answers[name] = _failed(name, failure)
-        return answers
+        return {name: await self._known(caller, name, visible, records.get(name)) for name in names}
+
+    async def _known(
+        self, caller: Caller, name: str, visible: VisibleTopics | None, record: TopicRecord | None
+    ) -> NamedTopic:
+        """One topic, of what others list or of the catalogue."""
+        try:
+            topic = await self._authorize(caller, name)
+            if visible is not None:
+                return _of_table(visible, name)
+            if record is None or not await self._pipeline.topics_by_name.is_visible(
+                topic, caller.asker, _listed(record)
+            ):
+                return _row(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        except ListingFailed as failure:
+            return _failed(name, failure)
+        return NamedTopic(name, record.topic_id, max(record.partitions, 1), name in INTERNAL, record=record)
 
     async def _of_others(self, caller: Caller) -> VisibleTopics | None:
         """All topics, where others than the catalogue list them."""
         if self._catalog is None or self._pipeline.dispatcher.lists(caller.namespace):
             return await self._listed(caller)
         return None
-
-    async def _of_record(self, caller: Caller, name: str, record: TopicRecord | None) -> NamedTopic:
-        topic = await self._authorize(caller, name)
-        if record is None or not await self._pipeline.topics_by_name.is_visible(
-            topic, caller.asker, _known(record)
-        ):
-            return _row(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-        return NamedTopic(name, record.topic_id, max(record.partitions, 1), name in INTERNAL, record=record)
 
     async def _authorize(self, caller: Caller, name: str) -> TopicName:
         """Ask the rules and the gates about one topic."""
@@ -125,48 +144,47 @@ class TopicsByName:
 
     # -- the catalogue
 
-    async def _records(self, caller: Caller, names: Sequence[str]) -> Mapping[str, TopicRecord]:
-        assert self._catalog is not None
+    async def _records_by_name(self, caller: Caller, names: Sequence[str]) -> Mapping[str, TopicRecord]:
         topics = [TopicName(PERSISTENT, caller.namespace, name) for name in names]
         shown = [topic for topic in topics if topic.partition < 0 and not topic.is_system]
-        try:
-            records = await asyncio.to_thread(self._read, shown)
-        except CatalogError as error:
-            raise _unreadable(error) from error
-        return {record.name.local: record for record in records}
+        found = None
+        if self._tables is not None and len(shown) <= _AT_ONCE:
+            found = self._tables.by_name_now(shown)
+        if found is None:
+            assert self._catalog is not None
+            found = await _in_thread(self._catalog.topic, shown)
+        return {record.name.local: record for record in found if record is not None}
 
-    def _read(self, topics: Sequence[TopicName]) -> list[TopicRecord]:
-        assert self._catalog is not None
-        found = (self._catalog.topic(topic) for topic in topics)
-        return [record for record in found if record is not None]
-
-    async def _names_of(self, caller: Caller, ids: Sequence[uuid.UUID]) -> Mapping[uuid.UUID, str]:
-        """The names in the caller's namespace that topics with these ids have."""
-        visible = await self._of_others(caller)
-        if visible is not None:
-            return _names_in(visible, ids)
-        try:
-            return await asyncio.to_thread(self._names_by_id, caller, ids)
-        except CatalogError as error:
-            raise _unreadable(error) from error
-
-    def _names_by_id(self, caller: Caller, ids: Sequence[uuid.UUID]) -> Mapping[uuid.UUID, str]:
-        assert self._catalog is not None
-        names = {}
-        for topic_id in ids:
-            record = self._catalog.topic_by_id(topic_id)
-            if record is None or record.name.domain != PERSISTENT:
-                continue
-            if record.name.namespace == caller.namespace:
-                names[topic_id] = record.name.local
-        return names
+    async def _records_by_id(
+        self, caller: Caller, ids: Sequence[uuid.UUID]
+    ) -> Mapping[uuid.UUID, TopicRecord]:
+        """The topics of the caller's namespace that Kafka can have."""
+        found = None
+        if self._tables is not None and len(ids) <= _AT_ONCE:
+            found = self._tables.by_id_now(ids)
+        if found is None:
+            assert self._catalog is not None
+            found = await _in_thread(self._catalog.topic_by_id, ids)
+        return {
+            record.topic_id: record
+            for record in found
+            if record is not None
+            and (record.name.domain, record.name.namespace) == (PERSISTENT, caller.namespace)
+            and not record.name.is_system
+            and is_legal(record.name.local)
+        }
 
 
-#: The codes of a topic that is not there for the client.
-_NONE: Final = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION})
+async def _in_thread(read: Callable[[K], TopicRecord | None], keys: Sequence[K]) -> list[TopicRecord | None]:
+    try:
+        return await asyncio.to_thread(lambda: [read(key) for key in keys])
+    except CatalogError as error:
+        raise ListingFailed(
+            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+        ) from error
 
 
-def _known(record: TopicRecord) -> Topic:
+def _listed(record: TopicRecord) -> Topic:
     """The names that a topic is listed by, for masks."""
     listed = record.listed
     if len(listed) > _FEW:
@@ -193,6 +211,13 @@ def _names_in(visible: VisibleTopics, ids: Sequence[uuid.UUID]) -> Mapping[uuid.
     return names
 
 
+def _by_id(topic_id: uuid.UUID, row: NamedTopic | None) -> NamedTopic:
+    """What is answered about an id: without the name where that may not be known."""
+    if row is None or row.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return NamedTopic(None, topic_id, error=ErrorCode.UNKNOWN_TOPIC_ID)
+    return replace(row, name=None, topic_id=topic_id) if row.error else row
+
+
 def _row(name: str, error: ErrorCode) -> NamedTopic:
     return NamedTopic(name, internal=name in INTERNAL, error=error)
 
@@ -202,7 +227,3 @@ def _failed(name: str | None, failure: ListingFailed, topic_id: uuid.UUID | None
     error = ErrorCode.TOPIC_AUTHORIZATION_FAILED if denied else code_of(failure)
     row = NamedTopic(name, internal=name in INTERNAL, error=error, message=failure.message)
     return row if topic_id is None else replace(row, topic_id=topic_id)
-
-
-def _unreadable(error: CatalogError) -> ListingFailed:
-    return ListingFailed(f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog")

@@ -140,3 +140,16 @@ def test_a_closed_watch_sees_nothing(catalog: SqliteCatalog) -> None:
     watch.close()
     assert not watch.look()
     assert watch.version(NAMESPACE) is None
+
+
+def test_a_query_of_a_few_rows_is_answered_at_once_or_not_at_all(
+    catalog: SqliteCatalog, watch: FileWatch
+) -> None:
+    catalog.create(topic("a"))
+    query = "SELECT count(*) FROM topics"
+    assert watch.read(lambda connection: connection.execute(query).fetchone()) == (1,)
+    catalog.create(topic("b"))
+    assert watch.read(lambda connection: connection.execute(query).fetchone()) == (2,)
+    assert watch.read(lambda connection: connection.execute("SELECT nothing FROM topics").fetchone()) is None
+    put_another(catalog, "c")
+    assert watch.read(lambda connection: connection.execute(query).fetchone()) is None

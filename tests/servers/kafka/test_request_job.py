@@ -12,7 +12,7 @@ from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh
+from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, outgoing
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
 from tests.support.kafka_calls import call_of, services_of
 
@@ -96,3 +96,15 @@ async def test_a_large_request_that_is_malformed_is_a_bad_frame() -> None:
     with pytest.raises(CloseClient, match="too many elements") as closed:
         await after_reading(HandlerRow(METADATA), read)(call_of(METADATA, 12))
     assert closed.value.reason == "bad_frame"
+
+
+def test_small_pieces_are_put_together_and_large_ones_are_not_copied() -> None:
+    large = bytes(20_000)
+    answer = outgoing([b"a", b"b", large, b"c", large, *[b"d"] * 100], 1.0)
+    assert not isinstance(answer.body, bytes | memoryview)
+    assert answer.body.left == 40_000 + 103
+    pieces = []
+    while answer.body.left:
+        pieces.append(answer.body.read(1 << 20))
+    assert [len(piece) for piece in pieces] == [2, 20_000, 1, 20_000, 64, 36]
+    assert pieces[1].obj is large

@@ -113,3 +113,20 @@ async def test_a_failure_is_the_code_of_each(catalog: SqliteCatalog) -> None:
         assert {int(row.error) for row in rows} <= {-1, 7}
         [row] = await m.topics.by_ids(caller(), [ZERO_ID])
         assert (row.error in {-1, 7}, row.name) == (True, None)
+
+
+async def test_many_are_read_in_a_thread_and_few_where_the_file_cannot_be_read_at_once(
+    catalog: SqliteCatalog,
+) -> None:
+    ids = [create(catalog, f"t{number}", 1).topic_id for number in range(20)]
+    async with kafka_topics(catalog) as m:
+        for some in (ids, ids[:2]):
+            rows = await m.topics.by_ids(caller(), some)
+            assert [row.topic_id for row in rows] == some
+            names = [row.name or "" for row in rows]
+            assert [row.topic_id for row in await m.topics.named(caller(), names)] == some
+        m.lister.close()  # what reads at once
+        [row] = await m.topics.by_ids(caller(), ids[:1])
+        assert (row.name, row.error) == ("t0", 0)
+        [row] = await m.topics.named(caller(), ["t1"])
+        assert row.topic_id == ids[1]
