@@ -37,7 +37,7 @@ __all__ = ["CatalogAuthorizer"]
 class _Known:
     """The rules of a namespace as they were at a version."""
 
-    version: AclVersion | None
+    version: AclVersion
     rules: AclRules
 
 
@@ -82,9 +82,17 @@ class CatalogAuthorizer:
             return
         version, rows = await self._reader.read(caller.namespace)
         found = self._known.get(caller.namespace)
-        if found is None or found.version != version:
+        # Reads may overtake each other: what another one has found since is not undone.
+        if (
+            found is None
+            or found.version.catalog_id != version.catalog_id
+            or found.version.number < version.number
+        ):
             self._known[caller.namespace] = _Known(version, self._rules(rows))
-        self._stored = version.stored
+        elif found.version.number == version.number:
+            self._known[caller.namespace] = _Known(version, found.rules)
+        if not self.is_current(caller):  # it cannot be looked at now, or has changed again
+            self._stored = self._stored or version.stored
 
     def bindings(self, caller: Caller) -> tuple[AclBinding, ...]:
         return self._of(caller.namespace).bindings

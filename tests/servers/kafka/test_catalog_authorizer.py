@@ -101,6 +101,25 @@ async def test_what_was_not_read_yet_is_denied(catalog: SqliteCatalog, made: Any
     assert not authorizer.allows(caller(), _DESCRIBE, _TOPIC, "orders")
 
 
+async def test_a_slow_read_does_not_undo_what_a_later_one_has_found(
+    catalog: SqliteCatalog, made: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authorizer, call = made(), caller("bob")
+    reader = authorizer._reader
+    earlier = await reader.read(call.namespace)  # nothing is stored, and all is allowed
+    put_acls(catalog, acl("orders", "READ"))
+    assert not await allowed(authorizer, call)
+
+    async def overtaken(_namespace: NamespaceName) -> Any:
+        return earlier
+
+    monkeypatch.setattr(reader, "read", overtaken)
+    await authorizer.refresh(call)
+    assert authorizer.enabled
+    assert not authorizer.allows(call, _DESCRIBE, _TOPIC, "orders")
+    assert authorizer.allows(caller("ann"), _DESCRIBE, _TOPIC, "orders")
+
+
 async def test_without_a_catalogue_the_settings_decide() -> None:
     authorizer = CatalogAuthorizer(KafkaSettings(super_users=("User:root",)), None)
     assert await allowed(authorizer, caller("root"))
