@@ -396,6 +396,8 @@ async def _opened(
             lister, lookups = upstream.lister, upstream.relay
         else:
             catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path, create=create)
+            if settings.kafka is not None:
+                catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
             stack.push_async_callback(asyncio.to_thread, catalog.close)
             if create and os.access(catalog.path, os.W_OK):  # one that can only be read is served as it is
                 migrated = await asyncio.to_thread(catalog.migrate)

@@ -96,3 +96,15 @@ def test_a_catalogue_of_a_former_release_is_read_as_it_is_and_migrated_by_who_wr
     again = cli("topics", "create", "public/default", "y", "--catalog", path)
     assert again.err == f"broker-core: wrote the catalogue {path}\n"
     assert "catalog.format" not in cli("check", "--config", config).out
+
+
+def test_deleted_ids_are_told_for_as_long_as_the_settings_say(cli: Cli, tmp_path: Path) -> None:
+    config = tmp_path / "f.toml"
+    for delay, told in ((0, False), (60_000, True)):
+        config.write_text(
+            f'[catalog]\npath = "{tmp_path}/c.sqlite"\n[kafka]\ndelete_topic_delay_ms = {delay}\n'
+        )
+        made = cli("topics", "create", "a/b", "x", "--config", config)
+        assert cli("topics", "delete", "a/b", "x", "--config", config).code == 0
+        said = cli("topics", "describe", "--id", made.out.rpartition(" ")[2].strip(), "--config", config)
+        assert ("and was deleted at" in said.err) is told

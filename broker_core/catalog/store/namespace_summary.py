@@ -12,20 +12,23 @@ from broker_core.names.listed_names import ListedNames
 __all__ = ["NamespaceSummary", "summarize"]
 
 _COUNTS = (
-    "SELECT listed, count(*), count(nullif(properties, '{}')) FROM topics"
+    "SELECT listed, count(*), count(coalesce(nullif(properties, '{}'), nullif(configs, '{}'), replication)) FROM topics"
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) GROUP BY listed"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class NamespaceSummary:
-    """``topics`` counts topics, ``names`` what they are listed by (partitions one by one, system topics too)."""
+    """``topics`` counts topics, ``names`` what they are listed by (partitions one by one, system topics too).
+
+    ``with_details`` counts topics with properties, or with configs or replicas of Kafka.
+    """
 
     namespace: NamespaceName
     version: CatalogVersion
     topics: int
     names: int
-    with_properties: int
+    with_details: int
 
 
 def summarize(catalog: SqliteCatalog, namespace: NamespaceName) -> NamespaceSummary:
@@ -38,5 +41,5 @@ def summarize(catalog: SqliteCatalog, namespace: NamespaceName) -> NamespaceSumm
         version,
         topics=sum(count for _, count, _ in rows),
         names=sum(len(ListedNames.parse(listed)) * count for listed, count, _ in rows),
-        with_properties=sum(count for _, _, count in rows),
+        with_details=sum(count for _, _, count in rows),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from broker_core.catalog.store.namespace_change import (
     NamespaceChange,
     read_changes,
     read_version,
+    when,
 )
 from broker_core.catalog.store.topic_edits import Edit, Require, edit_each
 from broker_core.catalog.store.topic_rows import (
@@ -45,6 +47,7 @@ from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
+from broker_core.names.topic_id import topic_id_text
 
 __all__ = ["SqliteCatalog"]
 
@@ -135,6 +138,13 @@ class SqliteCatalog(KafkaAdministration):
         with self.reading() as connection:
             return deleted_topic(connection, topic_id, since)
 
+    def topic_of_id(self, topic_id: uuid.UUID) -> TopicRecord:
+        """The topic that has this id; a :exc:`TopicMissing` says what became of it where none has."""
+        record = self.topic_by_id(topic_id)
+        if record is None:
+            raise _no_such_id(topic_id, self.deleted_topic(topic_id))
+        return record
+
     def was_deleted(self, topic_id: uuid.UUID) -> bool:
         """Whether a topic of this id was deleted, within :attr:`deletion_delay`."""
         return self.deleted_topic(topic_id) is not None
@@ -215,14 +225,18 @@ class SqliteCatalog(KafkaAdministration):
         assert before is not None
         return before
 
-    def delete_all(self, names: Iterable[TopicName]) -> list[TopicRecord]:
-        """Remove several topics as :meth:`delete` does, of any namespaces: all, or none where one is missing."""
+    def delete_all(self, names: Iterable[TopicName | uuid.UUID]) -> list[TopicRecord]:
+        """Remove several topics as :meth:`delete` does, of any namespaces: all, or none where one is missing.
+
+        A topic that is given by its id goes with all names that it is listed by.
+        """
         self.migrate()
         with self._writing, self._borrowed() as connection:
             connection.execute("BEGIN IMMEDIATE")
             changes: dict[NamespaceName, NamespaceChange] = {}
             removed = []
-            for name in names:
+            for given in names:
+                name = _name_of(connection, given) if isinstance(given, uuid.UUID) else given
                 if name.namespace not in changes:
                     changes[name.namespace] = NamespaceChange(connection, name.namespace, self.log_bounds)
                 before = named_topic(connection, name)
@@ -250,3 +264,18 @@ class SqliteCatalog(KafkaAdministration):
         after = self.edit(name, decide).after
         assert after is not None
         return after
+
+
+def _name_of(connection: sqlite3.Connection, topic_id: uuid.UUID) -> TopicName:
+    record = topic_of_id(connection, topic_id)
+    if record is None:
+        raise _no_such_id(topic_id, deleted_topic(connection, topic_id, 0))
+    return record.name
+
+
+def _no_such_id(topic_id: uuid.UUID, gone: DeletedTopic | None) -> TopicMissing:
+    text = f"There is no topic of the id {topic_id_text(topic_id)} in the catalogue"
+    if gone is not None:
+        at = when(gone.deleted).isoformat(timespec="seconds")
+        text += f": {gone.name} had it, and was deleted at {at}"
+    return TopicMissing(text)

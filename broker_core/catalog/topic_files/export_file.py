@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from typing import BinaryIO, Final, Literal
 
@@ -16,12 +17,13 @@ from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = ["ExportFormat", "export_topics"]
 
-#: ``names``: one name a line, local where it is persistent; ``json``: JSON lines, with partitions and properties.
+#: ``names``: one name a line, local where it is persistent; ``json``: JSON lines, with partitions, properties, ids,
+#: configs and replicas.
 ExportFormat = Literal["names", "json"]
 
 _LINES_A_WRITE: Final = 10_000
 _TOPICS = (
-    "SELECT domain, base, listed, properties FROM topics"
+    "SELECT domain, base, listed, properties, topic_id, configs, replication FROM topics"
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
 )
 
@@ -36,7 +38,8 @@ def export_topics(
 ) -> int:
     """Write all topics of a namespace as they are at one moment; returns the number of lines.
 
-    ``names`` has every listed name and no properties; ``json`` has both. ``progress`` is called with the lines so far.
+    ``names`` has every listed name and nothing else; ``json`` has all that makes the same topics, with their ids.
+    ``progress`` is called with the lines so far.
     A name that the plain format cannot carry raises :exc:`~broker_core.catalog.errors.ExportRefused`, since an import
     of the file would not give the same set: one with a line feed, say. Memory does not grow with the namespace.
     """
@@ -67,7 +70,7 @@ def _name_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
     prefixes = ("", f"{DOMAINS[1]}://{namespace}/")
     only_returns = True  # as far as the last line
     first = True
-    for domain, base, listed, _ in connection.execute(_TOPICS, (str(namespace),)):
+    for domain, base, listed, *_ in connection.execute(_TOPICS, (str(namespace),)):
         if "\n" in base:
             raise ExportRefused(f"Topic {base!r} has a line feed in its name: export as JSON lines")
         names = (base,) if listed == "*" else ListedNames.parse(listed).names(base)
@@ -87,9 +90,16 @@ def _name_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
 
 def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Iterator[str]:
     prefixes = ("", f"{DOMAINS[1]}://{namespace}/")
-    for domain, base, listed, properties in connection.execute(_TOPICS, (str(namespace),)):
+    rows = connection.execute(_TOPICS, (str(namespace),))
+    for domain, base, listed, properties, topic_id, configs, replication in rows:
         name = prefixes[domain] + base
-        told = "" if properties is None or properties == "{}" else f', "properties": {properties}'
+        told = f', "topic_id": "{urlsafe_b64encode(topic_id)[:22].decode()}"'
+        if properties is not None and properties != "{}":
+            told += f', "properties": {properties}'
+        if configs is not None and configs != "{}":
+            told += f', "configs": {configs}'
+        if replication is not None:
+            told += f', "replication": {replication}'
         of = ListedNames.parse(listed)
         if of.plain:  # beside partitions it has to be told that the line is not about these
             apart = ', "partitions": 0' if of.ranges else ""

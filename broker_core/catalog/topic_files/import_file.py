@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import PairRefused, sqlite_errors
+from broker_core.catalog.store.deleted_topics import DELETED_IDS
 from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run, show_as_current
 from broker_core.catalog.store.namespace_change import NamespaceChange, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.topic_files.import_staging import stage_file
+from broker_core.catalog.topic_files.import_staging import Staged, stage_file
 from broker_core.catalog.topic_files.topic_beside_partitions import is_pair
 from broker_core.change_log import CatalogVersion
 from broker_core.mass_deletion_guard import Deletions, Loss, Refusal
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames, merge_listed
+from broker_core.names.topic_id import new_topic_ids
 
 __all__ = ["Allow", "ImportReport", "Progress", "import_topics"]
 
@@ -60,21 +62,40 @@ _LOG = """INSERT INTO main.changes (namespace, version, operation, domain, base,
         properties_before, properties_after, time, configs_before, configs_after)
     SELECT :namespace, :version, iif(t.base IS NULL, 'create', 'update'), s.domain, s.base,
         coalesce(t.topic_id, s.topic_id), coalesce(t.listed, ''), {listed},
-        t.properties, coalesce(s.properties, t.properties), :time, t.configs, t.configs
+        t.properties, coalesce(s.properties, t.properties), :time,
+        t.configs, coalesce(s.configs, t.configs)
     FROM temp.staged s
     LEFT JOIN main.topics t ON t.namespace = :namespace AND t.domain = s.domain AND t.base = s.base
     WHERE t.base IS NULL
         OR ({file} <> t.listed AND {listed} <> t.listed)
-        OR coalesce(s.properties, t.properties, '{{}}') <> coalesce(t.properties, '{{}}')
+        OR coalesce(s.properties, t.properties, '{{}}') <> coalesce(t.properties, '{{}}') {facts}
     LIMIT :limit"""
-_MERGE = """INSERT INTO main.topics (namespace, domain, base, listed, topic_id, properties, created)
-    SELECT :namespace, domain, base, iif(listed = '?', '*', listed), topic_id, properties, :time
+_MERGE = """INSERT INTO main.topics (namespace, domain, base, listed, topic_id, properties, created,
+        configs, replication)
+    SELECT :namespace, domain, base, iif(listed = '?', '*', listed), topic_id, properties, :time,
+        configs, replication
     FROM temp.staged WHERE true ORDER BY domain, base
     ON CONFLICT (namespace, domain, base) DO UPDATE SET
         listed = {listed},
-        properties = coalesce(excluded.properties, properties)
+        properties = coalesce(excluded.properties, properties),
+        configs = coalesce(excluded.configs, configs),
+        replication = coalesce(excluded.replication, replication)
     WHERE (excluded.listed <> listed AND {listed} <> listed)
-        OR coalesce(excluded.properties, properties, '{{}}') <> coalesce(properties, '{{}}')"""
+        OR coalesce(excluded.properties, properties, '{{}}') <> coalesce(properties, '{{}}') {facts}"""
+# The same for configs and replicas, where the file gives any.
+_LOG_FACTS: Final = """OR coalesce(s.configs, t.configs, '{}') <> coalesce(t.configs, '{}')
+        OR coalesce(s.replication, t.replication, 0) <> coalesce(t.replication, 0)"""
+_MERGE_FACTS: Final = """OR coalesce(excluded.configs, configs, '{}') <> coalesce(configs, '{}')
+        OR coalesce(excluded.replication, replication, 0) <> coalesce(replication, 0)"""
+# Ids of the file that belong to another topic, or did a while ago, or are given to several: these topics get new ones.
+_RENEW: Final = f"""UPDATE temp.staged AS s SET topic_id = new_topic_id() FROM temp.facts f
+    WHERE s.domain = f.domain AND s.base = f.base AND f.topic_id IS NOT NULL
+        AND NOT EXISTS (SELECT 1 FROM main.topics t
+            WHERE t.namespace = :namespace AND t.domain = f.domain AND t.base = f.base)
+        AND (EXISTS (SELECT 1 FROM main.topics t WHERE t.topic_id = f.topic_id)
+            OR f.topic_id IN ({DELETED_IDS})
+            OR EXISTS (SELECT 1 FROM temp.facts o
+                WHERE o.topic_id = f.topic_id AND (o.domain, o.base) < (f.domain, f.base)))"""  # noqa: S608 - constants
 
 # What an exact import takes away.
 _STAGED_TOPIC: Final = "SELECT 1 FROM temp.staged s WHERE s.domain = t.domain AND s.base = t.base"
@@ -102,7 +123,8 @@ class ImportReport:
 
     ``repeats`` counts names that the file has more than once: each time but the first. ``deleted`` counts the topics
     that an exact import removed, and ``names_lost`` the listed names that it took away in all. ``refusal``: why the
-    import that a dry run stands for would do nothing.
+    import that a dry run stands for would do nothing. ``renewed_ids``: created topics that got a new id instead of that
+    of the file, which another topic has, or had a while ago.
     """
 
     lines: int
@@ -114,6 +136,7 @@ class ImportReport:
     deleted: int = 0
     names_lost: int = 0
     refusal: Refusal | None = None
+    renewed_ids: int = 0
 
     @property
     def unchanged(self) -> int:
@@ -170,9 +193,7 @@ def import_topics(
             connection.set_progress_handler(lambda: _tick(progress, staged.topics, failed), _TICK)
         try:
             _begin(connection, catalog.busy_timeout, lambda: progress and progress("write", staged.topics))
-            merged = _merge(
-                connection, catalog, namespace, exact, allow, untold=staged.untold, dry_run=dry_run
-            )
+            merged = _merge(connection, catalog, namespace, exact, allow, staged=staged, dry_run=dry_run)
         except sqlite3.OperationalError:
             if failed:
                 raise failed[0] from None
@@ -192,6 +213,7 @@ def import_topics(
             merged.deleted,
             merged.names_lost,
             merged.refusal,
+            merged.renewed_ids,
         )
 
 
@@ -247,6 +269,7 @@ class _Merged:
     names_lost: int = 0
     refusal: Refusal | None = None
     written: bool = False
+    renewed_ids: int = 0
 
 
 def _merge(
@@ -256,7 +279,7 @@ def _merge(
     exact: Deletions | None,
     allow: Allow | None,
     *,
-    untold: bool,
+    staged: Staged,
     dry_run: bool,
 ) -> _Merged:
     """Bring the staged topics into the catalogue, within a transaction that has begun, and end it."""
@@ -269,12 +292,13 @@ def _merge(
         "version": change.version,
         "time": change.time,
         "limit": change.most_logged + 1,
+        "since": change.deleted_since,
     }
     lost = deleted = logged = 0
     kept = False
     refusal: Refusal | None = None
     if exact is None:
-        if untold:
+        if staged.untold:
             connection.execute(_TELL, values)
         pair = connection.execute(_PAIRS, values).fetchone()
         if pair is not None:
@@ -290,27 +314,38 @@ def _merge(
         if kept:
             change.keep_deleted(_DELETED, values)
         deleted = connection.execute(_DELETE, values).rowcount
+    renewed = _renew_ids(connection, values) if staged.facts else 0
     listed = _ADDED if exact is None else _FILE
-    logged += connection.execute(_LOG.format(file=_FILE, listed=listed), values).rowcount
+    facts = _LOG_FACTS if staged.facts else ""
+    logged += connection.execute(_LOG.format(file=_FILE, listed=listed, facts=facts), values).rowcount
     if not logged:
         connection.execute("ROLLBACK")
         return _Merged(0, 0, now)
     count = "SELECT count(*) FROM main.topics WHERE namespace = ?"
     (before,) = connection.execute(count, (change.id,)).fetchone()
     listed = "merge_listed(listed, excluded.listed)" if exact is None else "excluded.listed"
-    changed = connection.execute(_MERGE.format(listed=listed), values).rowcount
+    facts = _MERGE_FACTS if staged.facts else ""
+    changed = connection.execute(_MERGE.format(listed=listed, facts=facts), values).rowcount
     (after,) = connection.execute(count, (change.id,)).fetchone()
     created = after - before
     if dry_run:
         connection.execute("ROLLBACK")
-        return _Merged(created, changed - created, now, deleted, lost, refusal)
+        return _Merged(created, changed - created, now, deleted, lost, refusal, renewed_ids=renewed)
     if logged > change.most_logged:
         change.leave_gap(kept=kept)
     else:
         change.logged(logged)
     change.finish()
     connection.execute("COMMIT")
-    return _Merged(created, changed - created, change.version_in(now.catalog_id), deleted, lost, written=True)
+    version = change.version_in(now.catalog_id)
+    return _Merged(created, changed - created, version, deleted, lost, written=True, renewed_ids=renewed)
+
+
+def _renew_ids(connection: sqlite3.Connection, values: dict[str, int]) -> int:
+    """Give new ids to new topics whose id of the file is another's; returns to how many."""
+    connection.create_function("new_topic_id", 0, lambda: new_topic_ids(1))
+    connection.execute("CREATE INDEX temp.facts_by_id ON facts (topic_id)")
+    return connection.execute(_RENEW, values).rowcount
 
 
 def _loss(

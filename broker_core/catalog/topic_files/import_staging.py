@@ -35,19 +35,37 @@ _STAGED = """CREATE TEMP TABLE staged (
     topic_id BLOB NOT NULL,
     properties TEXT,
     declared INTEGER NOT NULL,
+    configs TEXT,
+    replication INTEGER,
     PRIMARY KEY (domain, base, side)
 ) WITHOUT ROWID"""
+_COLUMNS = "(domain, base, side, listed, topic_id, properties, declared)"
+# What lines say beside names and properties, by topic.
+_FACTS = """CREATE TEMP TABLE facts (
+    domain INTEGER NOT NULL,
+    base TEXT NOT NULL,
+    topic_id BLOB,
+    configs TEXT,
+    replication INTEGER,
+    PRIMARY KEY (domain, base)
+) WITHOUT ROWID"""
+_FACT = """INSERT INTO temp.facts VALUES (?, ?, ?, ?, ?) ON CONFLICT (domain, base) DO UPDATE SET
+    topic_id = coalesce(excluded.topic_id, topic_id),
+    configs = coalesce(excluded.configs, configs),
+    replication = coalesce(excluded.replication, replication)"""
+_WITH_FACTS = """UPDATE temp.staged AS s SET topic_id = coalesce(f.topic_id, s.topic_id), configs = f.configs,
+    replication = f.replication FROM temp.facts f WHERE s.domain = f.domain AND s.base = f.base"""
 _CONFLICT = """ ON CONFLICT (domain, base, side) DO UPDATE SET
     listed = merge_staged(listed, excluded.listed),
     properties = coalesce(excluded.properties, properties),
     declared = max(declared, excluded.declared)
     WHERE listed <> excluded.listed OR excluded.properties IS NOT NULL OR excluded.declared > declared"""
-_ROW = "INSERT INTO temp.staged VALUES (?, ?, ?, ?, ?, ?, ?)" + _CONFLICT  # noqa: S608 - two constants
+_ROW = f"INSERT INTO temp.staged {_COLUMNS} VALUES (?, ?, ?, ?, ?, ?, ?)" + _CONFLICT  # noqa: S608 - constants
 # A JSON array of names enters SQLite several times faster than a row of parameters for each name. Six digits before
 # the name say which of the kinds (names and properties) the topic has.
 _KINDS = "CREATE TEMP TABLE kinds (id INTEGER PRIMARY KEY, listed TEXT NOT NULL, properties TEXT)"
 _ROWS_ALIKE = (
-    """INSERT INTO temp.staged
+    f"""INSERT INTO temp.staged {_COLUMNS}
     SELECT ?1, substr(j.value, 7), ?4, k.listed, substr(?2, 16 * j.key + 1, 16), k.properties, ?5
     FROM json_each(?3) j CROSS JOIN temp.kinds k WHERE k.id = CAST(substr(j.value, 1, 6) AS INTEGER)"""  # noqa: S608
     + _CONFLICT
@@ -67,8 +85,9 @@ _COUNT = "SELECT count(*), total(CASE WHEN listed IN ('*', '?') THEN 1 ELSE coun
 class Staged:
     """Counts of a read file: ``topics`` in ``lines`` lines, of whose names ``repeats`` are repetitions.
 
-    The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id`` and ``properties`` (NULL:
-    not given). ``listed`` is :data:`~.topic_file_reader.UNTOLD` for properties alone, where
+    The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id``, ``properties``,
+    ``configs`` and ``replication`` (NULL: not given). With ``facts``, ``temp.facts`` has the ids that lines give.
+    ``listed`` is :data:`~.topic_file_reader.UNTOLD` for properties, configs or replication alone, where
     there are any ``untold`` ones.
     """
 
@@ -76,6 +95,7 @@ class Staged:
     topics: int
     repeats: int
     untold: bool
+    facts: bool
 
 
 def stage_file(
@@ -100,9 +120,10 @@ def stage_file(
     connection.execute("PRAGMA temp_store = FILE")
     connection.execute(_STAGED)
     connection.execute(_KINDS)
+    connection.execute(_FACTS)
     connection.execute(f"PRAGMA temp.cache_size = -{cache // 1024}")
     lines = TopicLines(namespace, source, apart=True)
-    topics = partitions = untold = False
+    topics = partitions = untold = facts = False
     connection.execute("BEGIN")
     for chunk in lines:
         for domain, rows in enumerate(chunk):
@@ -113,13 +134,18 @@ def stage_file(
             named = {base: row for base, row in rows.partitions.items() if base not in rows.declared}
             _stage(connection, domain, _PARTITIONS, told, declared=True)
             _stage(connection, domain, _PARTITIONS, named)
+            if rows.facts:
+                facts = True
+                connection.executemany(_FACT, ((domain, base, *fact) for base, fact in rows.facts.items()))
         if read is not None:
             read(lines.bytes)
     if topics and partitions:
         _join_sides(connection, has_partitions)
+    if facts:
+        connection.execute(_WITH_FACTS)
     connection.execute("COMMIT")
     count, names = connection.execute(_COUNT).fetchone()
-    return Staged(lines.lines, count, lines.names - int(names), untold)
+    return Staged(lines.lines, count, lines.names - int(names), untold, facts)
 
 
 def _merge_staged(one: str, other: str) -> str:

@@ -10,8 +10,10 @@ Rules, for both formats:
 - A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
   some wins; a line that gives none leaves those that are there.
-- A JSON line with properties and without partitions is about the topic of this name, whatever its partitions are: a
-  partitioned topic gets the properties alone. ``"partitions": 0`` says that it is a topic without partitions.
+- A JSON line with properties, configs or replication and without partitions is about the topic of this name, whatever
+  its partitions are: a partitioned topic gets these alone. ``"partitions": 0`` says that it is a topic without
+  partitions.
+- A ``topic_id`` (base64 or hexadecimal), configs of Kafka, and a number of replicas belong to the topic too.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, NamedTuple
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
@@ -29,12 +31,14 @@ from broker_core.errors import InvalidName
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames, merge_listed
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.names.topic_id import RESERVED_IDS, parse_topic_id
 from broker_core.names.topic_name import check_local_name
 
 __all__ = [
     "CHUNK_BYTES",
     "MAX_LINE_BYTES",
     "UNTOLD",
+    "TopicFacts",
     "TopicInFile",
     "TopicLines",
     "TopicRows",
@@ -53,7 +57,8 @@ UNTOLD: Final = "?"
 _PLAIN: Final[TopicInFile] = ("*", None)
 # What json.loads calls for one value, without what it does around it: a third of the time of an import.
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
-_KEYS: Final = ("name", "partitions", "properties")
+_KEYS: Final = ("name", "partitions", "properties", "topic_id", "configs", "replication")
+_MOST_REPLICAS: Final = 2**15 - 1  # Kafka's INT16
 #: A line that begins with its name, in characters that stand for themselves.
 _NAME_FIRST: Final = re.compile(r'\{[ \t\r]*"name"[ \t\r]*:[ \t\r]*"([^"\\\x00-\x1f]*)"')
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -62,6 +67,30 @@ _CHARACTER_BYTES: Final = 4
 _REMEMBERED_PROPERTIES: Final = 20_000
 #: Longer ones (in characters) are read anew each time, so that what is remembered is some 60 MB at most.
 _LONGEST_REMEMBERED: Final = 256
+
+
+class TopicFacts(NamedTuple):
+    """What a line of JSON says of a topic beside its names and properties; ``None``: nothing.
+
+    ``topic_id`` has 16 bytes; ``configs`` is the text that is stored, ``{}`` for none.
+    """
+
+    topic_id: bytes | None
+    configs: str | None
+    replication: int | None
+
+    @property
+    def of_any_partitions(self) -> bool:
+        """Whether it is about a topic as it is, with the partitions that it has."""
+        return self.configs is not None or self.replication is not None
+
+    def after(self, earlier: TopicFacts) -> TopicFacts:
+        """What this line and an earlier one say together."""
+        return TopicFacts(
+            earlier.topic_id if self.topic_id is None else self.topic_id,
+            earlier.configs if self.configs is None else self.configs,
+            earlier.replication if self.replication is None else self.replication,
+        )
 
 
 def topic_in_namespace(namespace: NamespaceName, text: str) -> TopicName:
@@ -81,7 +110,7 @@ class TopicRows:
     topic may be :data:`UNTOLD`; else all is in :attr:`topics`.
     """
 
-    __slots__ = ("_indices", "declared", "partitions", "topics")
+    __slots__ = ("_indices", "declared", "facts", "partitions", "topics")
 
     def __init__(self, *, apart: bool = False) -> None:
         #: By local name without partition suffix.
@@ -89,6 +118,8 @@ class TopicRows:
         self.partitions: dict[str, TopicInFile] = {} if apart else self.topics
         #: Topics of which a line says how many partitions they have.
         self.declared: set[str] = set()
+        #: By local name without partition suffix too: few files have any.
+        self.facts: dict[str, TopicFacts] = {}
         self._indices: dict[str, list[int]] = {}
 
     @property
@@ -112,6 +143,11 @@ class TopicRows:
         self._indices.setdefault(base, []).append(index)
         if properties is not None:
             _add(self.partitions, base, "", properties)
+
+    def add_facts(self, base: str, facts: TopicFacts) -> None:
+        """What a line says of the topic that it is about; of several lines the last one counts."""
+        known = self.facts.get(base)
+        self.facts[base] = facts if known is None else facts.after(known)
 
     def finish(self) -> None:
         """Join what was gathered, when the chunk is over."""
@@ -246,12 +282,12 @@ class TopicLines:
             begin = _NAME_FIRST.match(line)
             known = None if begin is None else tails.get(line[begin.end() :])
             if begin is not None and known is not None:
-                name, (partitions, text) = begin[1], known
+                name, (partitions, text), facts = begin[1], known, None
             else:
-                name, partitions, text = self._parsed(number, line)
-                if begin is not None:
+                name, partitions, text, facts = self._parsed(number, line)
+                if begin is not None and facts is None:
                     self._remember_tail(line[begin.end() :], begin[1] == name, partitions, text)
-            if partitions is None and not (
+            if (partitions is None and facts is None) and not (
                 # An escape may hide a lone surrogate, which is checked with the rest by _add.
                 "/" in name
                 or PARTITION_SUFFIX in name
@@ -264,22 +300,62 @@ class TopicLines:
                 else:
                     rows[0].add(name, "*" if text is None else untold, text)
                 continue
-            self._add(rows, number, name, partitions, text)
+            self._add(rows, number, name, partitions, text, facts)
 
-    def _parsed(self, number: int, line: str) -> tuple[str, int | None, str | None]:
-        """Name, partitions and the stored text of the properties of a line."""
+    def _parsed(self, number: int, line: str) -> tuple[str, int | None, str | None, TopicFacts | None]:
+        """Name, partitions, the stored text of the properties of a line, and what else it says."""
         value = self._object(number, line)
         name = value.get("name")
         partitions = value.get("partitions")
         properties = value.get("properties")
+        facts = None
         if len(value) != (name is not None) + (partitions is not None) + (properties is not None):
             self._check_keys(number, value)
+            facts = self._facts(number, value)
         text = None if properties is None else self._text_of(number, properties)
         if type(name) is not str:
             raise self._refused(number, 'it has no "name", or one that is not a string')
         if partitions is not None:
             partitions = self._partitions(number, partitions)
-        return name, partitions, text
+        return name, partitions, text, facts
+
+    def _facts(self, number: int, value: dict[str, Any]) -> TopicFacts | None:
+        """What a line says beside names and properties."""
+        topic_id, configs, replication = (value.get(key) for key in ("topic_id", "configs", "replication"))
+        if topic_id is None and configs is None and replication is None:
+            return None
+        raw = None if topic_id is None else self._topic_id(number, topic_id)
+        text = None if configs is None else self._configs_text(number, configs)
+        if replication is not None:
+            if isinstance(replication, float) and replication.is_integer():
+                replication = int(replication)
+            if type(replication) is not int or not 1 <= replication <= _MOST_REPLICAS:
+                raise self._refused(
+                    number, f'"replication" must be a whole number from 1 to {_MOST_REPLICAS}'
+                )
+        return TopicFacts(raw, text, replication)
+
+    def _topic_id(self, number: int, topic_id: object) -> bytes:
+        if not isinstance(topic_id, str):
+            raise self._refused(number, '"topic_id" must be a string')
+        try:
+            parsed = parse_topic_id(topic_id)
+        except InvalidName as error:
+            raise self._refused(number, str(error)) from None
+        if parsed in RESERVED_IDS:
+            raise self._refused(number, f'"topic_id" {topic_id!r} is reserved: no topic has it')
+        return parsed.bytes
+
+    def _configs_text(self, number: int, configs: Any) -> str:
+        """The stored text of configs that Kafka would take."""
+        from broker_core.kafka.configs import InvalidConfig, check_configs
+
+        try:
+            text = checked_text(configs, "configs")
+            check_configs(configs, {})
+        except (CatalogError, InvalidConfig) as error:
+            raise self._refused(number, str(error)) from None
+        return text
 
     def _remember_tail(self, tail: str, is_name: bool, partitions: int | None, text: str | None) -> None:
         """That a line went on so behind its name: mostly few sets of properties are given to very many names."""
@@ -316,7 +392,8 @@ class TopicLines:
         for key in value:
             if key not in _KEYS:
                 near = difflib.get_close_matches(key, _KEYS, 1)
-                hint = f'did you mean "{near[0]}"?' if near else "known are name, partitions and properties"
+                known = f"known are {', '.join(_KEYS[:-1])} and {_KEYS[-1]}"
+                hint = f'did you mean "{near[0]}"?' if near else known
                 raise self._refused(number, f"unknown key {_shown(key)}: {hint}")
 
     def _partitions(self, number: int, value: Any) -> int:
@@ -352,6 +429,7 @@ class TopicLines:
         name: str,
         partitions: int | None,
         properties: str | None,
+        facts: TopicFacts | None = None,
     ) -> None:
         domain = 0
         try:
@@ -362,13 +440,18 @@ class TopicLines:
             raise self._refused(number, str(error)) from None
         if self._longest < MAX_NAME_BYTES:
             self._check_length(number, name, partitions)
+        if facts is not None:
+            own = name if partitions else TopicName.split_local(name)[0]
+            rows[domain].add_facts(own, facts)
         if partitions:
             rows[domain].declare(name, partitions, properties)
             self._further += partitions - 1
             return
         base, index = TopicName.split_local(name)
         if index < 0:
-            told = partitions is not None or properties is None
+            told = partitions is not None or (
+                properties is None and not (facts is not None and facts.of_any_partitions)
+            )
             rows[domain].add(base, "*" if told else self._untold, properties)
         else:
             rows[domain].add_partition(base, index, properties)

@@ -41,6 +41,13 @@ class _TopicsCommands(DeferredGroup):
                 "Write the topics of a namespace as a file that `topics import` takes.",
             ),
             "create": ("topics_create:create_topics", "Add topics to the catalogue, each with a new id."),
+            "describe": (
+                "topics_describe:describe_topics",
+                (
+                    "Show all that the catalogue has of topics, by their names or ids: properties, Kafka's configs, "
+                    "replicas."
+                ),
+            ),
             "show": (
                 "topics_show:show_topics",
                 "Show topics with their ids, partitions and properties; or namespaces with their versions.",

@@ -9,7 +9,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import written_catalog
-from broker_core.cli.options.question import parse_properties
+from broker_core.cli.options.question import UnusableQuestion, parse_properties
 from broker_core.cli.options.topics import CatalogOption, topic_names
 
 __all__ = ["EXAMPLES", "create_topics"]
@@ -42,12 +42,55 @@ def create_topics(
             "--property", metavar="KEY=VALUE", help="A property; may be repeated.", show_default=False
         ),
     ] = None,
+    configs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic-config",
+            metavar="NAME=VALUE",
+            help="A topic config of Kafka; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
+    replication: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", help="The number of replicas to note for Kafka clients.", min=1, show_default=False
+        ),
+    ] = None,
     catalog: CatalogOption = None,
 ) -> None:
     """Add topics to the catalogue, each with a new id."""
+    from broker_core.catalog import creation, topic_id_text
+
     given = parse_properties(properties)
+    named = _configs(configs)
     names = topic_names(topics)
     with written_catalog(invocation, catalog, create=True) as opened:
         for name in names:
-            record = opened.create(name, partitions=partitions, properties=given or None)
-            print(f"created {name}" + (f" with {record.partitions} partitions" if record.partitions else ""))
+            if named or replication is not None:
+                decide = creation(name, partitions, given, configs=named, replication=replication)
+                record = opened.edit(name, decide).after
+                assert record is not None
+            else:
+                record = opened.create(name, partitions=partitions, properties=given or None)
+            count = f" with {record.partitions} partitions" if record.partitions else ""
+            print(f"created {name}{count}, id {topic_id_text(record.topic_id)}")
+
+
+def _configs(texts: list[str] | None) -> dict[str, str]:
+    """The configs of ``--topic-config``, as Kafka takes them; raises :exc:`UnusableQuestion`."""
+    if not texts:
+        return {}
+    from broker_core.kafka.configs import InvalidConfig, check_configs
+
+    configs = {}
+    for text in texts:
+        name, separator, value = text.partition("=")
+        if not separator or not name:
+            raise UnusableQuestion(f"Invalid config {text!r:.100}: expected NAME=VALUE")
+        configs[name] = value
+    try:
+        check_configs(configs, {})
+    except InvalidConfig as error:
+        raise UnusableQuestion(str(error)) from None
+    return configs

@@ -15,9 +15,11 @@ from broker_core.cli.options.question import UnusableQuestion, parse_namespace, 
 from broker_core.cli.options.topics import (
     CatalogOption,
     DryRunOption,
+    IdsOption,
     MatchingOption,
     file_to_read,
     is_namespace,
+    topic_ids,
     topic_names,
 )
 
@@ -27,20 +29,22 @@ EXAMPLES: Final = examples(
     "broker-core topics delete persistent://public/default/orders",
     "broker-core topics delete public/default --pattern 'public/default/tmp-.*' --dry-run",
     "broker-core topics delete public/default --file names.txt",
+    "broker-core topics delete --id pLW3lPqvQYyE8maO_j3eRw",
 )
 
 
 def delete_topics(
     invocation: Invocation,
     topics: Annotated[
-        list[str],
+        list[str] | None,
         typer.Argument(
             metavar="[NAMESPACE] [TOPIC...]",
             help="Full names, or a namespace and names in it; with --file or --pattern the namespace alone.",
             show_default=False,
         ),
-    ],
+    ] = None,
     *,
+    ids: IdsOption = None,
     file: Annotated[
         str | None,
         typer.Option(
@@ -68,21 +72,28 @@ def delete_topics(
             raise UnusableQuestion(
                 "topics that are named may all be deleted: the limits are for --file and --pattern"
             )
-        names = topic_names(topics)
+        if not topics and not ids:
+            raise UnusableQuestion("name the topics, or give their ids by --id")
+        names = topic_names(topics) if topics else []
+        wanted = topic_ids(ids or [])
         if dry_run:
             with opened_catalog(invocation, catalog) as opened:
                 for name in names:
                     if opened.topic(name) is None:
                         raise TopicMissing(f"There is no topic {name} in the catalogue")
+                names += [opened.topic_of_id(topic_id).name for topic_id in wanted]
             print_lines(f"{said} {name}" for name in names)
         else:
             with written_catalog(invocation, catalog) as opened:
-                opened.delete_all(names)
+                removed = opened.delete_all([*names, *wanted])
+                names += [record.name for record in removed[len(names) :]]
                 print_lines(f"{said} {name}" for name in names)
         return
+    if ids:
+        raise UnusableQuestion("--id names topics: it goes neither with --file nor with --pattern")
     if file is not None and pattern is not None:
         raise UnusableQuestion("--file and --pattern are both given: which one counts?")
-    if len(topics) != 1 or not is_namespace(topics[0]):
+    if not topics or len(topics) != 1 or not is_namespace(topics[0]):
         raise UnusableQuestion("--file and --pattern are about the topics of one namespace: tenant/namespace")
     of = parse_namespace(topics[0])
     with opened_catalog(invocation, catalog) if dry_run else written_catalog(invocation, catalog) as opened:

@@ -38,7 +38,8 @@ def export_namespace(
         Literal["auto", "names", "json"],
         typer.Option(
             "--format",
-            help="Names, or JSON lines with partitions and properties; auto is JSON lines if a topic has properties.",
+            help="Names, or JSON lines with all that is known; auto is JSON lines if a topic has properties, "
+            "configs or replicas.",
         ),
     ] = "auto",
     catalog: CatalogOption = None,
@@ -53,7 +54,7 @@ def export_namespace(
             raise CatalogError(f"{of}: the catalogue {opened.path} never had a topic of this namespace")
     with opened_catalog(invocation, catalog) as opened, _target(file) as target:
         if form == "auto":
-            form = "json" if summarize(opened, of).with_properties else "names"
+            form = "json" if summarize(opened, of).with_details else "names"
         lines = export_topics(opened, of, target, form)
     if file != "-":
         say(f"wrote {lines} lines to {Path(file).absolute()}")

@@ -55,6 +55,7 @@ def import_file(
     a line of properties without partitions changes nothing else.
     """
     from broker_core.catalog import import_topics
+    from broker_core.cli.error_line import say
     from broker_core.cli.progress_bar import import_progress
     from broker_core.mass_deletion_guard import Deletions
 
@@ -77,4 +78,9 @@ def import_file(
             f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: "
             f"{report.created} created, {report.updated} updated, {report.unchanged} unchanged{deleted}"
         )
+        if report.renewed_ids:
+            say(
+                f"{report.renewed_ids} topics {'would get' if dry_run else 'got'} new ids: those of the file belong to "
+                "other topics, or to some that were deleted a short while ago"
+            )
         say_ahead(report.refusal)

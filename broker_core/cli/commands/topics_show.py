@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 import typer
 
 from broker_core.cli.common_options import Invocation
+from broker_core.cli.described_topics import described, named_topic, print_rows
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import parse_namespace
 from broker_core.cli.options.topics import CatalogOption, is_namespace, topic_names
 
 if TYPE_CHECKING:
-    from broker_core.catalog import SqliteCatalog, TopicRecord
-    from broker_core.names import NamespaceName, TopicName
+    from broker_core.catalog import SqliteCatalog
+    from broker_core.names import NamespaceName
 
 __all__ = ["EXAMPLES", "show_topics"]
 
@@ -38,8 +39,6 @@ def show_topics(
     catalog: CatalogOption = None,
 ) -> None:
     """Show topics with their ids, partitions and properties; or namespaces with their versions."""
-    from broker_core.cli.printed_output import print_json, print_table
-
     words = topics or []
     with opened_catalog(invocation, catalog) as opened:
         if not words or (len(words) == 1 and is_namespace(words[0])):
@@ -47,11 +46,8 @@ def show_topics(
             rows = _namespaces(opened, parse_namespace(words[0]) if words else None)
         else:
             columns = ["name", "id", "partitions", "properties", "created"]
-            rows = [_described(opened, name) for name in topic_names(words)]
-    if form == "json":
-        print_json(rows[0] if len(rows) == 1 and words else rows)
-    else:
-        print_table(columns, ([_cell(row[column]) for column in columns] for row in rows))
+            rows = [described(named_topic(opened, name)) for name in topic_names(words)]
+    print_rows(columns, rows, form, alone=bool(words))
 
 
 def _namespaces(catalog: SqliteCatalog, only: NamespaceName | None) -> list[dict[str, Any]]:
@@ -67,25 +63,3 @@ def _namespaces(catalog: SqliteCatalog, only: NamespaceName | None) -> list[dict
         }
         for summary in summaries
     ]
-
-
-def _described(catalog: SqliteCatalog, name: TopicName) -> dict[str, Any]:
-    from broker_core.catalog import TopicMissing, topic_id_text
-
-    record: TopicRecord | None = catalog.topic(name)
-    if record is None:
-        raise TopicMissing(f"There is no topic {name} in the catalogue")
-    return {
-        "name": str(record.name),
-        "id": topic_id_text(record.topic_id),
-        "partitions": record.partitions,
-        "properties": dict(record.properties),
-        "created": record.created.isoformat(timespec="milliseconds"),
-        "names": list(record.names),
-    }
-
-
-def _cell(value: object) -> object:
-    if isinstance(value, dict):
-        return " ".join(f"{key}={inner}" for key, inner in value.items())
-    return value

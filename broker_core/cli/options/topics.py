@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,11 @@ if TYPE_CHECKING:
 __all__ = [
     "CatalogOption",
     "DryRunOption",
+    "IdsOption",
     "MatchingOption",
     "file_to_read",
     "is_namespace",
+    "topic_ids",
     "topic_names",
 ]
 
@@ -42,6 +45,25 @@ MatchingOption = Annotated[
         show_default=False,
     ),
 ]
+
+
+IdsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--id",
+        metavar="ID",
+        help="A topic by its id, in base64 as Kafka prints it, or in hexadecimal; may be repeated.",
+        show_default=False,
+    ),
+]
+
+
+def topic_ids(texts: Sequence[str]) -> list[uuid.UUID]:
+    """The ids of ``--id``; raises :exc:`UnusableQuestion`."""
+    from broker_core.catalog import parse_topic_id
+
+    with usable():
+        return [parse_topic_id(text) for text in texts]
 
 
 def topic_names(words: Sequence[str]) -> list[TopicName]:

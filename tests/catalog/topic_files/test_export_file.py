@@ -2,6 +2,9 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -9,12 +12,14 @@ from hypothesis import strategies as st
 
 from broker_core.catalog.errors import ExportRefused, PairRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_decisions import creation
 from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
 OTHER = NamespaceName("c", "d")
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
 
 
 def bring(catalog: SqliteCatalog, data: str, namespace: NamespaceName = NAMESPACE) -> None:
@@ -30,6 +35,11 @@ def exported(catalog: SqliteCatalog, form: ExportFormat = "names") -> list[str]:
     return lines
 
 
+def parsed(lines: list[str]) -> list[dict[str, object]]:
+    """JSON lines without the ids."""
+    return [{key: value for key, value in json.loads(line).items() if key != "topic_id"} for line in lines]
+
+
 def test_names_are_local_where_they_are_persistent(catalog: SqliteCatalog) -> None:
     bring(catalog, "b\na\nnon-persistent://a/b/n\na-partition-1\n__change_events")
     assert exported(catalog) == ["__change_events", "a", "a-partition-1", "b", "non-persistent://a/b/n"]
@@ -40,7 +50,7 @@ def test_json_lines_have_partitions_and_properties(catalog: SqliteCatalog) -> No
     properties = {"x": "1", "é": "ü"}
     bring(catalog, json.dumps({"name": "a", "partitions": 0, "properties": properties}))
     bring(catalog, "a-partition-7\nb-partition-2\nnon-persistent://a/b/n\nc-partition-1-partition-0")
-    assert [json.loads(line) for line in exported(catalog, "json")] == [
+    assert parsed(exported(catalog, "json")) == [
         {"name": "a", "partitions": 0, "properties": properties},
         {"name": "a", "partitions": 3, "properties": properties},
         {"name": "a-partition-7", "properties": properties},
@@ -75,7 +85,7 @@ def test_more_partitions_than_a_line_may_declare(
 ) -> None:
     bring(catalog, "a-partition-0\na-partition-1\na-partition-2\na-partition-3")
     monkeypatch.setattr("broker_core.catalog.topic_files.export_file.MAX_PARTITIONS", 2)
-    assert [json.loads(line) for line in exported(catalog, "json")] == [
+    assert parsed(exported(catalog, "json")) == [
         {"name": "a", "partitions": 2},
         {"name": "a-partition-2"},
         {"name": "a-partition-3"},
@@ -143,3 +153,19 @@ def test_it_is_the_state_of_one_moment(catalog: SqliteCatalog) -> None:
     assert export_topics(catalog, NAMESPACE, target) == 20_000
     assert b"zzz" not in target.getvalue()
     assert catalog.topic(TopicName.parse("persistent://a/b/zzz")) is not None
+
+
+def test_ids_configs_and_replicas_come_back(catalog: SqliteCatalog, tmp_path: Path) -> None:
+    configs = {"retention.ms": "1", "cleanup.policy": "compact"}
+    for local, partitions in (("a", 3), ("b", 0)):
+        name = TopicName("persistent", NAMESPACE, local)
+        catalog.edit(name, creation(name, partitions, {"x": "1"}, configs=configs, replication=3))
+    bring(catalog, "c\na-partition-7\nnon-persistent://a/b/n")
+    target = io.BytesIO()
+    export_topics(catalog, NAMESPACE, target, "json")
+    with SqliteCatalog(tmp_path / "two.sqlite") as other:
+        import_topics(other, NAMESPACE, io.BytesIO(target.getvalue()))
+        with catalog.topics(NAMESPACE) as (_, ours), other.topics(NAMESPACE) as (_, theirs):
+            assert [replace(each, created=NOW) for each in theirs] == [
+                replace(each, created=NOW) for each in ours
+            ]

@@ -1,0 +1,55 @@
+"""Topics of the catalogue as commands show them: a row of a table, or an object of JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from broker_core.catalog import SqliteCatalog, TopicRecord
+    from broker_core.names import TopicName
+
+__all__ = ["described", "named_topic", "print_rows"]
+
+
+def described(record: TopicRecord) -> dict[str, Any]:
+    """All that is known of a topic."""
+    from broker_core.catalog import topic_id_text
+
+    return {
+        "name": str(record.name),
+        "id": topic_id_text(record.topic_id),
+        "partitions": record.partitions,
+        "properties": dict(record.properties),
+        "configs": dict(record.configs),
+        "replication": record.replication,
+        "created": record.created.isoformat(timespec="milliseconds"),
+        "names": list(record.names),
+    }
+
+
+def named_topic(catalog: SqliteCatalog, name: TopicName) -> TopicRecord:
+    """The topic of a name; raises :exc:`~broker_core.catalog.TopicMissing`."""
+    from broker_core.catalog import TopicMissing
+
+    record = catalog.topic(name)
+    if record is None:
+        raise TopicMissing(f"There is no topic {name} in the catalogue")
+    return record
+
+
+def _cell(value: object) -> object:
+    if isinstance(value, dict):
+        return " ".join(f"{key}={inner}" for key, inner in value.items())
+    return "" if value is None else value
+
+
+def print_rows(
+    columns: list[str], rows: list[dict[str, Any]], form: Literal["table", "json"], *, alone: bool
+) -> None:
+    """Print rows as a table or as JSON, where a single row that is ``alone`` is an object."""
+    from broker_core.cli.printed_output import print_json, print_table
+
+    if form == "json":
+        print_json(rows[0] if len(rows) == 1 and alone else rows)
+    else:
+        print_table(columns, ([_cell(row[column]) for column in columns] for row in rows))
