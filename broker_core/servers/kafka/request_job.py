@@ -7,9 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from broker_core.errors import ListingFailed
+from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
@@ -23,14 +25,19 @@ _MOST: Final = 64
 
 
 class RequestJob:
-    """One at a time on a connection: Kafka's answers are in the order of the requests."""
+    """One at a time on a connection: Kafka's answers are in the order of the requests.
 
-    __slots__ = ("_call", "_later", "_row")
+    A large answer holds heap permits for its bytes until they are written: clients that read slowly share what the
+    limits give all requests, and are closed where others wait for it.
+    """
+
+    __slots__ = ("_call", "_later", "_permit", "_row")
 
     def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
         self._row = row
         self._later = later
         self._call = call
+        self._permit: Permit | None = None
 
     def small_answer(self) -> bytes | None:
         return None
@@ -43,19 +50,35 @@ class RequestJob:
         except TimeoutError:
             raise CloseClient("no answer in time") from None
         pieces = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
+        size = sum(map(len, pieces))
+        if size > SMALL_ANSWER:
+            await self._hold(size)
         return outgoing(pieces, call.deadline)
 
     def refusal(self, error: Exception) -> Closing | None:
+        if isinstance(error, TooManyRequests):  # no memory to write it
+            error = CloseClient(error.message)
         return closing(self._row, error) if isinstance(error, CloseClient) else None
 
     def no_place(self) -> Closing:
         return closing(self._row, CloseClient("too many requests are under way"))
 
-    def holds(self, _budget: PermitBudget) -> bool:
-        return False
+    def holds(self, budget: PermitBudget) -> bool:
+        return self._permit is not None and budget is self._call.services.pipeline.permits.heap
 
     def release(self) -> None:
-        """It holds nothing."""
+        permit, self._permit = self._permit, None
+        if permit is not None:
+            permit.release()
+
+    async def _hold(self, size: int) -> None:
+        call = self._call
+        try:
+            async with asyncio.timeout_at(call.deadline):
+                heap = call.services.pipeline.permits.heap
+                self._permit = await heap.acquire(size, key=call.asker.connection)
+        except (PermitError, TimeoutError):
+            raise CloseClient("no memory for the answer") from None
 
 
 def after_refresh(row: HandlerRow) -> AnswerLater:

@@ -7,11 +7,13 @@ import socket
 from collections.abc import Coroutine
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import Any, Final
 
 import structlog
 
 from broker_core.access.peer import Peer
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits, ServerLoad
 from broker_core.servers.arrival import RefusedArrival, TlsEntrance, TlsTransport, common_name
@@ -65,6 +67,7 @@ class KafkaServer:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""
         self._loop = asyncio.get_running_loop()
         self._all_closed = asyncio.Event()
+        self._services.pipeline.permits.on_pressure(self.make_room)
         return await self._listen(None, host, port, self._services.options.kafka.advertised)
 
     async def start_tls(self, host: str, port: int) -> tuple[str, int]:
@@ -125,6 +128,17 @@ class KafkaServer:
     def close(self) -> None:
         """Close what requests read from, after :meth:`stop`."""
         self._services.authorizer.close()
+
+    def make_room(self, budget: PermitBudget) -> None:
+        """A request has waited long for permits of ``budget``: close the slowest reader whose answer holds some."""
+        now = self._loop.time()
+        slow = [
+            (seconds, connection)
+            for connection in self._connections
+            if (seconds := connection.holds_slowly(budget, now)) is not None
+        ]
+        if slow:
+            max(slow, key=itemgetter(0))[1].make_room()
 
     def _accepted(self, tls: TlsEntrance | None, listener: _Listener, sock: socket.socket, peer: Any) -> None:
         """Someone has connected: it gets a place, or its connection is closed; Kafka has no words for that."""

@@ -3,17 +3,21 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
-from broker_core.errors import Cause, ListingFailed
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.memory.permits import Permits
 from broker_core.servers.connection import Closing
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, outgoing
+from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
+from tests.support.eventually import eventually
 from tests.support.kafka_calls import call_of, services_of
 
 
@@ -108,3 +112,41 @@ def test_small_pieces_are_put_together_and_large_ones_are_not_copied() -> None:
         pieces.append(answer.body.read(1 << 20))
     assert [len(piece) for piece in pieces] == [2, 20_000, 1, 20_000, 64, 36]
     assert pieces[1].obj is large
+
+
+async def test_a_large_answer_holds_memory_until_it_is_written() -> None:
+    permits = Permits(LimitsSettings(heap_permits=1024 * 1024))
+    services = replace(services_of(), pipeline=SimpleNamespace(permits=permits))  # type: ignore[arg-type]
+
+    async def large(_: KafkaCall) -> Fields:
+        return {"topics": Encoded(1, [bytes(400_000), bytes(400_000)])}
+
+    call = replace(call_of(METADATA, 12, services=services), deadline=asyncio.get_running_loop().time() + 60)
+    first, second = (RequestJob(HandlerRow(METADATA, later=large), large, call) for _ in range(2))
+    assert not first.holds(permits.heap)
+    await first.answer()
+    assert first.holds(permits.heap)
+    assert not first.holds(permits.snapshots)
+    assert 800_000 < permits.heap.acquired < 801_000
+    waiting = asyncio.create_task(second.answer())
+    await eventually(lambda: permits.heap.queue_size == 1)
+    first.release()
+    first.release()
+    await waiting
+    second.release()
+    assert permits.heap.acquired == 0
+
+
+async def test_no_memory_for_an_answer_closes_the_client() -> None:
+    permits = Permits(LimitsSettings(heap_permits=1024 * 1024))
+    permits.heap.close()
+    services = replace(services_of(), pipeline=SimpleNamespace(permits=permits))  # type: ignore[arg-type]
+
+    async def large(_: KafkaCall) -> Fields:
+        return {"topics": Encoded(1, [bytes(400_000)])}
+
+    call = call_of(METADATA, 12, services=services)
+    with pytest.raises(CloseClient, match="no memory"):
+        await RequestJob(HandlerRow(METADATA, later=large), large, call).answer()
+    done = job().refusal(TooManyRequests("no permits", reason="direct"))
+    assert isinstance(done, Closing)

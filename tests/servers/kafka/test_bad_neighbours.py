@@ -1,0 +1,133 @@
+"""Kafka clients that fail, stop half-way, read nothing or are too many: everybody else is served as before."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core.broker import Broker
+from broker_core.catalog import ScramRow
+from broker_core.client import LookupSession
+from broker_core.kafka.scram.credentials import derive_credential
+from broker_core.names import TopicName
+from broker_core.settings import LimitsSettings
+from broker_core.wire.kafka import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from tests.support.eventually import eventually
+from tests.support.kafka_serving import RawKafkaClient, kafka_broker, raw_client
+
+SASL: dict[str, Any] = {"mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
+
+
+async def add_user(broker: Broker, name: str, password: bytes) -> None:
+    made = derive_credential("SCRAM-SHA-256", password)
+    row = ScramRow(name, made.mechanism, made.iterations, made.salt, made.stored_key, made.server_key)
+    assert broker.catalog is not None
+    await asyncio.to_thread(broker.catalog.put_kafka_user, row)
+
+
+async def login(client: RawKafkaClient, password: bytes) -> int:
+    await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+    answer = await client.ask(SASL_AUTHENTICATE, 2, {"auth_bytes": b"\0alice\0" + password})
+    return int(answer["error_code"])
+
+
+async def pulsar_lists(broker: Broker) -> int:
+    host, port = broker.pulsar_address
+    async with LookupSession(f"pulsar://{host}:{port}") as session:
+        return len((await session.get_topics("a/b")).topics)
+
+
+def value(broker: Broker, name: str, **labels: str) -> float:
+    registry = broker.pipeline.metrics.registry
+    return registry.get_sample_value(f"broker_core_{name}", labels) or 0.0
+
+
+async def test_hundreds_of_failed_logins_leave_others_their_turns(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path, sasl=SASL) as broker:
+        await add_user(broker, "alice", b"pencil")
+        assert broker.kafka_address is not None
+        address = broker.kafka_address
+
+        async def fail(number: int) -> int:
+            async with raw_client(address) as client:
+                return await login(client, b"wrong%d" % number)
+
+        with capture_logs():
+            failures = [asyncio.create_task(fail(number)) for number in range(300)]
+            failed = {"transport": "kafka", "outcome": "bad_password"}
+            await eventually(lambda: value(broker, "authentications_total", **failed) >= 10)
+            assert await pulsar_lists(broker) == 0
+            reader, writer = await asyncio.open_connection(*address, local_addr=("127.0.0.2", 0))
+            assert await login(RawKafkaClient(reader, writer), b"pencil") == 0
+            assert sum(task.done() for task in failures) < len(failures)
+            writer.close()
+            for task in failures:
+                task.cancel()
+            await asyncio.gather(*failures, return_exceptions=True)
+
+
+async def test_half_open_clients_take_only_the_places_of_their_address(tmp_path: Path) -> None:
+    limits = LimitsSettings(connections_per_address=20)
+    async with kafka_broker(tmp_path, sasl=SASL, tables={"limits": limits}) as broker:
+        assert broker.kafka_address is not None
+        silent = [await asyncio.open_connection(*broker.kafka_address) for _ in range(30)]
+        for _, writer in silent:
+            writer.write(b"\x00\x00\x00")  # of a length, without end
+        with capture_logs():
+            await eventually(lambda: value(broker, "connections_refused_total", reason="address") == 10)
+        await eventually(lambda: value(broker, "kafka_connections") == 20)
+        assert await pulsar_lists(broker) == 0  # Pulsar's places are its own
+        for _, writer in silent:
+            writer.close()
+        await eventually(lambda: value(broker, "kafka_connections") == 0)
+
+
+async def test_a_client_above_the_ceiling_of_files_gets_no_place(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path) as broker:
+        server = broker._kafka
+        assert server is not None
+        assert broker.kafka_address is not None
+        server._services = replace(
+            server._services, options=replace(server._services.options, file_ceiling=3)
+        )
+        with capture_logs():
+            async with raw_client(broker.kafka_address) as client:
+                client.send(METADATA, 12, {"topics": None})
+                assert await client.message() == b""
+        assert value(broker, "connections_refused_total", reason="files") == 1
+        assert await pulsar_lists(broker) == 0
+
+
+async def test_a_client_that_reads_nothing_is_closed_where_others_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Megabytes may wait in the kernel: only who has read all of them is quick.
+    monkeypatch.setattr("broker_core.servers.connection.reader_pace.SLOW", 2**30)
+    limits = LimitsSettings(heap_permits="4m", permit_timeout="10s")  # type: ignore[arg-type]
+    async with kafka_broker(tmp_path, tables={"limits": limits}) as broker:
+        catalog = broker.catalog
+        assert catalog is not None
+        assert broker.kafka_address is not None
+        names = [TopicName.parse(f"persistent://public/default/t{number}") for number in range(100)]
+        await asyncio.to_thread(lambda: [catalog.create(name, partitions=2000) for name in names])
+        await asyncio.to_thread(catalog.create, TopicName.parse("persistent://a/b/c"))
+        stuck = socket.socket()
+        stuck.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        stuck.setblocking(False)
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(stuck, broker.kafka_address)
+        reader, writer = await asyncio.open_connection(sock=stuck, limit=1024)
+        slow = RawKafkaClient(reader, writer)
+        slow.send(METADATA, 12, {"topics": None})
+        heap = broker.pipeline.permits.heap
+        await eventually(lambda: heap.acquired == 4 * 1024 * 1024)
+        assert await pulsar_lists(broker) == 1
+        assert value(broker, "connections_closed_total", reason="slow") == 1
+        writer.close()
+        await eventually(lambda: heap.acquired == 0)
