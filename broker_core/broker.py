@@ -207,6 +207,7 @@ class Broker:
             files,
             authenticator,
             catalog=core.catalog,
+            thread=None if core.writes is None else core.writes.thread,
             tls=tls,
             sessions=core.sessions,
             identify=self._identify,

@@ -60,6 +60,7 @@ from broker_core.catalog.topic_files.import_file import ImportReport, import_top
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots as StoredSnapshots
+from broker_core.catalog.write_thread import WriteThread as WriteThread
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.names.topic_id import parse_topic_id, topic_id_text
 

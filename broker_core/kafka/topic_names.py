@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from broker_core.names.name_columns import column_data
 
-__all__ = ["INTERNAL", "LONGEST", "collision_key", "internal_names", "is_legal", "legal_names"]
+__all__ = ["INTERNAL", "LONGEST", "collision_key", "internal_names", "is_legal", "legal_names", "why_illegal"]
 
 #: The topics that Kafka keeps for itself; these names alone, and not all that begin with ``__``.
 INTERNAL: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
@@ -33,6 +33,21 @@ _BAD: Final = np.array([re.fullmatch(rb"[a-zA-Z0-9._-]", bytes([byte])) is None 
 def is_legal(name: str) -> bool:
     """Whether a topic of Kafka can have this name."""
     return _LEGAL.match(name) is not None
+
+
+def why_illegal(name: str) -> str | None:
+    """What Kafka says of a name that no topic can have; ``None`` of one that is legal."""
+    if is_legal(name):
+        return None
+    if not name:
+        why = "the empty string is not allowed"
+    elif name in (".", ".."):
+        why = f"'{name}' is not allowed"
+    elif len(name.encode("utf-16-le")) // 2 > LONGEST:
+        why = f"the length of '{name}' is longer than the max allowed length {LONGEST}"
+    else:
+        why = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
+    return f"Topic name is invalid: {why}"
 
 
 def collision_key(name: str) -> str:

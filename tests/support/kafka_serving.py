@@ -13,7 +13,7 @@ from broker_core.quantities import ListenAddress
 from broker_core.settings import CatalogSettings, KafkaSettings, PulsarSettings, Settings
 from broker_core.wire.kafka import Api, Fields, read_response, request_frame
 
-__all__ = ["RawKafkaClient", "kafka_broker", "raw_client"]
+__all__ = ["RawKafkaClient", "ask_once", "kafka_broker", "raw_client"]
 
 
 class RawKafkaClient:
@@ -75,3 +75,10 @@ async def kafka_broker(
     )
     async with Broker(settings, plugins=plugins) as broker:
         yield broker
+
+
+async def ask_once(broker: Broker, api: Api, version: int, value: Mapping[str, Any]) -> Fields:
+    """The answer to one request, over a connection of its own."""
+    assert broker.kafka_address is not None
+    async with raw_client(broker.kafka_address) as client:
+        return await client.ask(api, version, value)

@@ -1,4 +1,4 @@
-"""Kafka's administration in the catalogue's file: access control lists of namespaces, and users with credentials."""
+"""Kafka's administration in the catalogue's file: names, access control lists of namespaces, users with credentials."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from broker_core.catalog.store.catalog_connections import CatalogConnections
 from broker_core.catalog.store.kafka_acls import any_acls, change_acls, read_acl_version, read_acls
 from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
 from broker_core.catalog.store.kafka_users import put_user, read_user, read_users, remove_user
+from broker_core.catalog.store.taken_names import taken_names
 from broker_core.names import NamespaceName
 
 __all__ = ["KafkaAdministration"]
@@ -15,6 +16,11 @@ __all__ = ["KafkaAdministration"]
 
 class KafkaAdministration(CatalogConnections):
     """What Kafka's listener stores beside topics."""
+
+    def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> dict[str, str]:
+        """By each local name that no new topic can have, the topic that has it, or else the first that collides."""
+        with self.reading() as connection:
+            return taken_names(connection, namespace, names)
 
     def kafka_acls(self, namespace: NamespaceName) -> tuple[int, tuple[AclRow, ...]]:
         """The version of a namespace's access control lists, and all of their bindings."""

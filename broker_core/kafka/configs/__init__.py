@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from broker_core.kafka.configs.config_checks import check_broker_configs, check_configs
+from broker_core.kafka.configs.config_operations import (
+    ConfigChange,
+    ConfigOperation,
+    altered,
+)
 from broker_core.kafka.configs.config_types import ConfigType, InvalidConfig
 from broker_core.kafka.configs.definitions import DEFINITIONS, ConfigDefinition
+from broker_core.kafka.configs.documentation import DOCUMENTATION
 from broker_core.kafka.configs.effective import (
     ConfigSource,
     ConfigSynonym,
@@ -16,12 +22,16 @@ from broker_core.kafka.configs.effective import (
 
 __all__ = [
     "DEFINITIONS",
+    "DOCUMENTATION",
+    "ConfigChange",
     "ConfigDefinition",
+    "ConfigOperation",
     "ConfigSource",
     "ConfigSynonym",
     "ConfigType",
     "EffectiveConfig",
     "InvalidConfig",
+    "altered",
     "check_broker_configs",
     "check_configs",
     "config_synonyms",

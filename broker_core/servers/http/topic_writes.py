@@ -1,24 +1,20 @@
-"""Changing topics of the embedded catalogue for HTTP clients: rights, turns, and how long a change may wait.
+"""Changing topics of the embedded catalogue for HTTP clients: their rights, and each change as a transaction.
 
-Changes are made one after the other by one thread: SQLite has one writer at a time, and threads that wait for it would
-be missing elsewhere. Each is a transaction of its own, and is on the disk once it is reported.
+A change is on the disk once it is reported.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Final
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.catalog import (
-    CatalogBusy,
     Decide,
     SqliteCatalog,
     TopicRecord,
     TopicWrite,
+    WriteThread,
     creation,
     deletion,
     merge,
@@ -34,11 +30,6 @@ __all__ = ["Require", "TopicWrites"]
 #: Called with the topic as it is, or ``None``, before it is changed; raises
 #: :exc:`~broker_core.catalog.PreconditionFailed`.
 Require = Callable[[TopicRecord | None], object]
-
-#: Changes that may wait for their turn.
-_MOST_WAITING: Final = 1000
-#: Seconds for which other processes, or an import, may keep the catalogue from being written.
-_PATIENCE: Final = 5.0
 
 
 class TopicWrites:
@@ -56,16 +47,16 @@ class TopicWrites:
     def __init__(self, catalog: SqliteCatalog, pipeline: Pipeline, *, allowed: bool = True) -> None:
         self.catalog = catalog
         self._pipeline = pipeline
+        #: Where all changes of this catalogue wait for their turn, those of other servers too.
+        self.thread = WriteThread()
         self._allowed = allowed
-        self._waiting = 0
-        self._thread = ThreadPoolExecutor(1, "topic-writes")
         #: Imports of many topics; whoever calls it asks :meth:`authorize` before.
         self.imports = TopicImports(catalog)
 
     def close(self) -> None:
         """End the threads, once the change that is made is made; an import under way ends without any."""
         self.imports.close()
-        self._thread.shutdown(cancel_futures=True)
+        self.thread.close()
 
     async def create(
         self,
@@ -190,29 +181,6 @@ class TopicWrites:
         require: Require | None = None,
     ) -> TopicWrite:
         await self.authorize(asker, topic.namespace, topic, deadline)
-        if self._waiting >= _MOST_WAITING:
-            raise ListingFailed(f"{_MOST_WAITING} changes of topics wait already", cause=Cause.QUEUE)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + _PATIENCE
-        if deadline is not None:
-            end = min(end, deadline)
-
-        def write() -> TopicWrite:
-            return self.catalog.edit(topic, decide, require=require, wait=max(0.0, end - loop.time()))
-
-        self._waiting += 1
-        begun = self._thread.submit(write)
-        done = asyncio.wrap_future(begun)
-        try:
-            async with asyncio.timeout_at(end):
-                return await asyncio.shield(done)
-        except TimeoutError:
-            if begun.cancel():
-                raise CatalogBusy("Other changes of the catalogue take too long; try again later") from None
-            return await done  # it has begun, and tells what became of it
-        except asyncio.CancelledError:
-            begun.cancel()
-            done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            raise
-        finally:
-            self._waiting -= 1
+        return await self.thread.run(
+            lambda wait: self.catalog.edit(topic, decide, require=require, wait=wait), deadline
+        )

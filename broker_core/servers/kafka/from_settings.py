@@ -8,7 +8,7 @@ from collections.abc import Callable
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.sessions import Sessions
-from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
+from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog, WriteThread
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
@@ -18,12 +18,14 @@ from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
+from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
+from broker_core.servers.kafka.topic_changes import TopicChanges
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -37,11 +39,13 @@ def kafka_server(
     authenticator: Authenticator,
     *,
     catalog: SqliteCatalog | None,
+    thread: WriteThread | None,
     tls: TlsEntrance | None,
     sessions: Sessions | None = None,
     identify: Callable[[Asker], Asker] | None = None,
 ) -> KafkaServer:
-    """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster.
+    """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster, and so is
+    ``thread``, on which it is changed.
 
     ``sessions`` gets the credentials of clients, where something needs them; ``identify`` changes the identity of a
     connection once more. Raises :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and
@@ -60,6 +64,7 @@ def kafka_server(
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
+    changes = TopicChanges(catalog, pipeline, thread) if catalog is not None and thread is not None else None
     services = KafkaServices(
         pipeline,
         metrics,
@@ -69,6 +74,8 @@ def kafka_server(
         catalog,
         authorizer,
         ClientIdentities(kafka, checks, logins, identify),
+        changes,
+        EncodedConfigs(kafka.configs),
     )
     return KafkaServer(services, tls=tls)
 

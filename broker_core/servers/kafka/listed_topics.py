@@ -90,13 +90,30 @@ class ListedTopics:
         encoded: Encoded = await _off_loop(size, visible.fragments, family, bits)
         return encoded
 
-    async def named(self, caller: Caller, names: Sequence[str]) -> list[NamedTopic]:
-        """The topics of these names in the order of the names, each with the code that it is answered with."""
-        return await self._by_name.named(caller, names)
+    async def named(
+        self,
+        caller: Caller,
+        names: Sequence[str],
+        *,
+        operation: Operation | None = Operation.DESCRIBE,
+        action: str = "describe",
+    ) -> list[NamedTopic]:
+        """The topics of these names in the order of the names, each with the code that it is answered with.
 
-    async def by_ids(self, caller: Caller, ids: Sequence[uuid.UUID]) -> list[NamedTopic]:
+        ACLs have to allow ``operation``, ``None``: none are asked; rules and gates the ``action``.
+        """
+        return await self._by_name.named(caller, names, operation=operation, action=action)
+
+    async def by_ids(
+        self,
+        caller: Caller,
+        ids: Sequence[uuid.UUID],
+        *,
+        operation: Operation | None = Operation.DESCRIBE,
+        action: str = "describe",
+    ) -> list[NamedTopic]:
         """The same of topics by their ids."""
-        return await self._by_name.by_ids(caller, ids)
+        return await self._by_name.by_ids(caller, ids, operation=operation, action=action)
 
     async def _listed(self, caller: Caller) -> VisibleTopics:
         """What the pipeline lists, at one version of the namespace."""

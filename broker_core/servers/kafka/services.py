@@ -9,8 +9,10 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
+from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
+from broker_core.servers.kafka.topic_changes import TopicChanges
 from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "Node"]
@@ -27,8 +29,8 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class KafkaServices:
-    """``catalog`` is the embedded catalogue, ``None`` before a cluster: nothing is written then. ``cluster_id`` is the
-    text of a topic id.
+    """``catalog`` is the embedded catalogue, and ``changes`` are made in it; both are ``None`` before a cluster.
+    ``cluster_id`` is the text of a topic id.
     """
 
     pipeline: Pipeline
@@ -39,3 +41,5 @@ class KafkaServices:
     catalog: SqliteCatalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
+    changes: TopicChanges | None = None
+    configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))

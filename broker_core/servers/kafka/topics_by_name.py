@@ -60,22 +60,39 @@ class TopicsByName:
         self._tables = tables
         self._listed = listed
 
-    async def named(self, caller: Caller, names: Sequence[str]) -> list[NamedTopic]:
-        """In the order of the names. A failure is the code of each."""
+    async def named(
+        self,
+        caller: Caller,
+        names: Sequence[str],
+        *,
+        operation: Operation | None = Operation.DESCRIBE,
+        action: str = "describe",
+    ) -> list[NamedTopic]:
+        """In the order of the names. A failure is the code of each.
+
+        ACLs have to allow ``operation``, ``None``: none are asked; rules and gates the ``action``.
+        """
         answers: dict[str, NamedTopic] = {}
         asked: list[str] = []
         for name in dict.fromkeys(names):
-            if not self._describable(caller, name):
+            if not self._allowed(caller, operation, name):
                 answers[name] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif not is_legal(name):
                 answers[name] = _row(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
             else:
                 asked.append(name)
         if asked:
-            answers |= await self._found(caller, asked)
+            answers |= await self._found(caller, asked, action)
         return [answers[name] for name in names]
 
-    async def by_ids(self, caller: Caller, ids: Sequence[uuid.UUID]) -> list[NamedTopic]:
+    async def by_ids(
+        self,
+        caller: Caller,
+        ids: Sequence[uuid.UUID],
+        *,
+        operation: Operation | None = Operation.DESCRIBE,
+        action: str = "describe",
+    ) -> list[NamedTopic]:
         """In the order of the ids. What is not there, hidden or of another namespace is 100, before ACLs."""
         records: Mapping[uuid.UUID, TopicRecord] = {}
         names: Mapping[uuid.UUID, str]
@@ -90,15 +107,15 @@ class TopicsByName:
             return [_failed(None, failure, topic_id) for topic_id in ids]
         found = {}
         for topic_id, name in names.items():
-            if not self._describable(caller, name):
+            if not self._allowed(caller, operation, name):
                 found[topic_id] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             else:
-                found[topic_id] = await self._known(caller, name, visible, records.get(topic_id))
+                found[topic_id] = await self._known(caller, name, action, visible, records.get(topic_id))
         return [_by_id(topic_id, found.get(topic_id)) for topic_id in ids]
 
     # -- what there is
 
-    async def _found(self, caller: Caller, names: Sequence[str]) -> Mapping[str, NamedTopic]:
+    async def _found(self, caller: Caller, names: Sequence[str], action: str) -> Mapping[str, NamedTopic]:
         """Topics with legal names that ACLs allow to be described."""
         records: Mapping[str, TopicRecord] = {}
         try:
@@ -107,14 +124,19 @@ class TopicsByName:
                 records = await self._records_by_name(caller, names)
         except ListingFailed as failure:
             return {name: _failed(name, failure) for name in names}
-        return {name: await self._known(caller, name, visible, records.get(name)) for name in names}
+        return {name: await self._known(caller, name, action, visible, records.get(name)) for name in names}
 
     async def _known(
-        self, caller: Caller, name: str, visible: VisibleTopics | None, record: TopicRecord | None
+        self,
+        caller: Caller,
+        name: str,
+        action: str,
+        visible: VisibleTopics | None,
+        record: TopicRecord | None,
     ) -> NamedTopic:
         """One topic, of what others list or of the catalogue."""
         try:
-            topic = await self._authorize(caller, name)
+            topic = await self._authorize(caller, name, action)
             if visible is not None:
                 return _of_table(visible, name)
             if record is None or not await self._pipeline.topics_by_name.is_visible(
@@ -131,16 +153,16 @@ class TopicsByName:
             return await self._listed(caller)
         return None
 
-    async def _authorize(self, caller: Caller, name: str) -> TopicName:
+    async def _authorize(self, caller: Caller, name: str, action: str) -> TopicName:
         """Ask the rules and the gates about one topic."""
         topic = TopicName(PERSISTENT, caller.namespace, name)
         if self._pipeline.has_guards:
-            access = Access("describe", caller.namespace, topic, caller.asker)
+            access = Access(action, caller.namespace, topic, caller.asker)
             await self._pipeline.authorize(access, caller.deadline)
         return topic
 
-    def _describable(self, caller: Caller, name: str) -> bool:
-        return self._authorizer.allows(caller, Operation.DESCRIBE, ResourceType.TOPIC, name)
+    def _allowed(self, caller: Caller, operation: Operation | None, name: str) -> bool:
+        return operation is None or self._authorizer.allows(caller, operation, ResourceType.TOPIC, name)
 
     # -- the catalogue
 

@@ -12,10 +12,14 @@ from broker_core.wire.kafka.api_tables.alter_configs import ALTER_CONFIGS, INCRE
 from broker_core.wire.kafka.api_tables.api_versions import API_VERSIONS
 from broker_core.wire.kafka.api_tables.coordinators import FIND_COORDINATOR, INIT_PRODUCER_ID
 from broker_core.wire.kafka.api_tables.create_partitions import CREATE_PARTITIONS
-from broker_core.wire.kafka.api_tables.create_topics import CREATE_TOPICS
+from broker_core.wire.kafka.api_tables.create_topics import CREATE_TOPICS, CREATED_CONFIG
 from broker_core.wire.kafka.api_tables.delete_topics import DELETE_TOPICS
 from broker_core.wire.kafka.api_tables.describe_cluster import DESCRIBE_CLUSTER
-from broker_core.wire.kafka.api_tables.describe_configs import DESCRIBE_CONFIGS
+from broker_core.wire.kafka.api_tables.describe_configs import (
+    DESCRIBE_CONFIGS,
+    DESCRIBED_CONFIG,
+    DESCRIBED_RESOURCE,
+)
 from broker_core.wire.kafka.api_tables.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS
 from broker_core.wire.kafka.api_tables.fetch import FETCH
 from broker_core.wire.kafka.api_tables.groups import DESCRIBE_GROUPS, LIST_GROUPS
@@ -36,17 +40,20 @@ from broker_core.wire.kafka.headers import (
     response_frame,
 )
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
-from broker_core.wire.kafka.writer import Buffer, Encoded
+from broker_core.wire.kafka.writer import Buffer, Encoded, Writer
 
 __all__ = [
     "ALTER_CONFIGS",
     "APIS",
     "API_VERSIONS",
+    "CREATED_CONFIG",
     "CREATE_ACLS",
     "CREATE_PARTITIONS",
     "CREATE_TOPICS",
     "DELETE_ACLS",
     "DELETE_TOPICS",
+    "DESCRIBED_CONFIG",
+    "DESCRIBED_RESOURCE",
     "DESCRIBE_ACLS",
     "DESCRIBE_CLUSTER",
     "DESCRIBE_CONFIGS",
@@ -75,6 +82,7 @@ __all__ = [
     "MalformedMessage",
     "Reader",
     "RequestHeader",
+    "Writer",
     "read_header",
     "read_response",
     "request_frame",

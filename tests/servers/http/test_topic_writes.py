@@ -13,7 +13,6 @@ from broker_core.access.access import Access, Refused
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.catalog import (
-    CatalogBusy,
     PartitionedRefused,
     PreconditionFailed,
     SqliteCatalog,
@@ -24,7 +23,6 @@ from broker_core.catalog import (
 )
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import TopicName
-from broker_core.servers.http import topic_writes
 from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.settings import AuthorizationSettings
 from tests.support.pipelines import made
@@ -126,42 +124,3 @@ async def test_writes_may_be_off(tmp_path: Path) -> None:
             await writes.create(ASKER, X)
         assert off.value.cause is Cause.NOT_ALLOWED
         assert writes.catalog.topic(X) is None
-
-
-async def test_another_writer_is_waited_for_until_the_deadline(tmp_path: Path) -> None:
-    async with writing(tmp_path) as writes:
-        other = writes.catalog.connect()
-        other.execute("BEGIN IMMEDIATE")
-        soon = asyncio.get_running_loop().time() + 0.05
-        ended = await asyncio.gather(
-            *(writes.create(ASKER, name, deadline=soon) for name in (X, P)), return_exceptions=True
-        )
-        assert [type(each) for each in ended] == [CatalogBusy, CatalogBusy]
-        other.execute("ROLLBACK")
-        other.close()
-        await writes.create(ASKER, X)
-        assert writes.catalog.topic(P) is None, "what gave up is not made afterwards"
-
-
-async def test_so_many_may_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_writes, "_MOST_WAITING", 1)
-    async with writing(tmp_path) as writes:
-        ended = await asyncio.gather(*(writes.create(ASKER, name) for name in (X, P)), return_exceptions=True)
-        assert isinstance(ended[1], ListingFailed)
-        assert ended[1].cause is Cause.QUEUE
-        await writes.create(ASKER, P)
-
-
-async def test_what_is_cancelled_in_the_queue_is_not_made(tmp_path: Path) -> None:
-    async with writing(tmp_path) as writes:
-        other = writes.catalog.connect()
-        other.execute("BEGIN IMMEDIATE")
-        first, second = (asyncio.create_task(writes.create(ASKER, name)) for name in (X, P))
-        await asyncio.sleep(0)
-        second.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await second
-        other.execute("ROLLBACK")
-        other.close()
-        await first
-        assert writes.catalog.topic(P) is None

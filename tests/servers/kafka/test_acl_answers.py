@@ -46,6 +46,10 @@ _OWN_TEXT: Final = re.compile("REQUEST needs (DESCRIBE|ALTER) permission.")
 _DIFFERENT: Final = {
     ("cluster: describe configs", "config resources"): "names are listed to whom DESCRIBE shows them alone",
     ("cluster: alter configs", "config resources"): "the same",
+    ("cluster: alter configs", "alter 4 1"): "the configs of the broker are in the settings alone",
+    ("cluster: alter configs", "replace 4 1"): "the same",
+    ("everything", "alter 4 1"): "the same",
+    ("everything", "replace 4 1"): "the same",
     ("everything", "group"): "there are no groups; the recorded broker was asked before it had a coordinator",
 }
 #: The name of a request, its API and version, the field with its rows, and its body.

@@ -7,9 +7,14 @@ from types import MappingProxyType
 from typing import Final
 
 from broker_core.servers.kafka.apis.acls import ACL_ROWS
+from broker_core.servers.kafka.apis.alter_configs import ALTER_CONFIGS_ROW, INCREMENTAL_ALTER_CONFIGS_ROW
 from broker_core.servers.kafka.apis.api_versions import api_versions_row
 from broker_core.servers.kafka.apis.cluster import DESCRIBE_CLUSTER_ROW
 from broker_core.servers.kafka.apis.config_resources import LIST_CONFIG_RESOURCES_ROW
+from broker_core.servers.kafka.apis.create_partitions import CREATE_PARTITIONS_ROW
+from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
+from broker_core.servers.kafka.apis.delete_topics import DELETE_TOPICS_ROW
+from broker_core.servers.kafka.apis.describe_configs import DESCRIBE_CONFIGS_ROW
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
 from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS
 from broker_core.servers.kafka.apis.groups import DESCRIBE_GROUPS_ROW, LIST_GROUPS_ROW
@@ -28,6 +33,12 @@ _ROWS: Final = (
     LIST_CONFIG_RESOURCES_ROW,
     LIST_GROUPS_ROW,
     *ACL_ROWS,
+    ALTER_CONFIGS_ROW,
+    CREATE_PARTITIONS_ROW,
+    CREATE_TOPICS_ROW,
+    DELETE_TOPICS_ROW,
+    DESCRIBE_CONFIGS_ROW,
+    INCREMENTAL_ALTER_CONFIGS_ROW,
     LIST_TOPICS_ROW,
     METADATA_ROW,
     *SASL_ROWS,

@@ -18,7 +18,16 @@ from broker_core.wire.kafka.fields import (
     Versions,
 )
 
-__all__ = ["CREATE_TOPICS"]
+__all__ = ["CREATED_CONFIG", "CREATE_TOPICS"]
+
+#: A config of a topic that was made.
+CREATED_CONFIG: Final = Struct(
+    Field("name", STRING),
+    Field("value", STRING, nullable="0+", default=None),
+    Field("read_only", BOOLEAN),
+    Field("config_source", INT8, default=-1),
+    Field("is_sensitive", BOOLEAN),
+)
 
 CREATE_TOPICS: Final = Api(
     19,
@@ -64,15 +73,7 @@ CREATE_TOPICS: Final = Api(
                     Field("replication_factor", INT16, "5+", default=-1),
                     Field(
                         "configs",
-                        Array(
-                            Struct(
-                                Field("name", STRING),
-                                Field("value", STRING, nullable="0+", default=None),
-                                Field("read_only", BOOLEAN),
-                                Field("config_source", INT8, default=-1),
-                                Field("is_sensitive", BOOLEAN),
-                            )
-                        ),
+                        Array(CREATED_CONFIG),
                         "5+",
                         nullable="5+",
                     ),

@@ -1,0 +1,66 @@
+"""What IncrementalAlterConfigs makes of the configs of a topic: values set, taken away, and lists that get longer or
+shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from broker_core.kafka.configs.config_types import ConfigType, InvalidConfig
+from broker_core.kafka.configs.definitions import DEFINITIONS
+
+__all__ = ["ConfigChange", "ConfigOperation", "altered"]
+
+
+class ConfigOperation(IntEnum):
+    """By its number in a request."""
+
+    SET = 0
+    DELETE = 1
+    APPEND = 2
+    SUBTRACT = 3
+
+
+class ConfigChange(NamedTuple):
+    """``value`` counts for all but ``DELETE``."""
+
+    name: str
+    operation: ConfigOperation
+    value: str
+
+
+def altered(
+    configs: Mapping[str, str], changes: Iterable[ConfigChange], broker: Mapping[str, str]
+) -> dict[str, str]:
+    """The configs of a topic after these changes, whose values are not checked; ``broker`` are those of the settings.
+
+    A list that the topic does not have begins as the one that it has in effect. Raises
+    :exc:`~.config_types.InvalidConfig` for a change of a list where there is none.
+    """
+    after = dict(configs)
+    for name, operation, value in changes:
+        if operation is ConfigOperation.SET:
+            after[name] = value
+        elif operation is ConfigOperation.DELETE:
+            after.pop(name, None)
+        elif name not in DEFINITIONS or DEFINITIONS[name].kind is not ConfigType.LIST:
+            raise InvalidConfig(f"Can't {operation.name} to key {name} because its type is not LIST.")
+        else:
+            before = configs.get(name, broker.get(name, DEFINITIONS[name].default))
+            after[name] = ",".join(
+                _list_after([part for part in before.split(",") if part], operation, value)
+            )
+    return after
+
+
+def _list_after(parts: list[str], operation: ConfigOperation, value: str) -> list[str]:
+    """As Java splits: empty elements at the end are none, but the empty text is one."""
+    given = value.rstrip(",").split(",") if value.strip(",") or not value else []
+    if operation is ConfigOperation.SUBTRACT:
+        return [part for part in parts if part not in given]
+    for part in given:
+        if part not in parts:
+            parts.append(part)
+    return parts

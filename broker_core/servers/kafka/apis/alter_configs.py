@@ -1,0 +1,191 @@
+"""AlterConfigs, which replaces all configs of a topic, and IncrementalAlterConfigs, which changes some."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, TypeAlias
+
+from broker_core.catalog import Edit, TopicWrite, configured
+from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.configs import (
+    ConfigChange,
+    ConfigOperation,
+    InvalidConfig,
+    altered,
+    check_configs,
+)
+from broker_core.kafka.topic_names import why_illegal
+from broker_core.names import PERSISTENT, TopicName
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.config_resources import (
+    ConfigResource,
+    is_known,
+    not_this_broker,
+    unauthorized,
+)
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.row_error import (
+    MESSAGES,
+    READ_ONLY,
+    ChangeRefused,
+    RowError,
+    error_of,
+    error_row,
+)
+from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, ErrorCode, Fields
+
+__all__ = ["ALTER_CONFIGS_ROW", "INCREMENTAL_ALTER_CONFIGS_ROW"]
+
+#: From the configs that a topic has to those that it gets. Raises ``InvalidConfig``.
+_Change: TypeAlias = Callable[[Mapping[str, str]], Mapping[str, str]]
+_MISSING: Final = frozenset(
+    {ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION}
+)
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked: Sequence[Fields] = call.body["resources"]
+    counts = Counter((row["resource_type"], row["resource_name"]) for row in asked)
+    errors = [
+        RowError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+        if counts[row["resource_type"], row["resource_name"]] > 1
+        else _wrong(call, row)
+        for row in asked
+    ]
+    topics = {row["resource_name"]: row for row, error in zip(asked, errors, strict=True) if error is None}
+    told = await _topics(call, topics)
+    return {
+        "responses": [
+            {
+                "resource_type": row["resource_type"],
+                "resource_name": row["resource_name"],
+                **_fields(error or told[row["resource_name"]]),
+            }
+            for row, error in zip(asked, errors, strict=True)
+        ]
+    }
+
+
+def _wrong(call: KafkaCall, row: Fields) -> RowError | None:
+    """What is wrong with a resource before a topic is looked for; nothing else than topics can be changed."""
+    names = [each["name"] for each in row["configs"]]
+    if len(set(names)) < len(names):
+        return RowError(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+    nulls = [
+        each["name"]
+        for each in row["configs"]
+        if each["value"] is None and each.get("config_operation") != ConfigOperation.DELETE
+    ]
+    if nulls:
+        return RowError(ErrorCode.INVALID_REQUEST, f"Null value not supported for : {', '.join(nulls)}")
+    kind, name = row["resource_type"], row["resource_name"]
+    if kind == ConfigResource.TOPIC:
+        return None
+    if not is_known(kind):
+        return RowError(ErrorCode.INVALID_REQUEST, f"Unknown resource type {kind}")
+    if kind == ConfigResource.BROKER and name:
+        wrong = not_this_broker(name, call.node.node_id, is_called="Node", instead_of=",")
+        if wrong is not None:
+            return wrong
+    return unauthorized(call, kind, name, Operation.ALTER_CONFIGS) or RowError(
+        ErrorCode.POLICY_VIOLATION, "Only the configs of topics can be changed; others are in the settings."
+    )
+
+
+async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, RowError | None]:
+    """What each topic is told."""
+    changes = call.services.changes
+    if changes is None:
+        return dict.fromkeys(rows, READ_ONLY)
+    named = await call.services.topics.named(
+        call, list(rows), operation=Operation.ALTER_CONFIGS, action="admin"
+    )
+    topics = {topic.name: topic for topic in named if topic.name is not None}
+    told: dict[str, RowError | None] = {
+        name: RowError(topic.error, topic.message or MESSAGES.get(topic.error))
+        for name, topic in topics.items()
+        if topic.error not in _MISSING
+    }
+    if any(not _has_operations(rows[name]) for name in rows if name not in told):
+        # Kafka's controller fails at such a number, and with it all that was sent to it.
+        told |= {name: RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None) for name in rows if name not in told}
+    broker = call.services.options.kafka.configs
+    edits: list[tuple[str, Edit]] = []
+    for name, row in rows.items():
+        if name in told:
+            continue
+        change = _change(call, row)
+        told[name] = _refusal(topics[name], name, change, broker)
+        if told[name] is None:
+            topic = TopicName(PERSISTENT, call.namespace, name)
+            edits.append((name, Edit(topic, configured(topic, _within_transaction(change, broker)))))
+    if not call.body["validate_only"]:
+        done = await changes.change(call, [edit for _, edit in edits])
+        for (name, _), each in zip(edits, done, strict=True):
+            if not isinstance(each, TopicWrite):
+                told[name] = _missing(name, error_of(each))
+    return told
+
+
+def _refusal(topic: NamedTopic, name: str, change: _Change, broker: Mapping[str, str]) -> RowError | None:
+    """What is wrong with a change, in Kafka's order: whether there is such a topic comes last."""
+    own = {} if topic.record is None else topic.record.configs
+    try:
+        after = change(own)
+        illegal = why_illegal(name)
+        if not name:
+            return RowError(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
+        if illegal is not None:
+            return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, illegal)
+        check_configs(after, broker)
+    except InvalidConfig as error:
+        return RowError(ErrorCode.INVALID_CONFIG, str(error))
+    if topic.error:
+        return _missing(name, error_row(topic.error))
+    return None
+
+
+def _has_operations(row: Fields) -> bool:
+    return all(each.get("config_operation", 0) in list(ConfigOperation) for each in row["configs"])
+
+
+def _change(call: KafkaCall, row: Fields) -> _Change:
+    """What a row of either API makes of the configs of a topic."""
+    broker, given = call.services.options.kafka.configs, row["configs"]
+    if call.header.api_key == ALTER_CONFIGS.key:
+        replacement = {each["name"]: each["value"] for each in given}
+        return lambda _own: replacement
+    changes = [
+        ConfigChange(each["name"], ConfigOperation(each["config_operation"]), each["value"]) for each in given
+    ]
+    return lambda own: altered(own, changes, broker)
+
+
+def _within_transaction(change: _Change, broker: Mapping[str, str]) -> _Change:
+    """The same of what the topic has when it is written, checked once more."""
+
+    def checked(own: Mapping[str, str]) -> Mapping[str, str]:
+        try:
+            after = change(own)
+            check_configs(after, broker)
+        except InvalidConfig as error:
+            raise ChangeRefused(RowError(ErrorCode.INVALID_CONFIG, str(error))) from None
+        return after
+
+    return checked
+
+
+def _missing(name: str, error: RowError) -> RowError:
+    if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return RowError(error.code, f"The topic '{name}' does not exist.")
+    return error
+
+
+def _fields(error: RowError | None) -> Fields:
+    return {} if error is None else {"error_code": error.code, "error_message": error.message}
+
+
+ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_later)
+INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_later)

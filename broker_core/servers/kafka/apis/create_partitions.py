@@ -1,0 +1,122 @@
+"""CreatePartitions: more partitions of topics."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from broker_core.catalog import Edit, PartitionCountRefused, TopicWrite, merge
+from broker_core.kafka.acls.bindings import Operation
+from broker_core.names import PERSISTENT, TopicName
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.new_topic import wrong_replicas
+from broker_core.servers.kafka.row_error import READ_ONLY, RowError, error_of
+from broker_core.wire.kafka import CREATE_PARTITIONS, ErrorCode, Fields
+
+__all__ = ["CREATE_PARTITIONS_ROW"]
+
+#: Partitions that one request may add.
+_MOST_ADDED: Final = 10_000
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked: Sequence[Fields] = call.body["topics"]
+    changes = call.services.changes
+    if changes is None:
+        return {"results": [_row(row["name"], READ_ONLY) for row in asked]}
+    counts = Counter(row["name"] for row in asked)
+    errors: dict[str, RowError | None] = {
+        name: RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        for name, count in counts.items()
+        if count > 1
+    }
+    rows = {row["name"]: row for row in asked if row["name"] not in errors}
+    topics = await call.services.topics.named(call, list(rows), operation=Operation.ALTER, action="admin")
+    errors |= _checked(topics, rows, call.node.node_id)
+    grown = [name for name in rows if errors[name] is None]
+    if not call.body["validate_only"]:
+        edits = []
+        for name in grown:
+            topic = TopicName(PERSISTENT, call.namespace, name)
+            edits.append(Edit(topic, merge(topic, {}, rows[name]["count"])))
+        done = await changes.change(call, edits, call.body["timeout_ms"])
+        for name, each in zip(grown, done, strict=True):
+            if isinstance(each, PartitionCountRefused):
+                errors[name] = _wrong_count(name, each.partitions, rows[name]["count"])
+            elif not isinstance(each, TopicWrite):
+                errors[name] = error_of(each)
+    return {"results": [_row(name, error) for name, error in errors.items()]}
+
+
+def _checked(
+    topics: Sequence[NamedTopic], rows: Mapping[str, Fields], node_id: int
+) -> dict[str, RowError | None]:
+    errors: dict[str, RowError | None] = {}
+    left = _MOST_ADDED
+    for topic in topics:
+        assert topic.name is not None
+        row = rows[topic.name]
+        error = _check(topic, row, node_id)
+        if error is None:
+            left -= row["count"] - topic.partitions
+            if left < 0:
+                error = RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
+        errors[topic.name] = error
+    return errors
+
+
+def _check(topic: NamedTopic, row: Fields, node_id: int) -> RowError | None:
+    """The first thing that is wrong, in Kafka's order."""
+    if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return RowError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)
+    if topic.error:
+        return RowError(topic.error, topic.message)
+    assert topic.name is not None
+    count, now, assignments = row["count"], topic.partitions, row["assignments"]
+    if count <= now:
+        return _wrong_count(topic.name, now, count)
+    if assignments is not None:
+        added = count - now
+        if len(assignments) != added:
+            return RowError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"Attempted to add {added} additional partition(s), but only {len(assignments)} assignment(s) were "
+                "specified.",
+            )
+        for each in assignments:
+            wrong = wrong_replicas(each["broker_ids"], node_id)
+            if wrong is not None:
+                return wrong
+    if topic.record is not None and not topic.record.partitions:
+        return _no_partitions(topic.name)
+    return None
+
+
+def _wrong_count(name: str, now: int, count: int) -> RowError:
+    """``now`` 0: a topic without partitions, which is shown with one."""
+    if now == count:
+        return RowError(ErrorCode.INVALID_PARTITIONS, f"Topic already has {now} partition(s).")
+    if count < now:
+        return RowError(
+            ErrorCode.INVALID_PARTITIONS,
+            f"The topic {name} currently has {now} partition(s); {count} would not be an increase.",
+        )
+    return _no_partitions(name)
+
+
+def _no_partitions(name: str) -> RowError:
+    return RowError(
+        ErrorCode.POLICY_VIOLATION, f"The topic {name} is one without partitions, and cannot get any."
+    )
+
+
+def _row(name: str, error: RowError | None) -> Fields:
+    if error is None:
+        return {"name": name}
+    return {"name": name, "error_code": error.code, "error_message": error.message}
+
+
+CREATE_PARTITIONS_ROW: Final = HandlerRow(CREATE_PARTITIONS, later=_later)

@@ -1,0 +1,149 @@
+"""CreateTopics: new topics, and, from version 5 on, the partitions, replication factor and configs of each (KIP-525).
+
+The checks are made in the order of Kafka's controller. A name always makes a topic with partitions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, TopicWrite, creation
+from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.names.topic_id import new_topic_id
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.new_topic import NewTopic, new_topic, too_many_partitions
+from broker_core.servers.kafka.row_error import READ_ONLY, RowError, error_of
+from broker_core.servers.kafka.topic_changes import TopicChanges
+from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
+
+__all__ = ["CREATE_TOPICS_ROW"]
+
+_CLUSTER_METADATA: Final = "__cluster_metadata"
+#: The first version whose answers have configs.
+_WITH_CONFIGS: Final = 5
+#: Records of Kafka's metadata log that one request may take.
+_MOST_RECORDS: Final = 10_000
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked: Sequence[Fields] = call.body["topics"]
+    changes = call.services.changes
+    kafka = call.services.options.kafka
+    refusal = READ_ONLY if changes is None else too_many_partitions(asked, kafka)
+    if changes is None or refusal is not None:
+        return {"topics": [_refused(row["name"], refusal or READ_ONLY) for row in asked]}
+    refused = await _not_allowed(call, changes, asked)
+    planned = {
+        row["name"]: new_topic(row, call.namespace, kafka, call.node.node_id)
+        for row in asked
+        if row["name"] not in refused
+    }
+    planned |= await _taken(call, changes, planned)
+    if sum(each.records for each in planned.values() if isinstance(each, NewTopic)) > _MOST_RECORDS:
+        too_large = RowError(
+            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
+        )
+        return {"topics": [_refused(row["name"], too_large) for row in asked]}
+    rows = [_refused(name, error) for name, error in refused.items()]
+    rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
+    rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])
+    return {"topics": rows}
+
+
+async def _not_allowed(
+    call: KafkaCall, changes: TopicChanges, asked: Sequence[Fields]
+) -> dict[str, RowError]:
+    """The names that are not looked at any further."""
+    refused: dict[str, RowError] = {}
+    authorizer = call.services.authorizer
+    everything = authorizer.allows(call, Operation.CREATE, ResourceType.CLUSTER, CLUSTER_NAME)
+    for name, count in Counter(row["name"] for row in asked).items():
+        if count > 1:
+            refused[name] = RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
+        elif name == _CLUSTER_METADATA:
+            text = f"Creation of internal topic {name} is prohibited."
+            refused[name] = RowError(ErrorCode.INVALID_REQUEST, text)
+        elif not everything and not authorizer.allows(call, Operation.CREATE, ResourceType.TOPIC, name):
+            refused[name] = RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
+    left = (row["name"] for row in asked if row["name"] not in refused)
+    return refused | await changes.denied(call, left)
+
+
+async def _taken(
+    call: KafkaCall, changes: TopicChanges, planned: Mapping[str, NewTopic | RowError]
+) -> dict[str, RowError]:
+    """The names of topics that are there, or collide with one, as far as the change itself does not find out."""
+    dry_run = call.body["validate_only"]
+    names = [
+        name
+        for name, each in planned.items()
+        if dry_run or not isinstance(each, NewTopic) or "." in name or "_" in name
+    ]
+    if not names:
+        return {}
+    try:
+        taken = await changes.taken(call, names)
+    except CatalogError as error:
+        return dict.fromkeys(names, error_of(error))
+    return {
+        name: _exists(name)
+        if name == other
+        else RowError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
+        )
+        for name, other in taken.items()
+    }
+
+
+async def _made(call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopic]) -> list[Fields]:
+    """The rows of topics that can be made, once they are."""
+    if call.body["validate_only"]:
+        return [_success(call, topic) | {"topic_id": new_topic_id()} for topic in topics]
+    rows: list[Fields] = []
+    edits: list[tuple[NewTopic, Edit]] = []
+    for topic in topics:
+        try:
+            decide = creation(
+                topic.name, topic.partitions, configs=topic.configs, replication=topic.replication
+            )
+        except TopicInvalid as error:
+            rows.append(_refused(topic.name.local, error_of(error)))
+        else:
+            edits.append((topic, Edit(topic.name, decide)))
+    done = await changes.change(call, [edit for _, edit in edits], call.body["timeout_ms"])
+    for (topic, _), each in zip(edits, done, strict=True):
+        if isinstance(each, TopicWrite):
+            assert each.after is not None
+            rows.append(_success(call, topic) | {"topic_id": each.after.topic_id})
+        else:
+            name = topic.name.local
+            rows.append(_refused(name, _exists(name) if isinstance(each, TopicExists) else error_of(each)))
+    return rows
+
+
+def _success(call: KafkaCall, topic: NewTopic) -> Fields:
+    name = topic.name.local
+    row: Fields = {"name": name}
+    if call.version < _WITH_CONFIGS:
+        return row
+    if not call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
+        return row | {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+    return row | {
+        "num_partitions": topic.partitions,
+        "replication_factor": topic.replicas,
+        "configs": call.services.configs.created(topic.configs),
+    }
+
+
+def _exists(name: str) -> RowError:
+    return RowError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+
+
+def _refused(name: str, error: RowError) -> Fields:
+    return {"name": name, "error_code": error.code, "error_message": error.message}
+
+
+CREATE_TOPICS_ROW: Final = HandlerRow(CREATE_TOPICS, later=_later)

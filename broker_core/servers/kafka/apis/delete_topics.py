@@ -1,0 +1,186 @@
+"""DeleteTopics: topics go with all of their partitions, by name, and from version 6 on by name or id (KIP-516)."""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from typing import Final
+
+from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
+from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.names import PERSISTENT, TopicName
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.row_error import (
+    MESSAGES,
+    READ_ONLY,
+    ChangeRefused,
+    RowError,
+    error_of,
+    error_row,
+)
+from broker_core.servers.kafka.topic_changes import TopicChanges
+from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, ErrorCode, Fields
+
+__all__ = ["DELETE_TOPICS_ROW"]
+
+_BY_ID: Final = 6
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked: Sequence[Fields] = call.body["topics"]
+    if call.version < _BY_ID:
+        asked = [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
+    changes = call.services.changes
+    if changes is None:
+        return {"responses": [_row(row["name"], row["topic_id"], READ_ONLY) for row in asked]}
+    rows, names, ids = _sorted_out(asked)
+    topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
+    rows += await topics.find(names, ids)
+    rows += await topics.delete()
+    # Not in the order of the request: that would tell what is there of topics that a client may not describe.
+    return {"responses": sorted(rows, key=lambda row: (row["name"] or "", row["topic_id"]))}
+
+
+def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[uuid.UUID]]:
+    """The rows of what is asked wrongly, and the names and ids that are left."""
+    rows = []
+    names: Counter[str] = Counter()
+    ids: Counter[uuid.UUID] = Counter()
+    for row in asked:
+        name, topic_id = row["name"], row["topic_id"]
+        if name is not None and topic_id != ZERO_ID:
+            rows.append(_wrong(name, topic_id, "You may not specify both topic name and topic id."))
+        elif name is not None:
+            names[name] += 1
+        elif topic_id != ZERO_ID:
+            ids[topic_id] += 1
+        else:
+            rows.append(_wrong(None, ZERO_ID, "Neither topic name nor id were specified."))
+    rows += [_wrong(name, ZERO_ID, "Duplicate topic name.") for name, count in names.items() if count > 1]
+    rows += [_wrong(None, each, "Duplicate topic id.") for each, count in ids.items() if count > 1]
+    return (
+        rows,
+        [name for name, count in names.items() if count == 1],
+        [topic_id for topic_id, count in ids.items() if count == 1],
+    )
+
+
+class _Topics:
+    """The topics of one request that may be deleted. ``refused_ids`` were given wrongly."""
+
+    def __init__(self, call: KafkaCall, changes: TopicChanges, refused_ids: Container[uuid.UUID]) -> None:
+        self._call = call
+        self._changes = changes
+        self._refused_ids = refused_ids
+        authorizer = call.services.authorizer
+        self._everything = authorizer.allows(call, Operation.DELETE, ResourceType.CLUSTER, CLUSTER_NAME)
+        #: By id, with the name; and whether the id itself was given.
+        self._found: dict[uuid.UUID, tuple[str, bool]] = {}
+
+    async def find(self, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[Fields]:
+        """Find what may be deleted; returns the rows of the others."""
+        call, topics = self._call, self._call.services.topics
+        operation = None if self._everything else Operation.DESCRIBE
+        named = {row.name: row for row in await topics.named(call, names, operation=operation)}
+        by_id = await topics.by_ids(call, ids, operation=None)
+        known = [row.name for row in (*named.values(), *by_id) if row.name is not None and not row.error]
+        denied = await self._denied(known)
+        return [*self._of_ids(by_id, denied), *self._of_names(named, denied)]
+
+    async def _denied(self, names: Iterable[str]) -> Mapping[str, RowError]:
+        """Which of these topics the client may not delete."""
+        call = self._call
+        authorizer = call.services.authorizer
+        names = list(dict.fromkeys(names))
+        denied = {
+            name: error_row(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            for name in names
+            if not self._everything
+            and not authorizer.allows(call, Operation.DELETE, ResourceType.TOPIC, name)
+        }
+        return denied | await self._changes.denied(call, [name for name in names if name not in denied])
+
+    def _describable(self, name: str) -> bool:
+        return self._call.services.authorizer.allows(self._call, Operation.DESCRIBE, ResourceType.TOPIC, name)
+
+    def _of_ids(self, found: Iterable[NamedTopic], denied: Mapping[str, RowError]) -> list[Fields]:
+        rows = []
+        for topic in found:
+            if topic.error:
+                rows.append(_row(topic.name, topic.topic_id, _error(topic)))
+                continue
+            assert topic.name is not None
+            if topic.name in denied:
+                shown = topic.name if self._describable(topic.name) else None
+                rows.append(_row(shown, topic.topic_id, denied[topic.name]))
+            else:
+                self._found[topic.topic_id] = (topic.name, True)
+        return rows
+
+    def _of_names(
+        self, found: Mapping[str | None, NamedTopic], denied: Mapping[str, RowError]
+    ) -> list[Fields]:
+        rows = []
+        for name, topic in found.items():
+            assert name is not None
+            if topic.error:
+                error = _error(topic)
+                if error.code is ErrorCode.INVALID_TOPIC_EXCEPTION:
+                    error = error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+                rows.append(_row(name, ZERO_ID, error))
+            elif name in denied:
+                rows.append(_row(name, ZERO_ID, denied[name]))
+            elif topic.topic_id in self._found or topic.topic_id in self._refused_ids:
+                self._found.pop(topic.topic_id, None)
+                text = "The provided topic name maps to an ID that was already supplied."
+                rows.append(_wrong(name, topic.topic_id, text))
+            else:
+                self._found[topic.topic_id] = (name, False)
+        return rows
+
+    async def delete(self) -> list[Fields]:
+        """Delete what was found; returns its rows."""
+        namespace = self._call.namespace
+        edits = []
+        for topic_id, (name, by_id) in self._found.items():
+            topic = TopicName(PERSISTENT, namespace, name)
+            edits.append(Edit(topic, deletion(topic), _is_still(topic_id) if by_id else None))
+        done = await self._changes.change(self._call, edits, self._call.body["timeout_ms"])
+        rows = []
+        for (topic_id, (name, by_id)), each in zip(self._found.items(), done, strict=True):
+            if isinstance(each, TopicWrite):
+                assert each.before is not None
+                rows.append({"name": name, "topic_id": each.before.topic_id})
+            elif by_id and isinstance(each, TopicMissing | ChangeRefused):
+                rows.append(_row(None, topic_id, error_row(ErrorCode.UNKNOWN_TOPIC_ID)))
+            else:
+                rows.append(_row(name, ZERO_ID, error_of(each)))
+        return rows
+
+
+def _is_still(topic_id: uuid.UUID) -> Callable[[TopicRecord | None], None]:
+    """The name may be that of another topic by now."""
+
+    def check(record: TopicRecord | None) -> None:
+        if record is None or record.topic_id != topic_id:
+            raise ChangeRefused(error_row(ErrorCode.UNKNOWN_TOPIC_ID))
+
+    return check
+
+
+def _error(topic: NamedTopic) -> RowError:
+    return RowError(topic.error, topic.message or MESSAGES.get(topic.error))
+
+
+def _wrong(name: str | None, topic_id: uuid.UUID, text: str) -> Fields:
+    return _row(name, topic_id, RowError(ErrorCode.INVALID_REQUEST, text))
+
+
+def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
+    return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
+
+
+DELETE_TOPICS_ROW: Final = HandlerRow(DELETE_TOPICS, later=_later)

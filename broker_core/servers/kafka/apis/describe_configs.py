@@ -1,0 +1,137 @@
+"""DescribeConfigs: the configs of topics, and those of the one broker that topics inherit from."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Mapping, Sequence
+from typing import Final
+
+from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.topic_names import why_illegal
+from broker_core.servers.kafka.broker_configs import broker_configs
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.config_resources import (
+    ConfigResource,
+    is_known,
+    not_this_broker,
+    unauthorized,
+)
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
+from broker_core.wire.kafka import (
+    DESCRIBE_CONFIGS,
+    DESCRIBED_RESOURCE,
+    Encoded,
+    ErrorCode,
+    Fields,
+    Writer,
+)
+
+__all__ = ["DESCRIBE_CONFIGS_ROW"]
+
+#: Rows that are encoded on the event loop.
+_FEW: Final = 200
+_DENIED: Final = frozenset(
+    {
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+        ErrorCode.GROUP_AUTHORIZATION_FAILED,
+    }
+)
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked: Sequence[Fields] = call.body["resources"]
+    if not all(is_known(row["resource_type"]) for row in asked):
+        # Kafka fails at such a number, and with it at all resources.
+        return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in asked]}
+    names = dict.fromkeys(
+        row["resource_name"] for row in asked if row["resource_type"] == ConfigResource.TOPIC
+    )
+    found = await call.services.topics.named(call, list(names), operation=Operation.DESCRIBE_CONFIGS)
+    topics = {topic.name: topic for topic in found}
+
+    def encoded() -> Encoded:
+        return _encoded(call, asked, topics)
+
+    return {"results": encoded() if len(asked) <= _FEW else await asyncio.to_thread(encoded)}
+
+
+def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | None, NamedTopic]) -> Encoded:
+    """The rows; as in Kafka, those that the client may not see are the last ones."""
+    allowed, denied = Writer(), Writer()
+    flexible = DESCRIBE_CONFIGS.is_flexible(call.version)
+    for each in asked:
+        row = (
+            _topic(call, each, topics)
+            if each["resource_type"] == ConfigResource.TOPIC
+            else _other(call, each)
+        )
+        writer = denied if row["error_code"] in _DENIED else allowed
+        DESCRIBED_RESOURCE.write(writer, row, call.version, flexible=flexible)
+    return Encoded(len(asked), [*allowed.pieces(), *denied.pieces()])
+
+
+def _topic(call: KafkaCall, asked: Fields, topics: Mapping[str | None, NamedTopic]) -> Fields:
+    topic = topics[asked["resource_name"]]
+    if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
+        return _row(asked, RowError(topic.error, why_illegal(asked["resource_name"])))
+    if topic.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return _row(asked, RowError(topic.error, ""))
+    if topic.error:
+        return _row(asked, RowError(topic.error, topic.message or MESSAGES.get(topic.error)))
+    configs = call.services.configs.described(
+        call.version,
+        {} if topic.record is None else topic.record.configs,
+        _keys(asked),
+        synonyms=call.body["include_synonyms"],
+        documentation=call.body["include_documentation"],
+    )
+    return _row(asked) | {"configs": configs}
+
+
+def _other(call: KafkaCall, asked: Fields) -> Fields:
+    kind, name = asked["resource_type"], asked["resource_name"]
+    denied = unauthorized(call, kind, name, Operation.DESCRIBE_CONFIGS)
+    if denied is not None:
+        return _row(asked, denied)
+    if kind not in (ConfigResource.BROKER, ConfigResource.BROKER_LOGGER):
+        what = "Group name" if kind == ConfigResource.GROUP else "Client metrics subscription name"
+        if not name:
+            return _row(asked, RowError(ErrorCode.INVALID_REQUEST, f"{what} must not be empty"))
+        return _row(asked)
+    is_broker = kind == ConfigResource.BROKER
+    if not name and not is_broker:
+        return _row(asked, RowError(ErrorCode.INVALID_REQUEST, "Broker id must not be empty"))
+    if name:
+        instead_of = " or empty string," if is_broker else ""
+        wrong = not_this_broker(name, call.node.node_id, is_called="Broker", instead_of=instead_of)
+        if wrong is not None:
+            return _row(asked, wrong)
+    if not is_broker:
+        return _row(asked)
+    configs = broker_configs(call.services.options.kafka, of_all_brokers=not name)
+    keys = _keys(asked)
+    shown = [each for each in configs if keys is None or each["name"] in keys]
+    if not call.body["include_synonyms"]:
+        shown = [each | {"synonyms": []} for each in shown]
+    if not call.body["include_documentation"]:
+        shown = [each | {"documentation": None} for each in shown]
+    return _row(asked) | {"configs": shown}
+
+
+def _keys(asked: Fields) -> Collection[str] | None:
+    return frozenset(asked["configuration_keys"]) if asked["configuration_keys"] else None
+
+
+def _row(asked: Fields, error: RowError | None = None) -> Fields:
+    return {
+        "resource_type": asked["resource_type"],
+        "resource_name": asked["resource_name"],
+        "error_code": ErrorCode.NONE if error is None else error.code,
+        "error_message": "" if error is None else error.message,
+    }
+
+
+DESCRIBE_CONFIGS_ROW: Final = HandlerRow(DESCRIBE_CONFIGS, later=_later)

@@ -1,0 +1,83 @@
+"""Why a row of an answer is an error: its code and its message."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from broker_core.catalog import (
+    CatalogBusy,
+    CatalogError,
+    CatalogReadOnly,
+    TopicExists,
+    TopicInvalid,
+    TopicMissing,
+)
+from broker_core.errors import Cause, ListingFailed
+from broker_core.wire.kafka import ErrorCode
+
+__all__ = ["MESSAGES", "READ_ONLY", "ChangeRefused", "RowError", "error_of", "error_row"]
+
+#: What Kafka says of a code where it says no more.
+MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
+        ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
+        ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",
+        ErrorCode.GROUP_AUTHORIZATION_FAILED: "Group authorization failed.",
+        ErrorCode.CLUSTER_AUTHORIZATION_FAILED: "Cluster authorization failed.",
+        ErrorCode.INVALID_REQUEST: (
+            "This most likely occurs because of a request being malformed by the client library or the message was "
+            "sent to an incompatible broker. See the broker logs for more details."
+        ),
+    }
+)
+
+
+class RowError(NamedTuple):
+    """``code`` is never ``NONE``."""
+
+    code: ErrorCode
+    message: str | None
+
+
+#: The answer to every change before a cluster.
+READ_ONLY: Final = RowError(
+    ErrorCode.POLICY_VIOLATION, "This server lists the topics of a Pulsar cluster, and changes none of them."
+)
+
+
+class ChangeRefused(CatalogError):
+    """A change of one topic is refused within the transaction that would make it."""
+
+    def __init__(self, error: RowError) -> None:
+        super().__init__(error.message or error.code.name)
+        self.error = error
+
+
+def error_row(code: ErrorCode) -> RowError:
+    """The error of this code with Kafka's message."""
+    return RowError(code, MESSAGES.get(code))
+
+
+def error_of(failure: CatalogError | ListingFailed) -> RowError:
+    """What a client is told of a change that failed: nothing of it was made."""
+    if isinstance(failure, ChangeRefused):
+        return failure.error
+    if isinstance(failure, ListingFailed):
+        if failure.cause is Cause.DENIED:
+            return RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, failure.message)
+        late = failure.cause in (Cause.TIME, Cause.QUEUE)
+        return RowError(
+            ErrorCode.REQUEST_TIMED_OUT if late else ErrorCode.UNKNOWN_SERVER_ERROR, failure.message
+        )
+    if isinstance(failure, TopicMissing):
+        return error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    codes: dict[type[CatalogError], ErrorCode] = {
+        CatalogBusy: ErrorCode.REQUEST_TIMED_OUT,
+        CatalogReadOnly: ErrorCode.POLICY_VIOLATION,
+        TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
+        TopicInvalid: ErrorCode.INVALID_CONFIG,
+    }
+    return RowError(codes.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR), str(failure))

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.catalog.store import taken_names as module
+from broker_core.names import NamespaceName, TopicName
+
+SHOP = NamespaceName.parse("acme/shop")
+
+
+def _with(folder: Path, *names: str) -> SqliteCatalog:
+    catalog = SqliteCatalog(folder / "topics.sqlite")
+    for name in names:
+        catalog.create(TopicName.parse(f"persistent://acme/shop/{name}"), partitions=1)
+    return catalog
+
+
+def test_a_name_is_taken_by_its_topic_or_by_one_that_collides(tmp_path: Path) -> None:
+    with _with(tmp_path, "a.b", "a_b.c", "a.b.c", "plain") as catalog:
+        asked = ["a_b", "a.b", "a_b_c", "plain", "other", "a-b"]
+        assert catalog.taken_names(SHOP, asked) == {
+            "a_b": "a.b",
+            "a.b": "a.b",
+            "a_b_c": "a.b.c",
+            "plain": "plain",
+        }
+
+
+def test_names_of_other_namespaces_and_domains_are_free(tmp_path: Path) -> None:
+    with _with(tmp_path) as catalog:
+        catalog.create(TopicName.parse("persistent://acme/other/a"), partitions=1)
+        catalog.create(TopicName.parse("non-persistent://acme/shop/a"), partitions=1)
+        assert catalog.taken_names(SHOP, ["a"]) == {}
+        assert catalog.taken_names(NamespaceName.parse("no/such"), ["a"]) == {}
+
+
+@given(
+    st.sets(st.text("a._", min_size=1, max_size=6), max_size=8),
+    st.sets(st.text("a._", min_size=1, max_size=6), min_size=1, max_size=8),
+    st.sampled_from([1, 8, 4096]),
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=30)
+def test_looking_up_and_reading_all_say_the_same(
+    tmp_path_factory: pytest.TempPathFactory, there: set[str], asked: set[str], lookups: int
+) -> None:
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        _with(tmp_path_factory.mktemp("taken"), *sorted(there)) as catalog,
+    ):
+        patch.setattr(module, "_MOST_LOOKUPS", lookups)
+        taken = catalog.taken_names(SHOP, asked)
+    for name in asked:
+        others = {each for each in there if each.replace(".", "_") == name.replace(".", "_")}
+        expected = name if name in there else min(others, default=None)
+        assert taken.get(name) == expected

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from broker_core.catalog import CatalogBusy, WriteThread, write_thread
+from broker_core.errors import Cause, ListingFailed
+
+
+@asynccontextmanager
+async def running() -> AsyncIterator[WriteThread]:
+    thread = WriteThread()
+    try:
+        yield thread
+    finally:
+        await asyncio.to_thread(thread.close)
+
+
+async def test_changes_are_made_one_after_the_other_in_their_order() -> None:
+    made: list[tuple[int, str]] = []
+
+    def change(number: int, _wait: float) -> None:
+        made.append((number, threading.current_thread().name))
+
+    async with running() as thread:
+        await asyncio.gather(*(thread.run(partial(change, number)) for number in range(20)))
+    assert [number for number, _ in made] == list(range(20))
+    assert len({name for _, name in made}) == 1
+
+
+async def test_a_change_gets_the_seconds_that_are_left() -> None:
+    async with running() as thread:
+        now = asyncio.get_running_loop().time()
+        assert 0 < await thread.run(lambda wait: wait) <= 5
+        assert await thread.run(lambda wait: wait, now + 1000) <= 5
+        assert await thread.run(lambda wait: wait, now + 2) <= 2
+
+
+async def test_what_waits_beyond_its_deadline_is_not_made() -> None:
+    made: list[str] = []
+    free = threading.Event()
+
+    def waits(_wait: float) -> None:
+        free.wait()
+        made.append("first")
+
+    async with running() as thread:
+        soon = asyncio.get_running_loop().time() + 0.05
+        first = asyncio.create_task(thread.run(waits, soon))
+        second = asyncio.create_task(thread.run(lambda _wait: made.append("second"), soon))
+        with pytest.raises(CatalogBusy):
+            await second
+        free.set()
+        await first  # it had begun
+    assert made == ["first"]
+
+
+async def test_so_many_may_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_thread, "_MOST_WAITING", 1)
+    async with running() as thread:
+        ended = await asyncio.gather(*(thread.run(lambda _wait: 1) for _ in "ab"), return_exceptions=True)
+        assert ended[0] == 1
+        assert isinstance(ended[1], ListingFailed)
+        assert ended[1].cause is Cause.QUEUE
+        assert await thread.run(lambda _wait: 2) == 2
+
+
+async def test_what_is_cancelled_in_the_queue_is_not_made() -> None:
+    made: list[str] = []
+    free = threading.Event()
+
+    def waits(_wait: float) -> None:
+        free.wait()
+        made.append("first")
+
+    async with running() as thread:
+        first = asyncio.create_task(thread.run(waits))
+        second = asyncio.create_task(thread.run(lambda _wait: made.append("second")))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        free.set()
+        await first
+    assert made == ["first"]

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from broker_core.access.access import Access, Refused
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import TopicName
+from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
+from broker_core.wire.kafka import CREATE_TOPICS, METADATA, ZERO_ID, Fields
+from tests.support.kafka_acls import acl, put_acls
+from tests.support.kafka_calls import call_of
+from tests.support.kafka_serving import ask_once, kafka_broker
+from tests.support.kafka_topics import NAMESPACE, create
+from tests.support.plugins import PluginOf
+
+
+def _request(*names: str, **fields: Any) -> Fields:
+    return {"topics": [_topic(name) for name in names], "timeout_ms": 10_000, **fields}
+
+
+def _topic(name: str, partitions: int = 1, **configs: str) -> Fields:
+    given = [{"name": key.replace("_", "."), "value": value} for key, value in configs.items()]
+    return {"name": name, "num_partitions": partitions, "replication_factor": 1, "configs": given}
+
+
+async def test_a_topic_is_listed_with_its_configs_by_the_next_request(catalog: SqliteCatalog) -> None:
+    async with kafka_broker(catalog.path.parent) as broker:
+        request = _request() | {"topics": [_topic("a", 3, retention_ms=" 07")]}
+        (row,) = (await ask_once(broker, CREATE_TOPICS, 7, request))["topics"]
+        listed = (await ask_once(broker, METADATA, 13, {"topics": None}))["topics"]
+    assert [(each["name"], each["topic_id"], len(each["partitions"])) for each in listed] == [
+        ("a", row["topic_id"], 3)
+    ]
+    record = catalog.topic(TopicName("persistent", NAMESPACE, "a"))
+    assert record is not None
+    assert (record.topic_id, record.partitions, record.configs, record.replication) == (
+        row["topic_id"],
+        3,
+        {"retention.ms": " 07"},
+        1,
+    )
+
+
+async def test_a_name_of_one_partition_is_that_of_a_partitioned_topic(catalog: SqliteCatalog) -> None:
+    async with kafka_broker(catalog.path.parent) as broker:
+        await ask_once(broker, CREATE_TOPICS, 2, _request("a"))
+    record = catalog.topic(TopicName("persistent", NAMESPACE, "a"))
+    assert record is not None
+    assert list(record.names) == ["persistent://public/default/a-partition-0"]
+
+
+async def test_trying_it_writes_nothing(catalog: SqliteCatalog) -> None:
+    create(catalog, "there", 1)
+    before = catalog.version(NAMESPACE)
+    async with kafka_broker(catalog.path.parent) as broker:
+        rows = {
+            row["name"]: row
+            for row in (await ask_once(broker, CREATE_TOPICS, 7, _request("a", "there", validate_only=True)))[
+                "topics"
+            ]
+        }
+    assert rows["a"]["error_code"] == 0
+    assert len(rows["a"]["configs"]) == 33
+    assert rows["a"]["topic_id"] != ZERO_ID
+    assert (rows["there"]["error_code"], rows["there"]["configs"]) == (36, [])
+    assert catalog.version(NAMESPACE) == before
+
+
+async def test_a_hidden_topic_is_there_already(catalog: SqliteCatalog) -> None:
+    create(catalog, "hidden.x", 1)
+
+    def visible(topics: pa.LargeStringArray) -> pa.BooleanArray:
+        return pc.not_equal(topics, topics)
+
+    async with kafka_broker(catalog.path.parent, plugins={"mask": PluginOf(visible=visible)}) as broker:
+        rows = (await ask_once(broker, CREATE_TOPICS, 7, _request("hidden.x", "hidden_x")))["topics"]
+    assert {row["name"]: row["error_code"] for row in rows} == {"hidden.x": 36, "hidden_x": 17}
+
+
+async def test_rules_gates_and_acls_decide_about_each(catalog: SqliteCatalog) -> None:
+    def gate(access: Access) -> Refused | None:
+        name = None if access.topic is None else access.topic.local
+        return Refused("not this one") if (access.action, name) == ("admin", "b") else None
+
+    put_acls(catalog, *(acl(name, "CREATE", "User:*") for name in ("a", "b")))
+    async with kafka_broker(catalog.path.parent, plugins={"gate": PluginOf(authorize=gate)}) as broker:
+        rows = (await ask_once(broker, CREATE_TOPICS, 7, _request("a", "b", "c")))["topics"]
+    assert {row["name"]: (row["error_code"], row["error_message"]) for row in rows} == {
+        "a": (0, None),
+        "b": (29, "not this one"),
+        "c": (29, "Authorization failed."),
+    }
+    made = next(row for row in rows if row["name"] == "a")
+    assert (made["topic_config_error_code"], made["num_partitions"], made["configs"]) == (29, -1, [])
+
+
+async def test_a_busy_catalogue_is_a_timeout_of_each_row(catalog: SqliteCatalog) -> None:
+    other = catalog.connect()
+    async with kafka_broker(catalog.path.parent) as broker:
+        other.execute("BEGIN IMMEDIATE")
+        rows = (await ask_once(broker, CREATE_TOPICS, 7, _request("a", "b", timeout_ms=50)))["topics"]
+        other.execute("ROLLBACK")
+    other.close()
+    assert [row["error_code"] for row in rows] == [7, 7]
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_nothing_is_created_before_a_cluster(validate_only: bool) -> None:
+    assert CREATE_TOPICS_ROW.later is not None
+    call = call_of(CREATE_TOPICS, 7, _request("a", "a", validate_only=validate_only))
+    rows = (await CREATE_TOPICS_ROW.later(call))["topics"]
+    assert [(row["name"], row["error_code"]) for row in rows] == [("a", 44), ("a", 44)]
+    assert "changes none" in rows[0]["error_message"]
