@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-postgres bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -17,6 +17,7 @@ help:
 	@echo "make fuzz     Kafka's messages against libFuzzer, for a minute"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
+	@echo "make bench-kafka  listings of Kafka clients; ARGS=\"--peer 127.0.0.1:9092\" for a real broker beside it"
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
@@ -83,6 +84,10 @@ bench-postgres: $(TEST_STAMP)
 # `--against FOLDER` measures another source tree in turns with this one; `--clean` removes the catalogues that were made.
 bench-growth: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.growth $(ARGS)
+
+# With an empty real broker beside it: `make bench-kafka ARGS="--peer 127.0.0.1:9092"`.
+bench-kafka: $(STAMP)
+	$(BIN)/python -m tests.benchmarks.kafka $(ARGS)
 
 bench-spark: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.spark $(ARGS)

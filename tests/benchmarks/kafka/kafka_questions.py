@@ -1,0 +1,111 @@
+"""What is measured of a Kafka server with many topics: each figure is the seconds of one turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from itertools import count
+from typing import Any, Final
+
+from broker_core.wire.kafka import (
+    CREATE_TOPICS,
+    DELETE_TOPICS,
+    DESCRIBE_TOPIC_PARTITIONS,
+    LIST_CONFIG_RESOURCES,
+    LIST_TOPICS,
+    METADATA,
+    Api,
+    read_response,
+    request_frame,
+)
+from tests.benchmarks.kafka.kafka_connection import KafkaConnection
+
+__all__ = ["create_topics", "questions", "topic_count"]
+
+#: Topics in one request.
+BATCH: Final = 500
+#: The type of a topic in ListConfigResources.
+_TOPIC: Final = 2
+_NUMBERS = count()
+
+
+def _frame(api: Api, version: int, value: Mapping[str, Any]) -> bytes:
+    return request_frame(api, version, 7, "bench", value)
+
+
+_ALL: Final = _frame(METADATA, 13, {"topics": None, "allow_auto_topic_creation": False})
+
+
+def topic_count(connection: KafkaConnection) -> int:
+    """The topics that a listing has."""
+    _, message = connection.exchange(_ALL)
+    return len(read_response(METADATA, 13, bytes(message))[1]["topics"])
+
+
+def create_topics(connection: KafkaConnection, names: list[str]) -> None:
+    """Topics of one partition."""
+    for at in range(0, len(names), BATCH):
+        _raise_errors(connection.ask(CREATE_TOPICS, 7, _creation(names[at : at + BATCH]))["topics"])
+
+
+def _creation(names: list[str]) -> dict[str, Any]:
+    topics = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
+    return {"topics": topics, "timeout_ms": 60_000}
+
+
+def _raise_errors(rows: list[dict[str, Any]]) -> None:
+    for row in rows:
+        if row["error_code"]:
+            raise RuntimeError(f"{row['name']}: error {row['error_code']}: {row['error_message']}")
+
+
+def questions(connection: KafkaConnection, *, page: int = 2000) -> dict[str, Callable[[], float]]:
+    """The figures that this server can give, by their names."""
+    names = (
+        _frame(LIST_TOPICS, 0, {"list_internal": True})
+        if LIST_TOPICS.key in connection.apis
+        else _frame(LIST_CONFIG_RESOURCES, 1, {"resource_types": [_TOPIC]})
+    )
+    topics = read_response(METADATA, 13, bytes(connection.exchange(_ALL)[1]))[1]["topics"]
+    middle = topics[len(topics) // 2]["topic_id"]
+    by_id = _frame(METADATA, 13, {"topics": [{"name": None, "topic_id": middle}]})
+    found: dict[str, Callable[[], float]] = {
+        "Metadata v13 of all": lambda: connection.exchange(_ALL)[0],
+        "names only": lambda: connection.exchange(names)[0],
+        f"all, in pages of {page}": lambda: sum(_pages(connection, page)),
+        "Metadata v13 by id": lambda: connection.exchange(by_id)[0],
+    }
+    if CREATE_TOPICS.key in connection.apis:
+        found[f"create {BATCH}, then list all"] = lambda: _create_and_list(connection)
+    return found
+
+
+def _pages(connection: KafkaConnection, size: int) -> Iterator[float]:
+    cursor = None
+    while True:
+        asked: dict[str, Any] = {"topics": [], "response_partition_limit": size, "cursor": cursor}
+        seconds, message = connection.exchange(_frame(DESCRIBE_TOPIC_PARTITIONS, 0, asked))
+        yield seconds
+        cursor = read_response(DESCRIBE_TOPIC_PARTITIONS, 0, bytes(message))[1]["next_cursor"]
+        if cursor is None:
+            return
+
+
+def _create_and_list(connection: KafkaConnection) -> float:
+    """A real broker may list new topics a moment later: it is asked until all are there."""
+    turn = next(_NUMBERS)
+    names = [f"created-{turn:06d}-{number:03d}" for number in range(BATCH)]
+    frame = _frame(CREATE_TOPICS, 7, _creation(names))
+    needle = f"created-{turn:06d}-".encode()
+    begun = time.perf_counter()
+    _, message = connection.exchange(frame)
+    created = bytes(message)
+    while True:
+        _, message = connection.exchange(_ALL)
+        if bytes(message).count(needle) == BATCH:
+            break
+    seconds = time.perf_counter() - begun
+    _raise_errors(read_response(CREATE_TOPICS, 7, created)[1]["topics"])
+    rows = [{"name": name} for name in names]
+    _raise_errors(connection.ask(DELETE_TOPICS, 6, {"topics": rows, "timeout_ms": 60_000})["responses"])
+    return seconds
