@@ -22,6 +22,7 @@ def wide_settings(settings: Settings) -> Iterator[tuple[str, str]]:
             "http.writes",
             "whoever connects from another machine may change topics: set authentication.methods, or writes = false",
         )
+    yield from _wide_kafka(settings)
     super_roles = settings.authorization.super_roles
     for role in settings.authentication.proxy_roles:
         if role in super_roles:
@@ -31,13 +32,40 @@ def wide_settings(settings: Settings) -> Iterator[tuple[str, str]]:
             )
 
 
+def _wide_kafka(settings: Settings) -> Iterator[tuple[str, str]]:
+    kafka = settings.kafka
+    if kafka is None:
+        return
+    listens = [kafka.listen] if kafka.tls is None else [kafka.listen, kafka.tls.listen]
+    is_open = settings.upstream is None and not _is_ruled(settings)
+    if (
+        is_open
+        and not (kafka.sasl.mechanisms or kafka.super_users)
+        and not all(listen.is_loopback for listen in listens)
+    ):
+        yield (
+            "kafka.listen",
+            "whoever connects from another machine may change topics: set kafka.sasl.mechanisms, and rules",
+        )
+    readable = " and ".join(each for each in kafka.sasl.mechanisms if not each.startswith("SCRAM"))
+    if readable and not kafka.listen.is_loopback:
+        text = f"what {readable} send can be read on the way to kafka.listen: use [kafka.tls] from other machines"
+        yield "kafka.sasl.mechanisms", text
+
+
+def _is_ruled(settings: Settings) -> bool:
+    """Whether rules bind anybody."""
+    authorization = settings.authorization
+    ruled = authorization.super_roles or authorization.rules or settings.authentication.is_on
+    return authorization.mode == "rules" or (authorization.mode == "auto" and bool(ruled))
+
+
 def _are_writes_open(settings: Settings) -> bool:
     """Whether everybody may change topics of the embedded catalogue over HTTP, from other machines too."""
-    http, authorization = settings.http, settings.authorization
+    http = settings.http
     if http is None or not (http.api and http.writes) or settings.upstream is not None:
         return False
-    ruled = authorization.super_roles or authorization.rules or settings.authentication.is_on
-    if authorization.mode == "rules" or (authorization.mode == "auto" and ruled):
+    if _is_ruled(settings):
         return False
     listens = [http.listen] if http.tls is None else [http.listen, http.tls.listen]
     return not all(listen.is_loopback for listen in listens)

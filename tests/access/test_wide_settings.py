@@ -69,3 +69,22 @@ async def test_check_and_the_start_say_so(tmp_path: Path) -> None:
     assert [f"{name}: {text}" for name, text in expected] == [
         event for event in events if event.startswith(("pulsar.", "authorization."))
     ]
+
+
+@pytest.mark.parametrize(
+    ("tables", "found"),
+    [
+        ({"kafka": {}}, []),
+        ({"kafka": {"listen": "192.0.2.1:9092"}}, ["kafka.listen"]),
+        ({"kafka": {"listen": "192.0.2.1:9092", "super_users": ["User:admin"]}}, []),
+        ({"kafka": {"listen": "192.0.2.1:9092"}, "authorization": {"super_roles": ["admin"]}}, []),
+        ({"kafka": {"listen": "192.0.2.1:9092", "sasl": {"mechanisms": ["SCRAM-SHA-256"]}}}, []),
+        (
+            {"kafka": {"listen": "192.0.2.1:9092", "sasl": {"mechanisms": ["PLAIN", "SCRAM-SHA-256"]}}},
+            ["kafka.sasl.mechanisms"],
+        ),
+        ({"kafka": {"sasl": {"mechanisms": ["PLAIN"]}}}, []),
+    ],
+)
+def test_kafka_open_to_other_machines_is_warned_of(tables: dict[str, Any], found: list[str]) -> None:
+    assert [name for name, _ in wide_settings(Settings.model_validate(tables))] == found

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 from broker_core.servers.kafka.from_settings import kafka_server
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
+from broker_core.servers.kafka.sasl.mechanism_needs import MechanismUnusable, check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
 from broker_core.servers.kafka.shown_topics import explain_kafka as explain_kafka
 
-__all__ = ["ConnectionTimes", "KafkaOptions", "KafkaServer", "KafkaServices", "kafka_server"]
+__all__ = [
+    "ConnectionTimes",
+    "KafkaOptions",
+    "KafkaServer",
+    "KafkaServices",
+    "MechanismUnusable",
+    "check_mechanisms",
+    "kafka_server",
+]
