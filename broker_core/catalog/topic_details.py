@@ -1,4 +1,4 @@
-"""The catalogue's details of topics (partitions, ids, properties) as columns.
+"""The catalogue's details of topics (partitions, ids, properties, configs) as columns.
 
 SQLite writes JSON, and Arrow's reader takes it apart, so that no Python object is made for a topic. A topic that is not
 in the file has no row. The topics of a page stand side by side in the index, so they are read as a range; properties,
@@ -32,11 +32,12 @@ _PAIRS: Final = (
 _PAIRS_SCHEMA: Final = pa.schema(
     [("pairs", pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))]
 )
-#: What is read for each column that can be asked for; the catalogue has no configs.
+#: What is read for each column that can be asked for; configs are those that were set for the topic itself.
 _READ: Final = {
     "partitions": "'listed', listed",
     "topic_id": "'topic_id', hex(topic_id)",
     "properties": "'properties', ifnull(properties, '{}')",
+    "configs": "'configs', ifnull(configs, '{}')",
     "created": "'created', created",
 }
 _TYPES: Final = {
@@ -44,6 +45,7 @@ _TYPES: Final = {
     "listed": pa.string(),
     "topic_id": pa.string(),
     "properties": pa.string(),
+    "configs": pa.string(),
     "created": pa.int64(),
 }
 _OF: Final = " FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ? AND "
@@ -51,7 +53,9 @@ _NAMED: Final = "base IN (SELECT value FROM json_each(?))"
 _BETWEEN: Final = "base BETWEEN ? AND ?"
 #: A range is read where it has so many times as many topics as are asked for at the most.
 _SPARSE: Final = 2
-#: Ids come as hexadecimal in JSON too.
+#: Ids up to which the index is asked for each.
+_FEW_IDS: Final = 10_000
+#: More of them are looked for among all topics, as hexadecimal in JSON.
 _BY_ID: Final = "hex(topic_id) IN (SELECT value FROM json_each(?))"
 
 
@@ -61,7 +65,10 @@ def described_bytes(
     """About how many bytes :func:`describe` takes for these topics."""
     total = 0
     for code, condition, keys in _questions(connection, namespace, names, ids):
-        query = f"SELECT total(length(base) + ifnull(length(properties), 0) + 128) {_OF}{condition}"
+        query = (
+            "SELECT total(length(base) + ifnull(length(properties), 0) + ifnull(length(configs), 0) + 128)"
+            f" {_OF}{condition}"
+        )
         total += int(connection.execute(query, (str(namespace), code, *keys)).fetchone()[0])
     return 8 * total
 
@@ -90,13 +97,17 @@ def describe(
 
 def _questions(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Any | None, ids: Any | None
-) -> list[tuple[int, str, tuple[str, ...]]]:
+) -> list[tuple[int, str, tuple[str | bytes, ...]]]:
     """What to ask for each domain: its number, the condition, and its values."""
     if names is None:
         assert ids is not None
-        keys = json.dumps([each.hex().upper() for each in ids.to_pylist()])
+        wanted = ids.to_pylist()
+        if len(wanted) <= _FEW_IDS:
+            few = f"topic_id IN ({', '.join('?' * len(wanted))})"
+            return [(code, few, tuple(wanted)) for code in range(len(DOMAINS))]
+        keys = json.dumps([each.hex().upper() for each in wanted])
         return [(code, _BY_ID, (keys,)) for code in range(len(DOMAINS))]
-    asked: list[tuple[int, str, tuple[str, ...]]] = []
+    asked: list[tuple[int, str, tuple[str | bytes, ...]]] = []
     for code, domain in enumerate(DOMAINS):
         prefix = f"{domain}://{namespace}/"
         own = names.filter(pc.starts_with(names, prefix))
@@ -125,7 +136,7 @@ def _read(
     namespace: NamespaceName,
     code: int,
     condition: str,
-    keys: tuple[str, ...],
+    keys: tuple[str | bytes, ...],
     wants: Collection[str],
 ) -> pa.RecordBatch:
     read = ["'base', base", *(sql for name, sql in _READ.items() if name in wants)]
@@ -143,6 +154,8 @@ def _read(
         columns["topic_id"] = _ids(_of(table, "topic_id"))
     if "properties" in wants:
         columns["properties"] = _maps(connection, _of(table, "properties"))
+    if "configs" in wants:
+        columns["configs"] = _maps(connection, _of(table, "configs"))
     if "created" in wants:
         columns["created"] = _of(table, "created").cast(DETAIL_TYPES["created"])
     return pa.RecordBatch.from_pydict(columns)

@@ -8,7 +8,9 @@ import pyarrow as pa
 import pytest
 
 from broker_core import Details, NamespaceName, TopicName
+from broker_core.catalog import topic_details
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.topic_decisions import creation
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.listing.details import DETAIL_TYPES, check_values
 
@@ -86,3 +88,37 @@ def test_topics_may_have_the_same_properties(catalog: SqliteCatalog) -> None:
     catalog.create(TopicName.parse("persistent://t/n/parted2"), properties=same)
     details = read(catalog, "persistent://t/n/parted", "persistent://t/n/parted2", "persistent://t/n/plain")
     assert [dict(each) for each in details.column("properties").to_pylist()] == [same, same, {}]
+
+
+def test_configs_are_those_that_were_set(catalog: SqliteCatalog) -> None:
+    name = TopicName.parse("persistent://t/n/set")
+    configs = {"retention.ms": "1", "cleanup.policy": "compact"}
+    catalog.edit(name, creation(name, 1, configs=configs))
+    details = read(catalog, str(name), "persistent://t/n/plain", wants=frozenset({"configs"}))
+    check_values(details, {"configs"})
+    rows = {row["topic"]: dict(row["configs"]) for row in details.to_pylist()}
+    assert rows == {str(name): configs, "persistent://t/n/plain": {}}
+
+
+@pytest.mark.parametrize("few", [0, 10])
+def test_many_ids_are_found_as_few_are(
+    catalog: SqliteCatalog, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_details, "_FEW_IDS", few)
+    with catalog.topics(NAMESPACE) as (_, records):
+        ids = {record.topic_id.bytes: str(record.name) for record in records}
+    column = pa.array([*ids, b"0" * 16], pa.binary(16))
+    with catalog.reading() as connection:
+        details = describe(connection, NAMESPACE, None, column, frozenset({"topic_id"}))
+    assert {row["topic_id"]: row["topic"] for row in details.to_pylist()} == ids
+
+
+def test_a_few_ids_are_looked_up_in_the_index(catalog: SqliteCatalog) -> None:
+    asked: list[str] = []
+    with catalog.reading() as connection:
+        connection.set_trace_callback(asked.append)
+        describe(connection, NAMESPACE, None, pa.array([b"0" * 16], pa.binary(16)), frozenset({"topic_id"}))
+        connection.set_trace_callback(None)
+        plans = [str(connection.execute(f"EXPLAIN QUERY PLAN {each}").fetchall()) for each in asked]
+    assert len(plans) == 2
+    assert all("topics_by_id" in plan for plan in plans)

@@ -15,6 +15,8 @@ import pytest
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.store.topic_edits import Edit
+from broker_core.catalog.topic_decisions import creation, deletion
 from broker_core.change_log import CatalogVersion, Change, Changes, Operation
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.listing.listing import data_of, listing_of
@@ -232,3 +234,25 @@ def write(catalog: SqliteCatalog, change: Change) -> None:
         )
         making.leave_gap()
     catalog.set_properties(change.name, change.properties_after)
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_a_name_that_was_created_anew_is_the_new_topic(tmp_path: Path, together: bool) -> None:
+    """Deleted and created between two looks, in one version or in two: partitions and properties are those of now."""
+    name = TopicName.parse("persistent://t/n/a")
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        catalog.create(TopicName.parse("persistent://t/n/b"))
+        catalog.create(name, partitions=3, properties={"team": "red"})
+
+        def load() -> Snapshot:
+            with catalog.reading() as connection:
+                return load_snapshot(connection, name.namespace, Mode.ALL, KEYS)
+
+        before = load()
+        edits = [Edit(name, deletion(name)), Edit(name, creation(name, 2, {"team": "blue"}))]
+        for each in [edits] if together else [[edit] for edit in edits]:
+            catalog.edit_many(name.namespace, each)
+        changes = catalog.changes(name.namespace, before.version)
+        assert isinstance(changes, Changes)
+        assert len({change.topic_id for change in changes}) == 2
+        assert seen(before.moved(changes.version, changes)) == seen(load())

@@ -248,3 +248,16 @@ def test_what_is_as_before_again_is_no_change() -> None:
     every, nobody = base.all(), base.rows([])
     assert overlay.put_into(every, matching, {}) is every
     assert overlay.put_into(nobody, matching, {"team": "red"}).names.to_pylist() == [names[0]]
+
+
+def test_a_name_that_was_created_anew_has_the_state_of_the_new_topic() -> None:
+    """Also with the same properties: what was computed for the old topic is asked again."""
+    a = "persistent://t/n/a"
+    states = states_after(
+        [change(7, a, PLAIN, NOTHING, {"team": "red"}), change(7, a, NOTHING, PLAIN, {}, {"team": "red"})],
+        ["team"],
+        10,
+    )
+    assert states == {a: NameState(listed=True, properties={"team": "red"}, version=7)}
+    gone = states_after([change(7, a, NOTHING, PLAIN), change(8, a, PLAIN, NOTHING)], ["team"], 10)
+    assert gone == {a: NameState(listed=False, properties={}, version=8)}
