@@ -1,4 +1,4 @@
-"""Downloads the jars of the real broker, of the official Java client and of pulsar-admin from Maven Central, once."""
+"""Downloads jars from Maven Central, once: of real brokers, of the official Java client and of pulsar-admin."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-__all__ = ["HERE", "PeerUnavailable", "admin_tool_jars", "peer_jars"]
+__all__ = ["HERE", "PeerUnavailable", "admin_tool_jars", "jars_of", "peer_jars"]
 
 HERE = Path(__file__).resolve().parent
 #: 243 MB of jars of the broker and 82 MB of the tool, kept out of git, shared by the tests and the benchmarks.
@@ -33,15 +33,16 @@ def peer_jars() -> Path:
 
     Raises :exc:`PeerUnavailable` where there is no JDK 17 or later, no Maven, or no way to Maven Central.
     """
-    return _jars(HERE / "pom.xml")
+    return jars_of(HERE / "pom.xml")
 
 
 def admin_tool_jars() -> Path:
     """The same of the tool pulsar-admin: its version is another one, so it has a folder of its own."""
-    return _jars(HERE / "pulsar_admin_pom.xml")
+    return jars_of(HERE / "pulsar_admin_pom.xml")
 
 
-def _jars(pom: Path) -> Path:
+def jars_of(pom: Path) -> Path:
+    """The same of any other ``pom.xml``."""
     _require_jdk()
     # A changed pom.xml is another set of jars: an old cache is never mixed with it.
     lib = CACHE / hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
@@ -56,26 +57,24 @@ def _jars(pom: Path) -> Path:
 def _require_jdk() -> None:
     java = shutil.which("java")
     if java is None:
-        raise PeerUnavailable("the real Pulsar broker needs a JDK of version 17 or later: there is no `java`")
+        raise PeerUnavailable("a real broker needs a JDK of version 17 or later: there is no `java`")
     said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)', said)
     if found is None or int(found.group(1)) < 17:
         first = said.splitlines()[0] if said else "nothing"
         raise PeerUnavailable(
-            f"the real Pulsar broker needs a JDK of version 17 or later: `java -version` says {first}"
+            f"a real broker needs a JDK of version 17 or later: `java -version` says {first}"
         )
     # A JRE cannot compile the source files that are run as they are.
     modules = subprocess.run([java, "--list-modules"], capture_output=True, text=True, check=False).stdout
     if "jdk.compiler" not in modules:
-        raise PeerUnavailable(
-            "the real Pulsar broker needs a JDK of version 17 or later: this `java` is a JRE only"
-        )
+        raise PeerUnavailable("a real broker needs a JDK of version 17 or later: this `java` is a JRE only")
 
 
 def _fetch(pom: Path, lib: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
-        raise PeerUnavailable("the jars of the real Pulsar are fetched by Maven: there is no `mvn`")
+        raise PeerUnavailable("the jars of a real broker are fetched by Maven: there is no `mvn`")
     fresh = lib.with_name(lib.name + ".fetching")
     shutil.rmtree(fresh, ignore_errors=True)
     command = [maven, "-q", "-B", "-f", str(pom), "dependency:copy-dependencies"]

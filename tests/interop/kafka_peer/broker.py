@@ -1,0 +1,144 @@
+"""One broker, which is its own controller: without credentials, by SASL and over TLS, on free ports of loopback."""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from broker_core.client.kafka import AdminClient
+from tests.interop.pulsar_peer import jars_of
+from tests.support.certificates import Authority
+from tests.support.ports import free_ports
+
+__all__ = ["KafkaBroker"]
+
+HERE: Final = Path(__file__).resolve().parent
+_START_SECONDS: Final = 120.0
+_STOP_SECONDS: Final = 30
+_LOGIN: Final = "org.apache.kafka.common.security"
+
+
+class KafkaBroker:
+    """A real broker in ``folder``, with an authorizer. A context manager.
+
+    ``address`` asks for no credentials, and its clients may do everything; ``sasl_address`` takes the user ``alice``
+    by PLAIN and SCRAM, and unsigned tokens, ``tls_address`` speaks TLS with a certificate of ``authority``.
+    Raises :exc:`~tests.interop.pulsar_peer.PeerUnavailable` where this machine cannot run it.
+    """
+
+    #: Of the user ``alice``.
+    password: Final = "alice-secret"
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.jars = jars_of(HERE / "pom.xml")
+        self.authority = Authority(folder)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._ports = free_ports(4)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self._ports[0]}"
+
+    @property
+    def sasl_address(self) -> str:
+        return f"127.0.0.1:{self._ports[1]}"
+
+    @property
+    def tls_address(self) -> str:
+        return f"127.0.0.1:{self._ports[2]}"
+
+    def __enter__(self) -> Self:
+        properties = self.folder / "server.properties"
+        properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings().items()))
+        cluster = self._tool("random-uuid").split()[-1]
+        credential = f"SCRAM-SHA-512=[name=alice,password={self.password}]"
+        self._tool("format", "--standalone", "-t", cluster, "-c", str(properties), "--add-scram", credential)
+        with (self.folder / "broker.log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [*self._java("-Xmx384m"), "kafka.Kafka", str(properties)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        try:
+            asyncio.run(self._answers())
+        except BaseException:
+            self.__exit__(None, None, None)
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.terminate()
+        try:
+            process.wait(_STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    async def _answers(self) -> None:
+        """Wait until it serves: the client asks until there is an answer."""
+        async with AdminClient(self.address, api_timeout=_START_SECONDS) as client:
+            await client.list_topics()
+
+    def _java(self, *options: str) -> list[str]:
+        log = f"-Dlog4j2.configurationFile={HERE.parent / 'pulsar_peer' / 'log4j2.xml'}"
+        return ["java", *options, "-Djava.awt.headless=true", log, "-cp", f"{self.jars}/*"]
+
+    def _tool(self, *arguments: str) -> str:
+        done = subprocess.run(
+            [*self._java("-Xmx256m"), "kafka.tools.StorageTool", *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if done.returncode != 0:
+            raise RuntimeError(f"StorageTool {arguments[0]} failed:\n{(done.stdout + done.stderr)[-4000:]}")
+        return done.stdout
+
+    def _settings(self) -> dict[str, str]:
+        plain, sasl, tls, controller = self._ports
+        issued = self.authority.issue("kafka")
+        keystore = self.folder / "keystore.pem"
+        keystore.write_bytes(issued.key.read_bytes() + issued.certificate.read_bytes())
+        listeners = f"OPEN://127.0.0.1:{plain},LOGIN://127.0.0.1:{sasl},CLOSED://127.0.0.1:{tls}"
+        of_login = "listener.name.login"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "advertised.listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+            "listener.security.protocol.map": (
+                "OPEN:PLAINTEXT,LOGIN:SASL_PLAINTEXT,CLOSED:SSL,CONTROLLER:PLAINTEXT"
+            ),
+            "inter.broker.listener.name": "OPEN",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": str(self.folder / "data"),
+            "auto.create.topics.enable": "false",
+            "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+            "super.users": "User:ANONYMOUS",
+            "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512,OAUTHBEARER",
+            f"{of_login}.plain.sasl.jaas.config": (
+                f'{_LOGIN}.plain.PlainLoginModule required user_alice="{self.password}";'
+            ),
+            f"{of_login}.scram-sha-512.sasl.jaas.config": f"{_LOGIN}.scram.ScramLoginModule required;",
+            f"{of_login}.oauthbearer.sasl.jaas.config": (
+                f'{_LOGIN}.oauthbearer.OAuthBearerLoginModule required unsecuredLoginStringClaim_sub="broker";'
+            ),
+            "listener.name.closed.ssl.keystore.type": "PEM",
+            "listener.name.closed.ssl.keystore.location": str(keystore),
+            # Pages of so many partitions, so that few topics are several pages.
+            "max.request.partition.size.limit": "5",
+            "num.network.threads": "1",
+            "num.io.threads": "2",
+            "offsets.topic.replication.factor": "1",
+        }
