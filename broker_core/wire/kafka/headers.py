@@ -18,6 +18,8 @@ from broker_core.wire.kafka.writer import Buffer, Writer
 __all__ = ["RequestHeader", "read_header", "read_response", "request_frame", "response_frame"]
 
 _LENGTH: Final = struct.Struct(">I").pack
+#: Elements of the arrays of one answer: those of two million topics with a partition each.
+_MOST_ANSWERED: Final = 8_000_000
 _FIRST: Final = struct.Struct(">hhi").pack
 
 
@@ -67,7 +69,7 @@ def read_response(api: Api, version: int, message: bytes) -> tuple[int, Fields]:
 
     Raises :exc:`~.reader.MalformedMessage`.
     """
-    reader = Reader(message, most_elements=len(message))
+    reader = Reader(message, most_elements=_MOST_ANSWERED)
     correlation_id = reader.int32()
     if api.is_flexible(version) and not api.plain_response_header:
         reader.skip_tags()

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import pytest
+
 from broker_core.wire.kafka import (
     API_VERSIONS,
+    LIST_TOPICS,
     METADATA,
+    MalformedMessage,
     Reader,
     read_header,
     read_response,
@@ -29,3 +33,10 @@ def test_an_answer_is_read_as_written() -> None:
     frame = b"".join(response_frame(METADATA, 13, 5, {"cluster_id": "c"}))
     number, value = read_response(METADATA, 13, frame[4:])
     assert (number, value["cluster_id"], value["topics"]) == (5, "c", [])
+
+
+def test_an_answer_of_too_many_elements_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = b"".join(response_frame(LIST_TOPICS, 0, 1, {"topics": [{"name": name} for name in "abc"]}))
+    monkeypatch.setattr("broker_core.wire.kafka.headers._MOST_ANSWERED", 2)
+    with pytest.raises(MalformedMessage, match="too many elements"):
+        read_response(LIST_TOPICS, 0, frame[4:])
