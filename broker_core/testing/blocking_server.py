@@ -84,6 +84,11 @@ class BlockingServer:
         """Where ``/metrics``, ``/plugins`` and their like are."""
         return self._get().http_url
 
+    @property
+    def kafka_address(self) -> str:
+        """``HOST:PORT`` for clients of Kafka. Raises :exc:`RuntimeError` unless the settings have ``[kafka]``."""
+        return self._get().kafka_address
+
     def list(
         self,
         namespace: str,

@@ -68,6 +68,14 @@ class Server:
         assert address is not None
         return f"http://{ListenAddress(*address)}"
 
+    @property
+    def kafka_address(self) -> str:
+        """``HOST:PORT`` for clients of Kafka. Raises :exc:`RuntimeError` unless the settings have ``[kafka]``."""
+        address = self.broker.kafka_address
+        if address is None:
+            raise RuntimeError('there is no listener for Kafka clients: give serve() settings={"kafka": {}}')
+        return str(ListenAddress(*address))
+
     async def list(
         self,
         namespace: str,
@@ -193,7 +201,8 @@ async def serve(
 
     ``topics`` are full names in the catalogue, which answers where no plugin does; a mapping gives each its properties.
     ``settings`` are the tables of a settings file: ``{"plugins": {"mine": {"deadline": "1s"}}}``. The environment and
-    files are not read, and installed plugins are off unless ``settings`` enables them.
+    files are not read, and installed plugins are off unless ``settings`` enables them. With ``{"kafka": {}}`` Kafka
+    clients are served too.
 
     With ``check_masks`` each mask is asked about the same names once more, shuffled and in pieces, and a listing fails
     for which it says something else then: a mask is about each name by itself. Turn it off where a mask counts its
@@ -229,6 +238,8 @@ def _tables(settings: Mapping[str, Mapping[str, Any]], plugins: list[str], folde
     tables: dict[str, dict[str, Any]] = {name: dict(table) for name, table in settings.items()}
     tables.setdefault("pulsar", {}).setdefault("listen", "127.0.0.1:0")
     tables.setdefault("http", {}).setdefault("listen", "127.0.0.1:0")
+    if "kafka" in tables:
+        tables["kafka"].setdefault("listen", "127.0.0.1:0")
     tables.setdefault("catalog", {}).setdefault("path", folder / "topics.sqlite")
     tables.setdefault("plugins", {}).setdefault("enabled", plugins)
     return tables

@@ -6,6 +6,7 @@ import pytest
 
 from broker_core import ListingRequest, TopicListingResult, hookimpl
 from broker_core.client import ClientError, LookupSession, ServerRefused, default_client_version
+from broker_core.client.kafka import AdminClient
 from broker_core.errors import ServerError
 from broker_core.names import Mode
 from broker_core.testing import serve
@@ -163,3 +164,14 @@ async def test_what_is_wrong_with_a_plugin_or_a_topic_stops_the_start() -> None:
     with pytest.raises(ValueError, match="no-name"):
         async with serve(topics=["no-name"]):
             pass
+
+
+async def test_kafka_clients_are_served_where_that_is_asked_for() -> None:
+    async with (
+        serve(topics=["persistent://public/default/a"], settings={"kafka": {}}) as server,
+        AdminClient(server.kafka_address) as client,
+    ):
+        assert [topic.name for topic in await client.list_topics()] == ["a"]
+    async with serve() as server:
+        with pytest.raises(RuntimeError, match="no listener for Kafka clients"):
+            _ = server.kafka_address
