@@ -36,7 +36,7 @@ from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.listing import Selection
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
@@ -183,12 +183,7 @@ class CatalogLister:
         """New tables of the topics of listings that this lister gave; for servers that need more than names."""
         from broker_core.catalog.snapshots.topic_tables import TopicTables  # only some servers do
 
-        return TopicTables(self._catalog, self._snapshot_of, self._watch)
-
-    def _snapshot_of(self, listing: Listing) -> Snapshot | None:
-        """The snapshot of a listing that is in memory, and the newest that is known."""
-        known = self._kept.known(listing.namespace)
-        return next((each for each in known if each.listing is listing), None)
+        return TopicTables(self._catalog, self._kept, self._watch)
 
     def _described(self, request: DescribeRequest, read: Callable[..., Any]) -> Any:
         with self._catalog.reading() as connection:

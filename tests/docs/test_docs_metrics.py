@@ -16,6 +16,7 @@ from broker_core.client import ServerRefused
 from broker_core.metrics.instruments import PREFIX
 from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
 from broker_core.plugin_api.hookspecs import HookSpecs
+from broker_core.quantities import ListenAddress
 from broker_core.settings import UpstreamSettings
 from broker_core.testing import Server, serve
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
@@ -51,7 +52,10 @@ async def server(tmp_path: Path) -> Any:
     async with serve(
         {"mixed": Mixed()},
         topics=["persistent://public/default/a", "persistent://public/default/b"],
-        settings={"log": {"access": {"path": tmp_path / "access.jsonl"}}},
+        settings={
+            "log": {"access": {"path": tmp_path / "access.jsonl"}},
+            "kafka": {"listen": ListenAddress("127.0.0.1", 0)},
+        },
     ) as running:
         # A gateway has more of them.
         settings = UpstreamSettings(service_url="pulsar://127.0.0.1:1")

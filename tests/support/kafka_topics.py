@@ -9,6 +9,8 @@ from typing import Any
 
 from broker_core.access.asker import Asker
 from broker_core.catalog import CatalogLister, SqliteCatalog, TopicRecord
+from broker_core.memory.leases import Leases
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
@@ -16,11 +18,14 @@ from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.visible_topics import VisibleTopics
+from broker_core.settings import LimitsSettings
 from tests.support.pipelines import made
 
 __all__ = ["NAMESPACE", "KafkaTopics", "caller", "create", "kafka_topics", "names"]
 
 NAMESPACE = NamespaceName("public", "default")
+#: Whose answers are over at the end.
+_CALLERS: list[Caller] = []
 
 
 @dataclass
@@ -28,6 +33,9 @@ class KafkaTopics:
     topics: ListedTopics
     pipeline: Pipeline
     lister: CatalogLister
+    #: Of the lister.
+    snapshots: PermitBudget
+    lister_leases: Leases
 
 
 @asynccontextmanager
@@ -35,17 +43,23 @@ async def kafka_topics(
     catalog: SqliteCatalog,
     plugins: Mapping[str, object] | None = None,
     authorizer: Authorizer | None = None,
+    *,
+    limits: LimitsSettings | None = None,
 ) -> AsyncIterator[KafkaTopics]:
-    lister = CatalogLister(catalog, Permits())
-    async with made(lister, plugins) as m:
+    permits = Permits(limits)
+    lister = CatalogLister(catalog, permits)
+    async with made(lister, plugins, limits=limits) as m:
         topics = ListedTopics(m.pipeline, authorizer or AllowAll(), lister.topic_tables(), catalog)
-        yield KafkaTopics(topics, m.pipeline, lister)
+        yield KafkaTopics(topics, m.pipeline, lister, permits.snapshots, permits.leases)
+        while _CALLERS:
+            _CALLERS.pop().release()
     lister.close()
 
 
 def caller(role: str | None = None) -> Caller:
     asker = Asker(role=role, remote_address="127.0.0.1:5000", transport="kafka")
-    return Caller(asker=asker, namespace=NAMESPACE, deadline=float("inf"))
+    _CALLERS.append(Caller(asker=asker, namespace=NAMESPACE, deadline=float("inf")))
+    return _CALLERS[-1]
 
 
 def create(catalog: SqliteCatalog, name: str, partitions: int = 0, **fields: Any) -> TopicRecord:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import structlog
@@ -62,6 +62,8 @@ class SnapshotCache:
         self._alive: dict[SnapshotKey, tuple[weakref.ref[Listing], SnapshotRest]] = {}
         self._told: OrderedDict[NamespaceName, None] = OrderedDict()
         self.unkept = unkept
+        #: Called with each namespace whose snapshot has to make room: what is kept beside it has to go, too.
+        self.on_let_go: list[Callable[[NamespaceName], None]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
@@ -135,8 +137,26 @@ class SnapshotCache:
             if other is None:
                 return None
             self.let_go(other)
+            self._told_to_go(other[0])
             self._leases.settle()  # of what clients still have, nothing becomes free
         return budget.try_acquire(size)
+
+    def hold_beside(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:
+        """Hold permits for what is kept beside the snapshot of a namespace, as long as each part of it lives.
+
+        False where there is no room: then it must not be kept.
+        """
+        fresh = [part for part in parts if not self._is_leased(part[0])]
+        permit = (
+            self._permit_now((namespace, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
+        )
+        if permit is not None:
+            self._leases.hold_parts(fresh, permit)
+        return permit is not None or not fresh
+
+    def _told_to_go(self, namespace: NamespaceName) -> None:
+        for told in self.on_let_go:
+            told(namespace)
 
     def keep(self, key: SnapshotKey, snapshot: Snapshot, seen: int, permit: Permit | None) -> None:
         """Keep a snapshot in the place of an older one, if there is room.
@@ -239,4 +259,6 @@ class SnapshotCache:
         """Let go of all."""
         self._alive.clear()
         while self._kept:
-            self.let_go(next(iter(self._kept)))
+            key = next(iter(self._kept))
+            self.let_go(key)
+            self._told_to_go(key[0])

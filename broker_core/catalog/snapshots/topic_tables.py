@@ -11,12 +11,13 @@ import sqlite3
 import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.snapshot import Snapshot
+from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_changes, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -43,15 +44,14 @@ class _Versioned(NamedTuple):
 class TopicTables:
     """Tables by the listing that they are of. Made and used on one event loop.
 
-    ``snapshot_of`` gives the newest snapshot that has a listing, while it is known.
+    Tables and what is encoded of them have permits of the snapshots' budget, with those of ``kept``.
     """
 
-    def __init__(
-        self, catalog: SqliteCatalog, snapshot_of: Callable[[Listing], Snapshot | None], watch: FileWatch
-    ) -> None:
+    def __init__(self, catalog: SqliteCatalog, kept: SnapshotCache, watch: FileWatch) -> None:
+        self._kept = kept
+        kept.on_let_go.append(self._let_go)
         self._watch = watch
         self._catalog = catalog
-        self._snapshot_of = snapshot_of
         self._tables: weakref.WeakKeyDictionary[Listing, _Versioned] = weakref.WeakKeyDictionary()
         self._newest: OrderedDict[NamespaceName, _Versioned] = OrderedDict()
         self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[TopicTable | None]] = {}
@@ -98,6 +98,18 @@ class TopicTables:
                 f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
             ) from error
 
+    def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:
+        """Hold permits for what is made of a table, as long as each part of it lives; false where there is no room."""
+        return self._kept.hold_beside(namespace, parts)
+
+    def _let_go(self, namespace: NamespaceName) -> None:
+        self._newest.pop(namespace, None)
+
+    def _snapshot_of(self, listing: Listing) -> Snapshot | None:
+        """The newest snapshot that has a listing, while it is known."""
+        known = self._kept.known(listing.namespace)
+        return next((each for each in known if each.listing is listing), None)
+
     def _known(self, snapshot: Snapshot) -> TopicTable | None:
         """The table of a snapshot. One listing may be that of several versions: a topic that is deleted and created
         again between two of them has another id.
@@ -110,6 +122,9 @@ class TopicTables:
         known = self._newest.get(namespace)
         made = await asyncio.to_thread(self._read_or_move, namespace, snapshot.version, known)
         version, newest = made.version, self._newest.get(namespace)
+        same = version.same_state(snapshot.version)
+        if not self.hold(namespace, [(chunk, chunk.nbytes) for chunk in made.table.chunks]):
+            return made.table if same else None
         if (
             newest is None
             or newest.version.number <= version.number
@@ -119,7 +134,7 @@ class TopicTables:
             self._newest.move_to_end(namespace)
             if len(self._newest) > _KEPT:
                 self._newest.popitem(last=False)
-        if not version.same_state(snapshot.version):
+        if not same:
             return None
         self._tables[snapshot.listing] = made
         return made.table

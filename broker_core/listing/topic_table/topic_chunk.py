@@ -17,6 +17,8 @@ __all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
 
 #: In place of an id that is not known.
 NO_ID: Final = bytes(16)
+#: Bytes of a chunk besides its columns.
+_OBJECTS: Final = 1024
 _Array = np.ndarray[Any, Any]
 
 
@@ -29,7 +31,7 @@ class TopicRow(NamedTuple):
     internal: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class RenderedChunk:
     """The topics of a chunk, encoded: topic ``n`` is ``data[offsets[n]:offsets[n + 1]]``."""
 
@@ -67,7 +69,7 @@ class TopicChunk:
     of 16 bytes (``None``: no id is known), ``internal`` (bool) those that Kafka keeps for itself.
     """
 
-    __slots__ = ("__weakref__", "_rendered", "ids", "internal", "names", "partitions")
+    __slots__ = ("__weakref__", "_rendered", "_unheld", "ids", "internal", "names", "partitions")
 
     def __init__(
         self, names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
@@ -77,15 +79,16 @@ class TopicChunk:
         self.ids = ids
         self.internal = internal_names(names)
         self._rendered: dict[Hashable, RenderedChunk] = {}
+        self._unheld: list[tuple[Hashable, RenderedChunk]] = []
 
     def __len__(self) -> int:
         return len(self.names)
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns, and of all that was rendered."""
+        """Bytes of the columns and the objects, and of all that was rendered."""
         ids = 0 if self.ids is None else self.ids.nbytes
-        own = self.names.nbytes + ids + self.partitions.nbytes + self.internal.nbytes
+        own = _OBJECTS + self.names.nbytes + ids + self.partitions.nbytes + self.internal.nbytes
         return int(own) + sum(each.nbytes for each in self._rendered.values())
 
     def name(self, row: int) -> bytes:
@@ -110,4 +113,16 @@ class TopicChunk:
         found = self._rendered.get(family)
         if found is None:
             found = self._rendered.setdefault(family, render(self))
+            self._unheld.append((family, found))
         return found
+
+    def take_unheld(self) -> list[tuple[Hashable, RenderedChunk]]:
+        """What was rendered since this was asked last: its memory is to be counted, or it is to be forgotten."""
+        if not self._unheld:
+            return []
+        unheld, self._unheld = self._unheld, []
+        return unheld
+
+    def forget(self, family: Hashable) -> None:
+        """Keep an encoding no longer."""
+        self._rendered.pop(family, None)

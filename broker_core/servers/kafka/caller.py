@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from broker_core.access.asker import Asker
+from broker_core.memory.permit_budget import Permit
 from broker_core.names import NamespaceName
 
 __all__ = ["Caller"]
@@ -13,12 +14,21 @@ __all__ = ["Caller"]
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caller:
     """``asker`` asks, in ``namespace``; its role is that of the principal ``User:ROLE``, and without one it is
-    ``User:ANONYMOUS``. ``deadline`` is in loop time.
+    ``User:ANONYMOUS``. ``deadline`` is in loop time. ``held`` are permits for memory that the answer needs until it has
+    left, and ``pinned`` what is shared with others and has permits as long as it lives.
     """
 
     asker: Asker
     namespace: NamespaceName
     deadline: float
+    held: list[Permit] = field(default_factory=list, repr=False, compare=False)
+    pinned: list[object] = field(default_factory=list, repr=False, compare=False)
+
+    def release(self) -> None:
+        """Give back what the answer held; once is enough."""
+        self.pinned.clear()
+        while self.held:
+            self.held.pop().release()
 
     @property
     def principal(self) -> str:

@@ -65,12 +65,19 @@ def kafka_server(
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
     changes = TopicChanges(catalog, pipeline, thread) if catalog is not None and thread is not None else None
+    topics = ListedTopics(pipeline, authorizer, tables, catalog)
+    metrics.gauge(
+        "kafka_names_left_out",
+        "Topics that Kafka clients are not shown for their names, by the namespaces that were listed.",
+        lambda: {(str(namespace),): count for namespace, count in topics.left_out.items()},
+        "namespace",
+    )
     services = KafkaServices(
         pipeline,
         metrics,
         _options(kafka, settings, files),
         _mark(kafka) if catalog is None else catalog.catalog_id,
-        ListedTopics(pipeline, authorizer, tables, catalog),
+        topics,
         catalog,
         authorizer,
         ClientIdentities(kafka, checks, logins, identify),

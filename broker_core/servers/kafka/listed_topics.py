@@ -16,10 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.catalog import SqliteCatalog
+from broker_core.errors import TooManyRequests
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topic_table import TopicTable
+from broker_core.memory.permit_errors import PermitError
 from broker_core.names import PERSISTENT, Mode, NamespaceName
 from broker_core.names.name_columns import without_ends
 from broker_core.names.partition_columns import partitioned_local_names
@@ -28,6 +30,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.topic_pages import Cursor, Page, page
 from broker_core.servers.kafka.topics_by_name import TopicRecords, TopicsByName
 from broker_core.servers.kafka.visible_topics import VisibleTopics, names_of
 from broker_core.wire.kafka import Encoded
@@ -39,6 +42,8 @@ _Array = np.ndarray[Any, Any]
 _WANTS: Final = frozenset({"partitions", "topic_id"})
 #: Topics up to which columns are looked at on the event loop.
 _FEW: Final = 10_000
+#: About the bytes of one.
+_TOPIC_BYTES: Final = 80
 
 
 class TopicTables(TopicRecords, Protocol):
@@ -47,6 +52,8 @@ class TopicTables(TopicRecords, Protocol):
     def now(self, listing: Listing) -> TopicTable | None: ...
 
     async def of(self, listing: Listing) -> TopicTable | None: ...
+
+    def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
 
 
 class ListedTopics:
@@ -62,6 +69,8 @@ class ListedTopics:
         self._pipeline = pipeline
         self._authorizer = authorizer
         self._tables = tables
+        #: By each namespace that was listed, how many topics have names that Kafka cannot have.
+        self.left_out: dict[NamespaceName, int] = {}
         self._by_name = TopicsByName(pipeline, authorizer, catalog, tables, self.of)
 
     async def of(self, caller: Caller) -> VisibleTopics:
@@ -71,7 +80,7 @@ class ListedTopics:
             _both(mask, self._authorizer.chunk_mask(caller, Operation.DESCRIBE, chunk))
             for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True)
         ]
-        return VisibleTopics(visible.table, masks)
+        return VisibleTopics(visible.table, masks, visible.is_kept)
 
     async def all_encoded(
         self, caller: Caller, family: Family, *, operations: bool = False, internal: bool = True
@@ -87,8 +96,25 @@ class ListedTopics:
         if operations and self._authorizer.enabled:
             bits = [self._authorizer.chunk_operations(caller, chunk) for chunk in visible.table.chunks]
         size = 0 if visible.is_rendered(family) else visible.table.size
-        encoded: Encoded = await _off_loop(size, visible.fragments, family, bits)
+        rendered = await _off_loop(size, visible.rendered, family)
+        if size:
+            await self._settle(caller, visible)
+        caller.pinned.append(rendered)
+        copied = visible.copied_bytes(rendered, bits)
+        if copied:
+            await self._hold(caller, copied)
+        encoded: Encoded = await _off_loop(copied // _TOPIC_BYTES, visible.fragments, family, rendered, bits)
         return encoded
+
+    async def page(self, caller: Caller, start: Cursor, budget: int, node_id: int) -> Page:
+        """The page of topics from ``start`` on. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        visible = await self.of(caller)
+        found = page(
+            visible, start, budget, node_id, lambda chunk: self._authorizer.chunk_operations(caller, chunk)
+        )
+        await self._settle(caller, visible)
+        caller.pinned.append(visible.table)
+        return found
 
     async def named(
         self,
@@ -115,6 +141,30 @@ class ListedTopics:
         """The same of topics by their ids."""
         return await self._by_name.by_ids(caller, ids, operation=operation, action=action)
 
+    async def _settle(self, caller: Caller, visible: VisibleTopics) -> None:
+        """Count the memory of what was encoded: with the table, or, where that has no room, with this answer."""
+        fresh = [
+            (chunk, family, rendered)
+            for chunk in visible.table.chunks
+            for family, rendered in chunk.take_unheld()
+        ]
+        parts = [(rendered, rendered.nbytes) for _, _, rendered in fresh]
+        if not fresh or (
+            visible.is_kept and self._tables is not None and self._tables.hold(caller.namespace, parts)
+        ):
+            return
+        for chunk, family, _ in fresh:
+            chunk.forget(family)
+        await self._hold(caller, sum(size for _, size in parts))
+
+    async def _hold(self, caller: Caller, size: int) -> None:
+        """Hold permits for memory of this answer, until it has left."""
+        try:
+            permit = await self._pipeline.permits.heap.acquire(size, key=caller.asker.connection)
+        except PermitError as error:
+            raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from error
+        caller.held.append(permit)
+
     async def _listed(self, caller: Caller) -> VisibleTopics:
         """What the pipeline lists, at one version of the namespace."""
         wants = _WANTS if self._tables is None else frozenset[str]()
@@ -131,7 +181,9 @@ class ListedTopics:
                 if wants:
                     assert answer.details is not None
                     table = await _off_loop(len(answer.details), _table_of, answer.details, caller.namespace)
-                    return VisibleTopics(table, [None] * len(table.chunks))
+                    self.left_out[caller.namespace] = table.left_out
+                    await self._hold(caller, table.nbytes)
+                    return VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
                 if answer.lister != self._pipeline.lister.name:  # a plugin that lists has come meanwhile
                     wants = _WANTS
                     continue
@@ -139,6 +191,9 @@ class ListedTopics:
                 found = await self._tables.of(selection.listing)
                 if found is None:  # the namespace has changed since
                     continue
+                self.left_out[caller.namespace] = found.left_out
+                if self._tables.now(selection.listing) is not found:
+                    await self._hold(caller, found.nbytes)
                 visible: VisibleTopics = await _off_loop(
                     len(selection), _masked, found, selection, caller.namespace
                 )

@@ -9,7 +9,7 @@ from typing import Final
 
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
-from broker_core.memory.permit_budget import Permit, PermitBudget
+from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.connection import Closing, OutgoingAnswer
@@ -27,17 +27,17 @@ _MOST: Final = 64
 class RequestJob:
     """One at a time on a connection: Kafka's answers are in the order of the requests.
 
-    A large answer holds heap permits for its bytes until they are written: clients that read slowly share what the
-    limits give all requests, and are closed where others wait for it.
+    A large answer holds heap permits for its own bytes until they are written: clients that read slowly share what the
+    limits give all requests, and are closed where others wait for it. What it shares with others stays for it.
     """
 
-    __slots__ = ("_call", "_later", "_permit", "_row")
+    __slots__ = ("_call", "_is_shared", "_later", "_row")
 
     def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
         self._row = row
         self._later = later
         self._call = call
-        self._permit: Permit | None = None
+        self._is_shared = False
 
     def small_answer(self) -> bytes | None:
         return None
@@ -50,7 +50,9 @@ class RequestJob:
         except TimeoutError:
             raise CloseClient("no answer in time") from None
         pieces = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
-        size = sum(map(len, pieces))
+        # A view is of a table, which has permits of its own, or a copy that the call holds permits for.
+        size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
+        self._is_shared = any(isinstance(piece, memoryview) for piece in pieces)
         if size > SMALL_ANSWER:
             await self._hold(size)
         return outgoing(pieces, call.deadline)
@@ -64,19 +66,20 @@ class RequestJob:
         return closing(self._row, CloseClient("too many requests are under way"))
 
     def holds(self, budget: PermitBudget) -> bool:
-        return self._permit is not None and budget is self._call.services.pipeline.permits.heap
+        permits = self._call.services.pipeline.permits
+        if self._is_shared and budget in {permits.snapshots, permits.unkept}:
+            return True  # what it reads cannot be freed
+        return any(permit.budget is budget for permit in self._call.held)
 
     def release(self) -> None:
-        permit, self._permit = self._permit, None
-        if permit is not None:
-            permit.release()
+        self._call.release()
 
     async def _hold(self, size: int) -> None:
         call = self._call
         try:
             async with asyncio.timeout_at(call.deadline):
                 heap = call.services.pipeline.permits.heap
-                self._permit = await heap.acquire(size, key=call.asker.connection)
+                call.held.append(await heap.acquire(size, key=call.asker.connection))
         except (PermitError, TimeoutError):
             raise CloseClient("no memory for the answer") from None
 

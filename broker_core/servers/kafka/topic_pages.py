@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from broker_core.wire.kafka.topic_fragments import described_family, described_t
 __all__ = ["Cursor", "Page", "page"]
 
 _Array = np.ndarray[Any, Any]
+#: Partitions of a chunk.
+_HEAVY: Final = 50_000
 
 
 class Cursor(NamedTuple):
@@ -104,7 +106,17 @@ def page(
 
 
 def _whole(chunk: TopicChunk, rows: _Array, node_id: int, bits: _Array | None) -> Buffer:
-    """Topics with all of their partitions."""
+    """Topics with all of their partitions.
+
+    A chunk of so many partitions that pages have a small part of it is not encoded as a whole.
+    """
+    if int(chunk.partitions.sum(dtype=np.int64)) > _HEAVY:
+        told = [TOPIC_OPERATIONS if bits is None else int(bits[row]) for row in rows]
+        topics = [chunk.row(int(row)) for row in rows]
+        return b"".join(
+            described_topic(topic, node_id, 0, topic.partitions, operations)
+            for topic, operations in zip(topics, told, strict=True)
+        )
     family = described_family(node_id)
     rendered = family.of(chunk)
     if bits is not None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
+
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.topic_tables import TopicTables
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -10,6 +13,7 @@ from broker_core.listing.topic_table import TopicTable
 from broker_core.memory.permits import Permits
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.settings import LimitsSettings
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -92,3 +96,32 @@ async def test_many_changes_are_read_anew(catalog: SqliteCatalog) -> None:
         catalog.create(topic(f"t{number}"))
     assert (await table(tables, lister)).size == 61
     lister.close()
+
+
+async def test_without_room_a_table_is_made_for_each_who_asks(catalog: SqliteCatalog) -> None:
+    permits = Permits(LimitsSettings(snapshots=64))
+    lister = CatalogLister(catalog, permits)
+    tables = lister.topic_tables()
+    catalog.create(topic("one"))
+    asked = await listing(lister)
+    first, second = await tables.of(asked), await tables.of(asked)
+    assert first is not None
+    assert second is not None
+    assert first is not second
+    assert rows(first) == rows(second)
+    assert tables.now(asked) is None
+    lister.close()
+
+
+async def test_a_namespace_that_makes_room_takes_its_table_along(catalog: SqliteCatalog) -> None:
+    permits = Permits()
+    lister = CatalogLister(catalog, permits)
+    tables = lister.topic_tables()
+    catalog.create(topic("one"))
+    await table(tables, lister)
+    assert permits.snapshots.acquired > 1024
+    lister.close()  # lets go of all
+    await asyncio.sleep(0)  # tasks that are done let go of what they gave
+    gc.collect()
+    permits.leases.settle()
+    assert permits.snapshots.acquired == 0

@@ -43,3 +43,12 @@ def test_a_mask_leaves_rows_out() -> None:
     assert bytes(rendered.joined(np.zeros(3, bool))) == b""
     assert rendered.joined(None) is rendered.data
     assert bytes(rendered.piece(1, 3)) == b"bbccc"
+
+
+def test_what_was_rendered_is_told_once_and_can_be_forgotten() -> None:
+    topics = chunk("b")
+    made = topics.rendered("family", lambda _: RenderedChunk(memoryview(b"b"), np.array([0, 1])))
+    assert topics.take_unheld() == [("family", made)]
+    assert topics.take_unheld() == []
+    topics.forget("family")
+    assert topics.known("family") is None

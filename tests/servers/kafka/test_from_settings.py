@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.catalog import SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig
-from tests.support.kafka_serving import kafka_broker
+from broker_core.wire.kafka import LIST_TOPICS
+from tests.support.kafka_serving import kafka_broker, raw_client
+from tests.support.kafka_topics import create
 
 
 def test_the_address_is_that_of_the_settings(tmp_path: Path) -> None:
@@ -33,3 +36,16 @@ def test_a_wrong_default_of_a_topic_config_keeps_the_broker_from_starting(tmp_pa
                 pass
 
     asyncio.run(scene())
+
+
+async def test_names_that_kafka_cannot_have_are_a_metric(catalog: SqliteCatalog) -> None:
+    create(catalog, "a b")
+    create(catalog, "a")
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            await client.ask(LIST_TOPICS, 0, {"list_internal": True})
+        found = broker.pipeline.metrics.registry.get_sample_value(
+            "broker_core_kafka_names_left_out", {"namespace": "public/default"}
+        )
+        assert found == 1

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,6 +14,7 @@ from broker_core.kafka.acls.bindings import Operation
 from broker_core.listing.topic_table import TopicChunk
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.caller import Caller
+from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY, metadata_family
 from tests.support.kafka_topics import caller, create, kafka_topics, names
 from tests.support.plugins import PluginOf
@@ -119,3 +122,73 @@ async def test_a_listing_that_fails_is_no_listing(catalog: SqliteCatalog) -> Non
     async with kafka_topics(catalog, {"p": PluginOf(list_topics=fails)}) as m:
         with pytest.raises(ListingFailed):
             await m.topics.of(caller())
+
+
+async def test_tables_and_what_is_encoded_have_permits_of_the_snapshots(catalog: SqliteCatalog) -> None:
+    for name in ("a", "b"):
+        create(catalog, name, 3)
+    async with kafka_topics(catalog) as m:
+        await m.pipeline.answer(ListingRequest(caller().namespace))
+        listed = m.snapshots.acquired
+        visible = await m.topics.of(caller())
+        with_table = m.snapshots.acquired
+        assert with_table == listed + visible.table.nbytes
+        who = caller()
+        for _ in range(2):
+            await m.topics.all_encoded(who, metadata_family(12, 1))
+            assert m.snapshots.acquired == with_table + sum(
+                each.nbytes for each in visible.rendered(metadata_family(12, 1))
+            )
+        assert not who.held
+
+
+async def test_what_has_no_room_is_held_for_the_answer_alone(catalog: SqliteCatalog) -> None:
+    for number in range(500):
+        create(catalog, f"topic-{number:03d}")
+    async with kafka_topics(catalog, limits=LimitsSettings(snapshots=70_000)) as m:
+        who = caller()
+        encoded = await m.topics.all_encoded(who, metadata_family(12, 1))
+        held = sum(permit.count for permit in who.held)
+        assert held >= sum(map(len, encoded.pieces))
+        assert m.pipeline.permits.heap.acquired == held
+        assert m.snapshots.acquired <= 70_000
+        who.release()
+        assert m.pipeline.permits.heap.acquired == 0
+        assert (await m.topics.all_encoded(caller(), metadata_family(12, 1))).pieces == encoded.pieces
+
+
+async def test_copies_for_one_caller_are_held_until_the_answer_has_left(catalog: SqliteCatalog) -> None:
+    create(catalog, "a")
+    create(catalog, "b")
+    async with kafka_topics(catalog, authorizer=OnlyA()) as m:
+        who = caller()
+        encoded = await m.topics.all_encoded(who, metadata_family(12, 1))
+        assert sum(permit.count for permit in who.held) >= sum(map(len, encoded.pieces)) > 0
+
+
+async def test_topics_whose_names_kafka_cannot_have_are_counted(catalog: SqliteCatalog) -> None:
+    create(catalog, "a b")
+    create(catalog, "a")
+    async with kafka_topics(catalog) as m:
+        await m.topics.of(caller())
+        assert m.topics.left_out == {caller().namespace: 1}
+
+
+async def test_what_an_answer_shares_lives_as_long_as_the_answer(catalog: SqliteCatalog) -> None:
+    create(catalog, "a")
+    async with kafka_topics(catalog) as m:
+        who = caller()
+        await m.topics.all_encoded(who, LISTED_FAMILY)
+        await m.topics.of(caller())
+        before = m.snapshots.acquired
+        for name in ("b", "c"):
+            create(catalog, name)
+            await m.topics.all_encoded(caller(), LISTED_FAMILY)
+        [pinned] = who.pinned
+        grown = m.snapshots.acquired
+        assert grown > before
+        del pinned
+        who.release()
+        gc.collect()
+        m.lister_leases.settle()
+        assert m.snapshots.acquired < grown

@@ -14,7 +14,7 @@ from broker_core.errors import ListingFailed
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
-from broker_core.servers.kafka.topic_pages import Cursor, page
+from broker_core.servers.kafka.topic_pages import Cursor
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import described_partitions
 
@@ -37,13 +37,9 @@ async def _later(call: KafkaCall) -> Fields:
     if names:
         return await _named(call, names, start, budget)
     try:
-        visible = await call.services.topics.of(call)
+        found = await call.services.topics.page(call, start, budget, call.node.node_id)
     except ListingFailed as failure:
         raise CloseClient(failure.message) from failure
-    authorizer = call.services.authorizer
-    found = page(
-        visible, start, budget, call.node.node_id, lambda chunk: authorizer.chunk_operations(call, chunk)
-    )
     return {"topics": found.topics, "next_cursor": _fields(found.next)}
 
 
