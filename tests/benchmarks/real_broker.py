@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.benchmarks.names import local_names, namespace_of
+from tests.interop.maven import CACHE
 from tests.interop.pulsar_peer import PulsarBroker
-from tests.interop.pulsar_peer.jars import CACHE
 
 __all__ = ["running_broker"]
 

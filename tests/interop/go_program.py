@@ -9,8 +9,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from tests.interop.pulsar_peer import PeerUnavailable
-from tests.interop.pulsar_peer.jars import CACHE
+from tests.interop.maven import CACHE, PeerUnavailable
 
 __all__ = ["go_consumers", "go_promql"]
 

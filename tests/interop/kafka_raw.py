@@ -32,16 +32,19 @@ class RawKafka:
         self._last += 1
         request = request_type(**{name: _built(request_type, name, value) for name, value in fields.items()})
         request.with_header(correlation_id=self._last, client_id="raw")
-        content = bytes(request.encode(version=version, header=True))
-        self._socket.sendall(struct.pack(">i", len(content)) + content)
-        head = self._stream.read(4)
-        if len(head) < 4:
-            raise ConnectionError(f"{request_type.__name__} {version} was not answered")
-        content = self._stream.read(struct.unpack(">i", head)[0])
+        content = self.exchange(bytes(request.encode(version=version, header=True)))
         module = sys.modules[request_type.__module__]
         response = getattr(module, request_type.__name__.replace("Request", "Response"))
         answer: dict[str, Any] = response.decode(content, version=version, header=True).to_dict(json=False)
         return answer
+
+    def exchange(self, content: bytes) -> bytes:
+        """The next answer, after a request; both without their length. Raises ``ConnectionError`` as well."""
+        self._socket.sendall(struct.pack(">i", len(content)) + content)
+        head = self._stream.read(4)
+        if len(head) < 4:
+            raise ConnectionError("the server has closed the connection")
+        return self._stream.read(struct.unpack(">i", head)[0])
 
     def close(self) -> None:
         self._stream.close()

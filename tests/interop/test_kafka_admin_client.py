@@ -41,7 +41,7 @@ from broker_core.client.kafka import (
     UnsupportedSaslMechanismException,
 )
 from tests.interop.kafka_peer import KafkaBroker
-from tests.interop.pulsar_peer import PeerUnavailable
+from tests.interop.maven import PeerUnavailable
 from tests.support.eventually import eventually
 
 pytestmark = pytest.mark.interop

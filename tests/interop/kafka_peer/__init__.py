@@ -1,7 +1,8 @@
-"""A real Apache Kafka broker for tests, started from Maven Central's jars."""
+"""A real Apache Kafka broker for tests and benchmarks, started from Maven Central's jars."""
 
 from __future__ import annotations
 
 from tests.interop.kafka_peer.broker import KafkaBroker
+from tests.interop.kafka_peer.jars import kafka_jars
 
-__all__ = ["KafkaBroker"]
+__all__ = ["KafkaBroker", "kafka_jars"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
 from broker_core.client.kafka import AdminClient
-from tests.interop.pulsar_peer import jars_of
+from tests.interop.kafka_peer.jars import HERE, kafka_jars
 from tests.support.certificates import Authority
 from tests.support.ports import free_ports
 
 __all__ = ["KafkaBroker"]
 
-HERE: Final = Path(__file__).resolve().parent
 _START_SECONDS: Final = 120.0
 _STOP_SECONDS: Final = 30
 _LOGIN: Final = "org.apache.kafka.common.security"
@@ -26,15 +26,18 @@ class KafkaBroker:
 
     ``address`` asks for no credentials, and its clients may do everything; ``sasl_address`` takes the user ``alice``
     by PLAIN and SCRAM, and unsigned tokens, ``tls_address`` speaks TLS with a certificate of ``authority``.
-    Raises :exc:`~tests.interop.pulsar_peer.PeerUnavailable` where this machine cannot run it.
+    ``properties`` replace those of the broker.
+
+    Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine cannot run it.
     """
 
     #: Of the user ``alice``.
     password: Final = "alice-secret"
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, properties: Mapping[str, str] | None = None) -> None:
         self.folder = folder
-        self.jars = jars_of(HERE / "pom.xml")
+        self._properties = dict(properties or {})
+        self.jars = kafka_jars()
         self.authority = Authority(folder)
         self._process: subprocess.Popen[bytes] | None = None
         self._ports = free_ports(4)
@@ -53,7 +56,8 @@ class KafkaBroker:
 
     def __enter__(self) -> Self:
         properties = self.folder / "server.properties"
-        properties.write_text("".join(f"{key}={value}\n" for key, value in self._settings().items()))
+        settings = self._settings() | self._properties
+        properties.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
         cluster = self._tool("random-uuid").split()[-1]
         credential = f"SCRAM-SHA-512=[name=alice,password={self.password}]"
         self._tool("format", "--standalone", "-t", cluster, "-c", str(properties), "--add-scram", credential)

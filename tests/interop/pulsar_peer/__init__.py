@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer.admin import Admin
 from tests.interop.pulsar_peer.broker import PulsarBroker
-from tests.interop.pulsar_peer.jars import PeerUnavailable, admin_tool_jars, jars_of, peer_jars
+from tests.interop.pulsar_peer.jars import admin_tool_jars, peer_jars
 from tests.interop.pulsar_peer.security import ADMIN, GATEWAY, Security
 
 __all__ = [
@@ -15,6 +16,5 @@ __all__ = [
     "PulsarBroker",
     "Security",
     "admin_tool_jars",
-    "jars_of",
     "peer_jars",
 ]

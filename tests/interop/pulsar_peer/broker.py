@@ -38,7 +38,7 @@ class PulsarBroker:
     ``heap`` is Java's notation and bounds heap and direct memory, each; ``settings`` override ``standalone.conf``;
     ``ports`` are those of the binary protocol and of HTTP, where free ones will not do. ``security`` makes it ask for
     tokens, and speak TLS on a port of its own.
-    Raises :exc:`~tests.interop.pulsar_peer.jars.PeerUnavailable` where this machine cannot run it.
+    Raises :exc:`~tests.interop.maven.PeerUnavailable` where this machine cannot run it.
     """
 
     def __init__(

@@ -101,8 +101,12 @@ def _find_coordinator(call: KafkaCall) -> Fields:
     return nowhere
 
 
-def _init_producer_id(_call: KafkaCall) -> Fields:
-    return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "producer_epoch": -1}
+def _init_producer_id(call: KafkaCall) -> Fields:
+    if call.body["transactional_id"] is not None:
+        error = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        return {"error_code": error, "producer_id": -1, "producer_epoch": -1}
+    # Java's producers ask for an id first, by default. This API has no text, Produce has.
+    return {"producer_id": 0, "producer_epoch": 0}
 
 
 FAIL_FAST_ROWS: Final = (

@@ -68,7 +68,9 @@ def test_no_coordinator_is_found() -> None:
         ]
 
 
-def test_no_producer_id_is_given() -> None:
+def test_a_producer_gets_an_id_so_that_it_reads_the_text_of_produce() -> None:
     for version in range(6):
-        answer = ask(INIT_PRODUCER_ID, version, {})
-        assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (31, -1, -1)
+        answer = ask(INIT_PRODUCER_ID, version, {"transactional_id": None})
+        assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (0, 0, 0)
+        answer = ask(INIT_PRODUCER_ID, version, {"transactional_id": "t"})
+        assert (answer["error_code"], answer["producer_id"], answer["producer_epoch"]) == (53, -1, -1)

@@ -1,0 +1,64 @@
+"""Record what Kafka's clients make of the answers of a real broker.
+
+``python -m tests.interop.record_kafka_clients`` starts one and writes ``tests/vectors/kafka-4.3.1-clients.json``: of
+each client, the result of each of its cases.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, Final
+
+from tests.interop.kafka_clients.python.case_lines import Server
+from tests.interop.kafka_clients.python.raw_requests import RawRequests
+from tests.interop.kafka_peer import KafkaBroker
+from tests.interop.kafka_programs import CLIENTS, cases
+
+__all__ = ["PLAIN", "prepare", "recorded"]
+
+#: As a broker is by itself: without an authorizer, and with its own size of pages.
+PLAIN: Final = {
+    "authorizer.class.name": "",
+    "max.request.partition.size.limit": "2000",
+    "num.partitions": "1",
+}
+_OUT: Final = Path(__file__).resolve().parents[1] / "vectors" / "kafka-4.3.1-clients.json"
+
+
+def prepare(server: Server) -> None:
+    """Delete what is there, and see to it that one internal topic exists."""
+    ask = RawRequests(server)
+    ask.delete(*({"name": name} for name in ask.ids() if name != "__consumer_offsets"))
+    configs = [{"name": "cleanup.policy", "value": "compact"}]
+    ask.create({"name": "__consumer_offsets", "configs": configs})
+    ask.close()
+
+
+def recorded() -> dict[str, dict[str, Any]]:
+    """The vectors."""
+    found: dict[str, dict[str, Any]] = json.loads(_OUT.read_text(encoding="utf-8"))["cases"]
+    return found
+
+
+def main(clients: list[str]) -> None:
+    """Record these clients, or all."""
+    found = recorded() if _OUT.exists() else {}
+    with tempfile.TemporaryDirectory() as folder, KafkaBroker(Path(folder), PLAIN) as broker:
+        server = Server(broker.address, settle=0.3)
+        for client in clients or CLIENTS:
+            prepare(server)
+            done = cases(client, server, Path(folder) / client)
+            found[client] = {case: row["result"] for case, row in done.items()}
+            print(f"{client}: {len(done)} cases")
+    vectors = {
+        "broker": "Apache Kafka 4.3.1",
+        "cases": {name: found[name] for name in CLIENTS if name in found},
+    }
+    _OUT.write_text(json.dumps(vectors, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
