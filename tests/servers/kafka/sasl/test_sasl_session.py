@@ -178,10 +178,9 @@ async def test_any_other_request_ends_a_stranger(logins: Logins, before: int) ->
         await client.ask(API_VERSIONS, 0)
     if before == 2:
         await client.shake()
-    told = await client.ask(LIST_GROUPS, 3) if LIST_GROUPS.key in HANDLERS else None
-    if told is not None:
-        assert told["error_code"] == ErrorCode.ILLEGAL_SASL_STATE
-        assert client.end is not None
+    told = await client.ask(LIST_GROUPS, 3)
+    assert told["error_code"] == ErrorCode.ILLEGAL_SASL_STATE
+    assert client.end is not None
 
 
 @pytest.mark.parametrize("shaken", [False, True])
@@ -206,8 +205,6 @@ async def test_a_question_for_unknown_versions_may_be_asked_again(logins: Logins
 
 async def test_a_body_of_a_stranger_is_not_read(logins: Logins) -> None:
     client = Client(logins)
-    if CREATE_TOPICS.key not in HANDLERS:
-        return
     await client.send(request_frame(CREATE_TOPICS, 2, 1, "test", {})[4:18] + b"\x7f\xff\xff\xff")
     assert client.end is not None
     assert client.end.reason == "authentication"
@@ -253,7 +250,7 @@ async def test_only_the_next_step_is_taken_while_a_session_is_renewed(logins: Lo
     [
         (
             "OAUTHBEARER",
-            bearer("bob", 60),
+            bearer("bob", 86_400),  # it is made when the tests are collected
             "Cannot change principals during re-authentication from User.alice: User.bob",
         ),
         (
