@@ -83,6 +83,16 @@ def test_listings_from_postgresql(home: Path, programs: Path, postgres_server: P
     assert listed == [f"persistent://public/default/orders-partition-{number}" for number in range(2)]
 
 
+def test_topics_for_kafka_clients(home: Path, programs: Path) -> None:
+    console = one_with("$ broker-core kafka topics create")
+    setting, _, commands = console.text.partition("\n")
+    assert setting == "$ export BROKER_CORE_CONFIG=broker-core.toml"
+    each = re.sub(r"^[$] ([^&#\n]+).*$", r"$ \1 --config broker-core.toml", commands, flags=re.MULTILINE)
+    with PageRunner(home, programs, no_server) as runner:
+        runner.run(one_with("[kafka]\n"))
+        runner.run(replace(console, text=each))
+
+
 def test_precomputed_listings_with_spark(home: Path, programs: Path) -> None:
     script = one_with("broker-core spark build")
     topics, answer, after = 1_000_000, 20_000, 20_001
