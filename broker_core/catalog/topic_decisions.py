@@ -9,6 +9,8 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from types import MappingProxyType
+from typing import Any
 
 from broker_core.catalog.errors import (
     PartitionCountRefused,
@@ -67,9 +69,14 @@ def has_name(topic: TopicRecord, name: TopicName) -> bool:
     return topic.name == name or name.partition in topic.listed
 
 
-def new_record(own: TopicName, listed: ListedNames, properties: Mapping[str, str]) -> TopicRecord:
+def new_record(
+    own: TopicName,
+    listed: ListedNames,
+    properties: Mapping[str, str],
+    configs: Mapping[str, str] | None = None,
+) -> TopicRecord:
     """A topic that is not there yet, with a new id. It is created when it is written."""
-    return TopicRecord(own, new_topic_id(), listed, check_properties(properties), _UNWRITTEN)
+    return TopicRecord(own, new_topic_id(), listed, check_properties(properties), _UNWRITTEN, configs or {})
 
 
 def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
@@ -125,54 +132,64 @@ def configured(name: TopicName, decide: Callable[[Mapping[str, str]], Mapping[st
 
 
 def replacement(
-    name: TopicName, partitions: int, properties: Mapping[str, str] | None, *, may_replace: bool
+    name: TopicName,
+    partitions: int,
+    properties: Mapping[str, str] | None,
+    *,
+    may_replace: bool,
+    configs: Mapping[str, str] | None = None,
 ) -> Decide:
-    """A topic of exactly these partitions and properties, new or in the place of what it had.
+    """A topic of exactly these partitions, properties and configs, new or in the place of what it had.
 
-    It keeps its id. Raises :exc:`TopicExists` where something else is there that it may not replace,
-    :exc:`PartitionCountRefused` and :exc:`PartitionRefused`.
+    It keeps its id, and without ``configs`` those that it has. Raises :exc:`TopicExists` where something else is there
+    that it may not replace, :exc:`PartitionCountRefused` and :exc:`PartitionRefused`.
     """
     _check_count(partitions)
     given = check_properties({} if properties is None else properties)
+    own = None if configs is None else check_configs(configs)
     if name.partition >= 0:
-        return lambda topic: _one_partition(topic, name, partitions, given)
+        return lambda topic: _one_partition(topic, name, partitions, given, own)
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         if topic is None:
-            return new_record(name, ListedNames.partitioned(partitions), given)
-        if topic.partitions == partitions and topic.properties == given:
+            return new_record(name, ListedNames.partitioned(partitions), given, own)
+        kept = topic.configs if own is None else own
+        if topic.partitions == partitions and topic.properties == given and topic.configs == kept:
             return replace(topic, listed=_grown(topic, partitions))
         if not may_replace:
-            raise TopicExists(f"Topic {name} is there already, with other partitions or properties")
-        return replace(topic, listed=_grown(topic, partitions), properties=given)
+            raise TopicExists(f"Topic {name} is there already, with other partitions, properties or configs")
+        return replace(topic, listed=_grown(topic, partitions), properties=given, configs=kept)
 
     return decide
 
 
 def merge(
-    name: TopicName, properties: Mapping[str, str | None] | None, partitions: int | None = None
+    name: TopicName,
+    properties: Mapping[str, str | None] | None,
+    partitions: int | None = None,
+    configs: Mapping[str, str | None] | None = MappingProxyType({}),
 ) -> Decide:
-    """Set these properties of a topic, and take those away whose value is ``None``, or all; or let it grow.
+    """Set these properties and configs of a topic, and take those away whose value is ``None``, or all; let it grow.
 
-    A partition's name is good for the properties, which are its topic's. Raises :exc:`TopicMissing` and
+    A partition's name is good for the properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
     :exc:`PartitionCountRefused`.
     """
-    if isinstance(properties, Mapping):
-        given = check_properties({key: value for key, value in properties.items() if value is not None})
-    else:
-        given = check_properties({} if properties is None else properties)
+    check_properties(_set_ones(properties))
+    check_configs(_set_ones(configs))
     if partitions is not None:
         _check_count(partitions)
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         found = _there(topic, name)
-        kept = {}
-        if properties is not None:
-            kept = {key: value for key, value in found.properties.items() if key not in properties}
         if partitions is not None and found.name != name:
             raise PartitionRefused(f"{name} is a partition: the number is that of {found.name}")
         listed = found.listed if partitions is None else _grown(found, partitions)
-        return replace(found, listed=listed, properties=check_properties(kept | given))
+        return replace(
+            found,
+            listed=listed,
+            properties=check_properties(_merged(found.properties, properties)),
+            configs=check_configs(_merged(found.configs, configs)),
+        )
 
     return decide
 
@@ -197,6 +214,21 @@ def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
 
 
 _UNWRITTEN = datetime.fromtimestamp(0, UTC)
+
+
+def _set_ones(changes: Mapping[str, str | None] | None) -> Any:
+    """What a merge sets; what is no object stays as it is, for the check."""
+    if isinstance(changes, Mapping):
+        return {key: value for key, value in changes.items() if value is not None}
+    return {} if changes is None else changes
+
+
+def _merged(there: Mapping[str, str], changes: Mapping[str, str | None] | None) -> dict[str, str]:
+    """As RFC 7396 has it."""
+    if changes is None:
+        return {}
+    kept = {key: value for key, value in there.items() if key not in changes}
+    return kept | {key: value for key, value in changes.items() if value is not None}
 
 
 def _there(topic: TopicRecord | None, name: TopicName) -> TopicRecord:
@@ -225,7 +257,11 @@ def _grown(topic: TopicRecord, partitions: int) -> ListedNames:
 
 
 def _one_partition(
-    topic: TopicRecord | None, name: TopicName, partitions: int, properties: Mapping[str, str]
+    topic: TopicRecord | None,
+    name: TopicName,
+    partitions: int,
+    properties: Mapping[str, str],
+    configs: Mapping[str, str] | None,
 ) -> TopicRecord:
     """The topic with this partition, which it has room for."""
     if topic is not None and topic.name == name:  # an import may have made such a topic
@@ -241,4 +277,6 @@ def _one_partition(
         raise PartitionRefused(f"{topic.name} has {now} partitions, of which {name} is none", now)
     if properties and properties != topic.properties:
         raise PartitionRefused(f"{name} is a partition: it has the properties of {topic.name}", now)
+    if configs and configs != topic.configs:
+        raise PartitionRefused(f"{name} is a partition: it has the configs of {topic.name}", now)
     return replace(topic, listed=topic.listed | ListedNames.of(name.partition))

@@ -123,7 +123,7 @@ def test_a_partition_that_was_deleted_comes_back_with_the_number() -> None:
 
 def test_a_replacement_keeps_the_id() -> None:
     before = topic("0-1", {"k": "v", "gone": ""})
-    with pytest.raises(TopicExists, match="other partitions or properties"):
+    with pytest.raises(TopicExists, match="other partitions, properties or configs"):
         replacement(name("x"), 3, {"k": "w"}, may_replace=False)(before)
     after = replacement(name("x"), 3, {"k": "w"}, may_replace=True)(before)
     assert shown(after) == ("0-2", {"k": "w"})

@@ -36,7 +36,11 @@ $ curl -sS -H 'Accept: application/x-ndjson' '{_TOPICS}?pattern=public/default/b
 """,
     "showTopic": f"""\
 $ curl -sS {_TOPICS}/orders
-{{"name": "persistent://public/default/orders", "partitions": 2, "topic_id": "...", "properties": {{"region": "eu"}}, "created": "...", "version": "..."}}
+{{"name": "persistent://public/default/orders", "partitions": 2, "topic_id": "...", "properties": {{"region": "eu"}}, "configs": {{}}, "replication": null, "created": "...", "version": "..."}}
+""",
+    "showTopicById": f"""\
+$ curl -sS "http://127.0.0.1:8080/v1/topics/by-id/$(curl -sS {_TOPICS}/orders | grep -o '[A-Za-z0-9_-]\\{{22\\}}' | head -1)"
+{{"name": "persistent://public/default/orders", "partitions": 2, "topic_id": "...", ...}}
 """,
     "listNamespaces": f"""\
 $ curl -sS {_URL}
@@ -52,20 +56,24 @@ $ curl -sS {_URL}/public/default/changes
 """,
     "putTopic": f"""\
 $ curl -sS -X PUT -H 'Content-Type: application/json' -H 'If-None-Match: *' -d '{{"properties": {{"region": "eu"}}}}' {_TOPICS}/refunds
-{{"name": "persistent://public/default/refunds", "partitions": 0, "topic_id": "...", "properties": {{"region": "eu"}}, "created": "...", "version": "..."}}
+{{"name": "persistent://public/default/refunds", "partitions": 0, "topic_id": "...", "properties": {{"region": "eu"}}, "configs": {{}}, "replication": null, "created": "...", "version": "..."}}
 """,
     "patchTopic": f"""\
-$ curl -sS -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{{"properties": {{"team": "a", "region": null}}}}' {_TOPICS}/refunds
-{{"name": "persistent://public/default/refunds", "partitions": 0, "topic_id": "...", "properties": {{"team": "a"}}, "created": "...", "version": "..."}}
+$ curl -sS -X PATCH -H 'Content-Type: application/merge-patch+json' -d '{{"properties": {{"team": "a", "region": null}}, "configs": {{"retention.ms": "3600000"}}}}' {_TOPICS}/refunds
+{{"name": "persistent://public/default/refunds", "partitions": 0, "topic_id": "...", "properties": {{"team": "a"}}, "configs": {{"retention.ms": "3600000"}}, "replication": null, "created": "...", "version": "..."}}
 """,
     "deleteTopic": f"""\
 $ curl -sS -X DELETE -w '%{{http_code}}' {_TOPICS}/refunds
 204
 """,
+    "deleteTopicById": """\
+$ curl -sS -X DELETE http://127.0.0.1:8080/v1/topics/by-id/pLW3lPqvQYyE8maO_j3eRw
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "there is no topic of the id pLW3lPqvQYyE8maO_j3eRw", "cause": "NOT_FOUND"}
+""",
     "importTopics": f"""\
 $ printf '%s\\n' '{{"name": "orders", "partitions": 3}}' '{{"name": "returns"}}' > topics.ndjson
 $ curl -sS -H 'Content-Type: application/x-ndjson' --data-binary @topics.ndjson {_TOPICS}:import
-{{"lines": 2, "topics": 2, "created": 1, "updated": 1, "unchanged": 0, "deleted": 0, "names_lost": 0, "repeats": 0, "version": "..."}}
+{{"lines": 2, "topics": 2, "created": 1, "updated": 1, "unchanged": 0, "deleted": 0, "names_lost": 0, "renewed_ids": 0, "repeats": 0, "version": "..."}}
 """,
     "explainListing": f"""\
 $ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/b.*"}}' {_URL}/public/default/explain

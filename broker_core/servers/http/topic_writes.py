@@ -6,12 +6,14 @@ A change is on the disk once it is reported.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.catalog import (
     Decide,
     SqliteCatalog,
+    TopicInvalid,
     TopicRecord,
     TopicWrite,
     WriteThread,
@@ -92,15 +94,18 @@ class TopicWrites:
         properties: Mapping[str, str],
         *,
         may_replace: bool,
+        configs: Mapping[str, str] | None = None,
         require: Require | None = None,
         deadline: float | None = None,
     ) -> TopicWrite:
         """Make a topic of exactly this content, or give it to the one that is there, if it ``may_replace`` that.
 
+        Without ``configs`` a topic keeps its own.
+
         Raises ``TopicExists``, ``PartitionRefused``, ``PartitionCountRefused`` and what ``require`` does.
         """
-        decide = replacement(topic, partitions, properties, may_replace=may_replace)
-        return await self._write(asker, topic, decide, deadline, require)
+        decide = replacement(topic, partitions, properties, may_replace=may_replace, configs=configs)
+        return await self._write(asker, topic, _with_known_configs(decide), deadline, require)
 
     async def merge(
         self,
@@ -109,16 +114,18 @@ class TopicWrites:
         properties: Mapping[str, str | None] | None,
         partitions: int | None = None,
         *,
+        configs: Mapping[str, str | None] | None = MappingProxyType({}),
         require: Require | None = None,
         deadline: float | None = None,
     ) -> TopicWrite:
-        """Set properties of a topic, take those of ``None`` away, and let it grow to so many partitions.
+        """Set properties and configs of a topic, take those of ``None`` away, and let it grow to so many partitions.
 
-        ``None`` in the place of the properties takes all away.
+        ``None`` in the place of the properties, or of the configs, takes all away.
 
         Raises ``TopicMissing``, ``PartitionRefused``, ``PartitionCountRefused`` and what ``require`` does.
         """
-        return await self._write(asker, topic, merge(topic, properties, partitions), deadline, require)
+        decide = _with_known_configs(merge(topic, properties, partitions, configs))
+        return await self._write(asker, topic, decide, deadline, require)
 
     async def grow(
         self, asker: Asker, topic: TopicName, partitions: int, *, deadline: float | None = None
@@ -148,6 +155,14 @@ class TopicWrites:
         """Remove a partitioned topic with all of its partitions. Raises ``TopicMissing``."""
         return await self.delete(asker, topic, partitioned=True, deadline=deadline)
 
+    def check_allowed(self) -> None:
+        """Raise :exc:`~broker_core.errors.ListingFailed` where nobody may write anything."""
+        if not self._allowed:
+            raise ListingFailed(
+                "This server changes no topics over HTTP: writes = false in the table [http] of its settings",
+                cause=Cause.NOT_ALLOWED,
+            )
+
     async def authorize(
         self,
         asker: Asker,
@@ -156,11 +171,7 @@ class TopicWrites:
         deadline: float | None = None,
     ) -> None:
         """Raise :exc:`~broker_core.errors.ListingFailed` unless this may be written; each method asks by itself."""
-        if not self._allowed:
-            raise ListingFailed(
-                "This server changes no topics over HTTP: writes = false in the table [http] of its settings",
-                cause=Cause.NOT_ALLOWED,
-            )
+        self.check_allowed()
         await self._pipeline.authorize(Access("admin", namespace, topic, asker), deadline)
 
     def asks_about_each(self, asker: Asker, namespace: NamespaceName) -> Ask | None:
@@ -184,3 +195,20 @@ class TopicWrites:
         return await self.thread.run(
             lambda wait: self.catalog.edit(topic, decide, require=require, wait=wait), deadline
         )
+
+
+def _with_known_configs(decide: Decide) -> Decide:
+    """The same; configs that it changes must be such as Kafka's topics can have. Raises ``TopicInvalid``."""
+
+    def decided(topic: TopicRecord | None) -> TopicRecord | None:
+        after = decide(topic)
+        if after is not None and after.configs and (topic is None or after.configs != topic.configs):
+            from broker_core.kafka.configs import InvalidConfig, check_configs
+
+            try:
+                check_configs(after.configs, {})
+            except InvalidConfig as error:
+                raise TopicInvalid(str(error)) from None
+        return after
+
+    return decided

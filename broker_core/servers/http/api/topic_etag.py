@@ -23,7 +23,14 @@ ENTITY_TAGS: Final[Schema] = {
 
 def topic_etag(topic: TopicRecord) -> str:
     """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew."""
-    content = repr((str(topic.listed), sorted(topic.properties.items())))
+    content = repr(
+        (
+            str(topic.listed),
+            sorted(topic.properties.items()),
+            sorted(topic.configs.items()),
+            topic.replication,
+        )
+    )
     digest = blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
     return f'"{topic_id_text(topic.topic_id)}-{digest}"'
 

@@ -27,9 +27,11 @@ def test_each_content_has_its_tag() -> None:
         replace(X, properties={"k": "v"}),
         replace(X, properties={"k": "v,a", "": "b"}),
         replace(X, topic_id=new_topic_id()),
+        replace(X, configs={"retention.ms": "5"}),
+        replace(X, replication=3),
     ]
     assert topic_etag(same) == topic_etag(X)
-    assert len({topic_etag(each) for each in [X, *others]}) == 6
+    assert len({topic_etag(each) for each in [X, *others]}) == 8
     assert EntityTags(topic_etag(X)).matches(topic_etag(X))
 
 

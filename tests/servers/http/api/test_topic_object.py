@@ -15,6 +15,8 @@ def test_a_topic_as_an_object() -> None:
         ListedNames.parse("*,0-1"),
         {"k": "v"},
         datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC),
+        {"retention.ms": "5"},
+        3,
     )
     shown = topic_object(topic, CatalogVersion("file", 7, "stamp"))
     assert shown == {
@@ -22,6 +24,8 @@ def test_a_topic_as_an_object() -> None:
         "partitions": 2,
         "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
         "properties": {"k": "v"},
+        "configs": {"retention.ms": "5"},
+        "replication": 3,
         "created": "2026-01-02T03:04:05.678+00:00",
         "version": "file:7.stamp",
     }

@@ -31,7 +31,7 @@ schemathesis.openapi.format(
 
 @schemathesis.hook
 def before_call(context: Any, case: Any, kwargs: Any) -> None:
-    """Cursors are of the namespace that is asked, and both parts of a namespace together are bounded."""
+    """Cursors are of the namespace that is asked, configs are known, and both parts of a namespace are bounded."""
     if case.meta is not None and case.meta.generation.mode is GenerationMode.NEGATIVE:
         return
     path = case.path_parameters
@@ -47,6 +47,9 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
     if isinstance(case.body, list):  # the topics of an import, whose names may be full ones
         for item in case.body:
             item["name"] = item["name"].replace("/", "-")
+    for item in case.body if isinstance(case.body, list) else [case.body]:
+        if isinstance(item, dict) and item.get("configs"):
+            item["configs"] = {"retention.ms": "5"}
     if "cursor" in (case.query or {}):
         case.query["cursor"] = _cursor(case)
 

@@ -27,11 +27,11 @@ from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEM
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
 from broker_core.servers.http.json_responses import json_response
 
-__all__ = ["operations"]
+__all__ = ["IF_NONE_MATCH", "SHOWN_REPLIES", "operations", "topic_response"]
 
-_WANTS: Final = frozenset({"partitions", "topic_id", "properties", "created"})
+_WANTS: Final = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
 #: What only the catalogue knows for sure.
-_NULLABLE: Final = ("topic_id", "properties", "created", "version")
+_NULLABLE: Final = ("topic_id", "properties", "configs", "created", "version")
 _SHOWN: Final[Schema] = {
     **TOPIC_SCHEMA,
     "description": "A null is not known here.",
@@ -40,13 +40,23 @@ _SHOWN: Final[Schema] = {
         for name, schema in TOPIC_SCHEMA["properties"].items()
     },
 }
-_IF_NONE_MATCH: Final = Parameter(
+IF_NONE_MATCH: Final = Parameter(
     "If-None-Match",
     "The ETags that the client has; 304 where one of them is still that of the topic.",
     read=EntityTags,
     schema=ENTITY_TAGS,
     within="header",
 )
+#: What a topic that is shown may be answered with.
+SHOWN_REPLIES: Final = {
+    200: Reply(
+        "The topic.",
+        {"application/json": _SHOWN},
+        {"ETag": "Of the topic, for `If-Match` of a change; of topics of the catalogue alone."},
+        {"application/json": TOPIC_EXAMPLE},
+    ),
+    304: Reply("The client has it.", headers={"ETag": "Of the topic."}),
+}
 
 
 def operations(_services: ApiServices) -> list[Operation]:
@@ -59,25 +69,29 @@ def operations(_services: ApiServices) -> list[Operation]:
             "What is known of one topic.",
             Right.CREDENTIALS,  # the pipeline asks rules and gates
             _show,
-            {
-                200: Reply(
-                    "The topic.",
-                    {"application/json": _SHOWN},
-                    {"ETag": "Of the topic, for `If-Match` of a change; of topics of the catalogue alone."},
-                    {"application/json": TOPIC_EXAMPLE},
-                ),
-                304: Reply("The client has it.", headers={"ETag": "Of the topic."}),
-                404: Reply("There is none for this client."),
-            },
+            SHOWN_REPLIES | {404: Reply("There is none for this client.")},
             description="What hides a topic from the listings of a client hides it here too. A null is not known: of a "
             "topic that a plugin lists, or brokers.",
-            parameters=(TOPIC, _IF_NONE_MATCH),
+            parameters=(TOPIC, IF_NONE_MATCH),
         )
     ]
 
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
     topic = topic_of(request)
+    response = await topic_response(request, topic)
+    if response is None:
+        raise refused(404, f"there is no topic {topic}")
+    return response
+
+
+async def topic_response(
+    request: ApiRequest, topic: TopicName, topic_id: uuid.UUID | None = None
+) -> web.Response | None:
+    """A topic as the client may see it; ``None`` where it sees none of this name, or it has not this id.
+
+    304 where the request has the parameter :data:`IF_NONE_MATCH`, and it is met. Raises what a listing raises.
+    """
     base = topic.partitioned_name
     text = f"{base.domain}://{base.namespace}/{re2.escape(base.local)}"
     mode = Mode.PERSISTENT if topic.domain == PERSISTENT else Mode.NON_PERSISTENT
@@ -94,12 +108,12 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
     if found is not None and services.catalog is not None and lister == services.pipeline.lister.name:
         record = await _record(request, services.catalog, topic)
         found = None if record is None else found
-    if found is None:
-        raise refused(404, f"there is no topic {topic}")
+    if found is None or (topic_id is not None and (record is None or record.topic_id != topic_id)):
+        return None
     if record is None:
         return json_response(200, _object(base, found))
     etag = topic_etag(record)
-    known: EntityTags | None = request.values["If-None-Match"]
+    known: EntityTags | None = request.values.get(IF_NONE_MATCH.name)
     if known is not None and known.matches(etag, weakly=True):
         return web.Response(status=304, headers={hdrs.ETAG: etag})
     shown = topic_object(record, await _version(request, topic))
@@ -147,6 +161,8 @@ def _object(topic: TopicName, found: dict[str, Any]) -> dict[str, Any]:
         "partitions": found["partitions"] or 0,
         "topic_id": None if topic_id is None else topic_id_text(uuid.UUID(bytes=topic_id)),
         "properties": found["properties"],
+        "configs": found["configs"],
+        "replication": None,
         "created": None
         if created is None
         else created.replace(tzinfo=UTC).isoformat(timespec="milliseconds"),

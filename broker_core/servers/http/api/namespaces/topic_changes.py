@@ -45,15 +45,29 @@ _NAMES: Final[Schema] = {
 }
 _CHANGE: Final[Schema] = {
     "type": "object",
-    "required": ["version", "operation", "topic", "topic_id", "added", "removed", "properties", "time"],
+    "required": [
+        "version",
+        "operation",
+        "topic",
+        "topic_id",
+        "added",
+        "removed",
+        "properties",
+        "configs",
+        "time",
+    ],
     "properties": {
         "version": {"type": "integer"},
         "operation": {"type": "string", "enum": ["create", "update", "delete"]},
         "topic": {"type": "string", "description": "The full name, without partition suffix."},
-        "topic_id": {"type": "string"},
+        "topic_id": {
+            "type": "string",
+            "description": "A name that is made anew is another topic, with another id.",
+        },
         "added": {**_NAMES, "description": "The names that are listed since."},
         "removed": {**_NAMES, "description": "The names that are not listed any more."},
         "properties": {"type": "object", "additionalProperties": {"type": "string"}},
+        "configs": {"type": "object", "additionalProperties": {"type": "string"}},
         "time": {"type": "string", "format": "date-time"},
     },
 }
@@ -80,6 +94,7 @@ _EXAMPLE: Final = {
             "added": {"plain": False, "partitions": [[0, 1]]},
             "removed": {"plain": False, "partitions": []},
             "properties": {"region": "eu"},
+            "configs": {},
             "time": "2026-11-22T18:49:05.694+00:00",
         }
     ],
@@ -228,6 +243,7 @@ def _change(change: Change) -> Mapping[str, Any]:
         "added": _names(change.listed_after.without(change.listed_before)),
         "removed": _names(change.listed_before.without(change.listed_after)),
         "properties": dict(change.properties_after),
+        "configs": dict(change.configs_after),
         "time": change.time.isoformat(timespec="milliseconds"),
     }
 

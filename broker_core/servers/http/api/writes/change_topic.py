@@ -45,6 +45,11 @@ _CONTENT: Final[Schema] = {
             "default": {},
             "description": "All that the topic has: others are taken away.",
         },
+        "configs": {
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+            "description": "All configs of Kafka that are set for the topic. Left out: those that it has stay.",
+        },
     },
 }
 _CHANGES: Final[Schema] = {
@@ -56,6 +61,11 @@ _CHANGES: Final[Schema] = {
             "type": ["object", "null"],
             "additionalProperties": {"type": ["string", "null"]},
             "description": "The value null takes a property away, null in place of the object all of them.",
+        },
+        "configs": {
+            "type": ["object", "null"],
+            "additionalProperties": {"type": ["string", "null"]},
+            "description": "The same of configs of Kafka.",
         },
     },
 }
@@ -97,7 +107,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             body=Body(
                 {_JSON: _CONTENT},
                 _MOST_BYTES,
-                "What the topic shall have; what is left out is none.",
+                "What the topic shall have; partitions and properties that are left out are none.",
                 examples={_JSON: {"partitions": 2, "properties": {"region": "eu"}}},
             ),
             tag="writes",
@@ -106,7 +116,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             "PATCH",
             TOPIC_PATH,
             "patchTopic",
-            "Change some properties of a topic, or add partitions.",
+            "Change some properties or configs of a topic, or add partitions.",
             Right.CREDENTIALS,
             _patch,
             {
@@ -151,6 +161,8 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
     partitions, properties = _partitions(content.get("partitions", 0)), content.get("properties", {})
     if properties is None:
         raise refused(400, "properties must be an object of strings")
+    if content.get("configs", {}) is None:
+        raise refused(400, "configs must be an object of strings")
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
     with write_problems():
         write = await writes.put(
@@ -159,6 +171,7 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
             partitions,
             properties,
             may_replace=if_match is not None,
+            configs=content.get("configs"),
             require=lambda there: check_conditions(there, if_match, if_none_match),
             deadline=request.deadline,
         )
@@ -179,6 +192,7 @@ async def _patch(request: ApiRequest) -> web.StreamResponse:
             topic,
             properties,
             partitions,
+            configs=changes.get("configs", {}),
             require=lambda there: _check_if_there(request, there),
             deadline=request.deadline,
         )
@@ -225,7 +239,9 @@ def _members(content: Any) -> dict[str, Any]:
         )
     for name in content:
         if name not in _CONTENT["properties"]:
-            raise refused(400, f"unknown member {quoted(name)} of the body; known: partitions, properties")
+            raise refused(
+                400, f"unknown member {quoted(name)} of the body; known: partitions, properties, configs"
+            )
     return content
 
 

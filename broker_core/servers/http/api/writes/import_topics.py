@@ -14,6 +14,7 @@ from broker_core.servers.http.api.operation import Body, Operation, Parameter, R
 from broker_core.servers.http.api.parameters import flag, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_writes
+from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
@@ -43,6 +44,22 @@ _LINES: Final[Schema] = {
                 "additionalProperties": {"type": "string"},
                 "description": "Left out: those that the topic has stay.",
             },
+            "topic_id": {
+                "type": ["string", "null"],
+                "pattern": TOPIC_ID_PATTERN,
+                "description": "Of a new topic, in base64 or hexadecimal. Left out: a new id.",
+            },
+            "configs": {
+                "type": ["object", "null"],
+                "additionalProperties": {"type": "string"},
+                "description": "Of Kafka. Left out: those that the topic has stay.",
+            },
+            "replication": {
+                "type": ["integer", "null"],
+                "minimum": 1,
+                "maximum": 32_767,
+                "description": "Replicas, as of Kafka. Left out: the number that the topic has stays.",
+            },
         },
     },
 }
@@ -54,10 +71,11 @@ _COUNTS: Final = {
     "lines": "Lines of the body.",
     "topics": "Topics in them.",
     "created": "Topics that were not there.",
-    "updated": "Topics that have other partitions or properties now.",
+    "updated": "Topics that have another content now.",
     "unchanged": "Topics that were there, just so.",
     "deleted": "Topics that were not in the body, with exact.",
     "names_lost": "Listed names that are gone, with exact: each partition is one.",
+    "renewed_ids": "New topics that got a new id: another topic has that of the line, or had it a while ago.",
     "repeats": "Names that came more than once: each time but the first.",
 }
 _REPORT: Final[Schema] = {

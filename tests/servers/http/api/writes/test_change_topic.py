@@ -78,7 +78,7 @@ async def test_another_content_needs_to_know_what_it_replaces(served: ApiServed)
         409,
         "application/problem+json",
     )
-    assert "with other partitions or properties" in refused.json["detail"]
+    assert "with other partitions, properties or configs" in refused.json["detail"]
     second = await put(served, "t", {"properties": {"k": "2"}}, **{"If-Match": first.headers["ETag"]})
     assert content(second) == (200, 0, {"k": "2"})
     assert second.json["topic_id"] == first.json["topic_id"]
@@ -129,6 +129,37 @@ async def test_properties_are_merged(served: ApiServed) -> None:
     plain = await served.ask(f"{TOPICS}/t", "PATCH", json={"properties": None})
     assert content(plain) == (200, 0, {})
     assert (await patch(served, "nowhere", {}, **{"If-Match": '"x"'})).status == 404
+
+
+async def test_configs_of_kafka_are_replaced_and_merged(served: ApiServed) -> None:
+    given = {"retention.ms": "5", "cleanup.policy": "compact"}
+    made = await put(served, "t", {"configs": given})
+    assert (made.status, made.json["configs"], made.json["replication"]) == (201, given, None)
+    kept = await put(served, "t", {})
+    assert (kept.status, kept.json["configs"]) == (200, given), "what is left out stays"
+    assert (await put(served, "t", {"configs": {}})).status == 409
+    less = await patch(served, "t", {"configs": {"retention.ms": None, "segment.ms": "7"}})
+    assert less.json["configs"] == {"cleanup.policy": "compact", "segment.ms": "7"}
+    assert less.headers["ETag"] != made.headers["ETag"]
+    changes = await served.ask(f"{NAMESPACE}/changes", params={"since": made.json["version"]})
+    assert [change["configs"] for change in changes.json["changes"]] == [less.json["configs"]]
+    wrongs: list[object] = [
+        {"no.such": "1"},
+        {"retention.ms": "soon"},
+        {"retention.ms": 5},
+        {"segment.ms": None},
+        [],
+        None,
+    ]
+    for wrong in wrongs:
+        said = await put(served, "t", {"configs": wrong}, **{"If-Match": "*"})
+        assert said.status == 400, wrong
+    crossed = {"min.compaction.lag.ms": "9"}
+    assert (await patch(served, "t", {"configs": crossed | {"max.compaction.lag.ms": "9"}})).status == 200
+    refused = await patch(served, "t", {"configs": {"max.compaction.lag.ms": "8"}})
+    assert (refused.status, refused.json["detail"].partition(" ")[0]) == (400, "conflict")
+    none = await patch(served, "t", {"configs": None})
+    assert none.json["configs"] == {}
 
 
 async def test_a_topic_is_deleted(served: ApiServed) -> None:
@@ -262,7 +293,7 @@ async def test_before_a_cluster_there_is_nothing_to_write(tmp_path: Path) -> Non
 async def test_another_writer_is_told_to_a_client(
     served: ApiServed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.servers.http.topic_writes._PATIENCE", 0.05)
+    monkeypatch.setattr("broker_core.catalog.write_thread._PATIENCE", 0.05)
     with SqliteCatalog(tmp_path / "topics.sqlite") as other:
         connection = other.connect()
         connection.execute("BEGIN IMMEDIATE")

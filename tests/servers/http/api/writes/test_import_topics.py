@@ -63,12 +63,22 @@ async def test_topics_are_brought_and_listed_at_once(served: ApiServed) -> None:
         "unchanged": 1,
         "deleted": 0,
         "names_lost": 0,
+        "renewed_ids": 0,
         "repeats": 1,
     }
     assert said.headers["Namespace-Version"] == version
     assert await names(served) == sorted([*THERE, "new", "orders-partition-2"])
     again = await bring(served, body)
     assert (again.json["unchanged"], again.json["version"]) == (3, version)
+
+
+async def test_ids_configs_and_replicas_come_along(served: ApiServed) -> None:
+    given = {"topic_id": "pLW3lPqvQYyE8maO_j3eRw", "configs": {"retention.ms": "5"}, "replication": 3}
+    assert (await bring(served, lines({"name": "new"} | given))).json["renewed_ids"] == 0
+    new = (await served.ask(f"{NAMESPACE}/topics/new")).json
+    assert {name: new[name] for name in given} == given
+    said = await bring(served, lines({"name": "other", "topic_id": given["topic_id"]}))
+    assert (said.json["created"], said.json["renewed_ids"]) == (1, 1)
 
 
 async def test_a_wrong_line_is_told_and_nothing_is_changed(served: ApiServed) -> None:

@@ -1,0 +1,154 @@
+"""``GET`` and ``DELETE /v1/topics/by-id/{topic_id}``: one topic by its id (KIP-516), in whatever namespace it is.
+
+A client that may not see a topic is told that there is none of this id.
+"""
+
+from __future__ import annotations
+
+import uuid
+from typing import Final
+
+from aiohttp import web
+
+from broker_core.catalog import (
+    CatalogError,
+    PreconditionFailed,
+    SqliteCatalog,
+    TopicRecord,
+    parse_topic_id,
+    topic_id_text,
+)
+from broker_core.errors import Cause, InvalidName, ListingFailed
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.namespaces.show_topic import IF_NONE_MATCH, SHOWN_REPLIES, topic_response
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_writes
+from broker_core.servers.http.api.topic_etag import IF_MATCH, check_conditions
+from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
+from broker_core.servers.http.api.version_text import version_text
+from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
+from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
+
+__all__ = ["operations"]
+
+_PATH: Final = "/v1/topics/by-id/{topic_id}"
+
+
+def _read(text: str) -> uuid.UUID:
+    try:
+        return parse_topic_id(text)
+    except InvalidName:
+        raise ValueError("must be 22 characters of base64, or a UUID in hexadecimal") from None
+
+
+_TOPIC_ID: Final = Parameter(
+    "topic_id",
+    "The id of a topic: base64 as Kafka's tools print it, or hexadecimal.",
+    read=_read,
+    schema={"type": "string", "pattern": TOPIC_ID_PATTERN},
+    within="path",
+    example="pLW3lPqvQYyE8maO_j3eRw",
+)
+_UNKNOWN: Final = Reply("There is none of this id for this client.")
+
+
+def operations(_services: ApiServices) -> list[Operation]:
+    """The operations of this module."""
+    return [
+        Operation(
+            "GET",
+            _PATH,
+            "showTopicById",
+            "What is known of the topic of an id.",
+            Right.CREDENTIALS,  # the pipeline asks rules and gates
+            _show,
+            SHOWN_REPLIES | {404: _UNKNOWN, 501: PROBLEMS[501]},
+            description="A name that is made anew is another topic: the former id stays unknown.",
+            parameters=(_TOPIC_ID, IF_NONE_MATCH),
+        ),
+        Operation(
+            "DELETE",
+            _PATH,
+            "deleteTopicById",
+            "Delete the topic of an id, with all of its partitions.",
+            Right.CREDENTIALS,
+            _delete,
+            {
+                204: Reply("It is gone.", headers={NAMESPACE_VERSION: "The version of the namespace."}),
+                404: _UNKNOWN,
+                412: Reply("The topic does not meet If-Match."),
+                **PROBLEMS,
+            },
+            description="A topic that has its name by now is left as it is.",
+            parameters=(_TOPIC_ID, IF_MATCH),
+            tag="writes",
+        ),
+    ]
+
+
+async def _show(request: ApiRequest) -> web.StreamResponse:
+    topic_id = request.values[_TOPIC_ID.name]
+    found = await _found(request, needs_catalog(request.services), topic_id)
+    return await _seen(request, found)
+
+
+async def _delete(request: ApiRequest) -> web.StreamResponse:
+    writes, topic_id = needs_writes(request.services), request.values[_TOPIC_ID.name]
+    writes.check_allowed()
+    found = await _found(request, writes.catalog, topic_id)
+    try:
+        await writes.authorize(request.asker, found.name.namespace, found.name, request.deadline)
+    except ListingFailed as failure:
+        if failure.cause is Cause.DENIED:
+            await _seen(request, found)  # else nothing tells that there is such a topic
+        raise
+
+    def check(there: TopicRecord | None) -> None:
+        if there is None or there.topic_id != topic_id:
+            raise _Gone("another topic has the name by now")
+        check_conditions(there, request.values[IF_MATCH.name], None)
+
+    with write_problems():
+        try:
+            write = await writes.delete(
+                request.asker, found.name, partitioned=None, require=check, deadline=request.deadline
+            )
+        except _Gone:
+            raise _unknown(topic_id) from None
+    return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
+
+
+class _Gone(PreconditionFailed):
+    """The topic was deleted since it was looked up."""
+
+
+async def _found(request: ApiRequest, catalog: SqliteCatalog, topic_id: uuid.UUID) -> TopicRecord:
+    """The topic of an id, whoever may see it. Raises the error 404."""
+    workers = request.services.pipeline.workers
+    try:
+        found = await workers.call(request.asker, lambda: catalog.topic_by_id(topic_id))
+    except CatalogError as error:
+        raise ListingFailed(
+            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+        ) from error
+    if found is None:
+        raise _unknown(topic_id)
+    return found
+
+
+async def _seen(request: ApiRequest, found: TopicRecord) -> web.Response:
+    """The topic as the client sees it. Raises the error 404 where it may not."""
+    try:
+        response = await topic_response(request, found.name, found.topic_id)
+    except ListingFailed as failure:
+        if failure.cause is not Cause.DENIED:
+            raise
+        response = None
+    if response is None:
+        raise _unknown(found.topic_id)
+    return response
+
+
+def _unknown(topic_id: uuid.UUID) -> RequestRefused:
+    return refused(404, f"there is no topic of the id {topic_id_text(topic_id)}")
