@@ -13,7 +13,7 @@ help:
 	@echo "make run      serve a demo catalogue on loopback"
 	@echo "make check    lint, types and unit tests, in a minute and a half: before each commit"
 	@echo "make test     all tests but those against a real broker;  make unit: those that start no program"
-	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go)"
+	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go, npm)"
 	@echo "make fuzz     Kafka's messages against libFuzzer, for a minute"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
@@ -59,6 +59,7 @@ test: $(TEST_STAMP)
 	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 interop: $(TEST_STAMP)
+	@scripts/setup-interop.sh
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
 	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import re
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from typing import Final
 
 from tests.interop.maven import CACHE, PeerUnavailable
 
-__all__ = ["kcat", "node_modules", "python_of"]
+__all__ = ["kcat", "librdkafka", "node_modules", "python_of"]
 
 _SECONDS: Final = 300
 
@@ -61,6 +62,14 @@ def kcat() -> str:
     if found is None:
         raise PeerUnavailable("kcat is not installed (Debian: apt install kcat)")
     return found
+
+
+def librdkafka(program: str) -> tuple[int, ...]:
+    """The version of the library of kcat."""
+    said = subprocess.run([program, "-V"], capture_output=True, text=True, check=False)
+    found = re.search(r"librdkafka (\d+)\.(\d+)\.(\d+)", said.stdout + said.stderr)
+    assert found is not None, said
+    return tuple(map(int, found.groups()))
 
 
 def _made(kind: str, sources: list[Path], make: Callable[[Path], None]) -> Path:

@@ -30,6 +30,7 @@ CLIENTS: Final[Mapping[str, tuple[str, str]]] = {
     "confluent-kafka": ("clients.txt", "confluent_cases.py"),
     "aiokafka": ("clients.txt", "aiokafka_cases.py"),
     "java": ("java", "AdminCases.java"),
+    "tools": ("java", "ToolCases.java"),
     "kafkajs": ("node", "kafkajs_cases.mjs"),
     "platformatic": ("node", "platformatic_cases.mjs"),
 }

@@ -25,6 +25,7 @@ PLAIN: Final = {
     "max.request.partition.size.limit": "2000",
     "num.partitions": "1",
 }
+AUTHORIZER: Final = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
 _OUT: Final = Path(__file__).resolve().parents[1] / "vectors" / "kafka-4.3.1-clients.json"
 
 
@@ -46,18 +47,31 @@ def recorded() -> dict[str, dict[str, Any]]:
 def main(clients: list[str]) -> None:
     """Record these clients, or all."""
     found = recorded() if _OUT.exists() else {}
-    with tempfile.TemporaryDirectory() as folder, KafkaBroker(Path(folder), PLAIN) as broker:
-        server = Server(broker.address, settle=0.3)
-        for client in clients or CLIENTS:
-            prepare(server)
-            done = cases(client, server, Path(folder) / client)
-            found[client] = {case: row["result"] for case, row in done.items()}
-            print(f"{client}: {len(done)} cases")
+    wanted = clients or list(CLIENTS)
+    # kafka-acls.sh needs an authorizer.
+    for properties, some in (
+        (PLAIN, [name for name in wanted if name != "tools"]),
+        (PLAIN | AUTHORIZER, [name for name in wanted if name == "tools"]),
+    ):
+        if some:
+            found |= _recorded_now(properties, some)
     vectors = {
         "broker": "Apache Kafka 4.3.1",
         "cases": {name: found[name] for name in CLIENTS if name in found},
     }
     _OUT.write_text(json.dumps(vectors, indent=0, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def _recorded_now(properties: dict[str, str], clients: list[str]) -> dict[str, dict[str, Any]]:
+    found = {}
+    with tempfile.TemporaryDirectory() as folder, KafkaBroker(Path(folder), properties) as broker:
+        server = Server(broker.address, settle=0.3)
+        for client in clients:
+            prepare(server)
+            done = cases(client, server, Path(folder) / client)
+            found[client] = {case: row["result"] for case, row in done.items()}
+            print(f"{client}: {len(done)} cases")
+    return found
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServed]:
         yield served
 
 
-@pytest.mark.parametrize("client", [name for name in CLIENTS if name != "raw"])
+@pytest.mark.parametrize("client", [name for name in CLIENTS if name not in ("raw", "tools")])
 def test_is_told_at_once_that_there_is_no_log(client: str, server: KafkaServed, tmp_path: Path) -> None:
     try:
         told = cases(client, replace(server.clients, data=True), tmp_path)

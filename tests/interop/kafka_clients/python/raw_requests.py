@@ -111,6 +111,15 @@ class RawRequests:
             **{"validate_only": False} | fields,
         )
 
+    def replace_configs(
+        self, topic: str, values: dict[str, str | None], version: int = 2, **fields: Any
+    ) -> Answer:
+        rows = [{"name": name, "value": value} for name, value in values.items()]
+        resources = [{"resource_type": 2, "resource_name": topic, "configs": rows}]
+        return self.send(
+            admin.AlterConfigsRequest, version, resources=resources, **{"validate_only": False} | fields
+        )
+
     def partitions(self, name: str, count: int, version: int = 3, **fields: Any) -> Answer:
         topics = [{"name": name, "count": count, "assignments": fields.pop("assignments", None)}]
         return self.send(
