@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import asyncio
 import io
 import json
+import uuid
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from broker_core.catalog import topic_id_text
 from broker_core.catalog.errors import ImportRefused
 from broker_core.catalog.topic_files import topic_file_reader as lines_module
 from broker_core.names import NamespaceName
@@ -203,3 +206,51 @@ async def test_progress_is_told_and_may_end_the_load(connection: Any) -> None:
     with pytest.raises(EndedByUser):
         await load(connection, "z\n", progress=enough)
     assert (await rows(connection)).keys() == {"x", "y"}
+
+
+_IDS = "SELECT local_name, topic_id FROM broker_core.topics WHERE namespace = 'a/b' ORDER BY 1"
+
+
+def line(name: str, topic_id: uuid.UUID, **more: object) -> str:
+    return json.dumps({"name": name, "topic_id": topic_id_text(topic_id), **more}) + "\n"
+
+
+async def test_new_topics_have_the_ids_of_the_file(connection: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lines_module, "CHUNK_BYTES", 64)  # several parts
+    one, two, three = (uuid.UUID(int=number << 64) for number in (7, 8, 9))
+    file = line("x", two) + line("p", one, partitions=2) + '{"name": "own"}\n' + line("x", three)
+    report = await load(connection, file)
+    assert (report.names, report.added, report.renewed_ids) == (4, 4, 0)
+    first = dict(await connection.fetch(_IDS))
+    assert first == {"own": first["own"], "p-partition-0": one, "p-partition-1": one, "x": three}
+    # The same file once more, and other ids of the topics that are there: nothing changes.
+    assert (await load(connection, file)).version == report.version
+    assert (await load(connection, line("p", two, partitions=2), add=True)).version == report.version
+    # An id that another topic has, or had, is not given again.
+    again = line("p", one, partitions=3) + line("taken", three) + line("free", two)
+    report = await load(connection, again, dry_run=True)
+    assert (report.added, report.renewed_ids) == (3, 1)
+    report = await load(connection, again)
+    assert (report.added, report.removed, report.renewed_ids) == (3, 2, 1)
+    now = dict(await connection.fetch(_IDS))
+    assert {now[f"p-partition-{index}"] for index in range(3)} == {one}
+    assert now["free"] == two
+    assert now["taken"] not in {one, two, three}
+    assert (await load(connection, line("x", three), add=True)).renewed_ids == 1
+
+
+async def test_topics_without_ids_get_them_once_whoever_loads_at_once(
+    database: Database, connection: Any
+) -> None:
+    file = "".join(f"t-{number % 500}-partition-{number % 3}\n" for number in range(1500))
+    others = [await database.connect() for _ in range(2)]
+    try:
+        reports = await asyncio.gather(*(load(each, file) for each in others))
+    finally:
+        for each in others:
+            await each.close()
+    assert sorted(report.added for report in reports) == [0, 1500]
+    before = await connection.fetch(_IDS)
+    assert len({row["topic_id"] for row in before}) == 500
+    await load(connection, file)
+    assert await connection.fetch(_IDS) == before

@@ -88,6 +88,10 @@ def run(
         f"{report.changed} changed, {report.unchanged} unchanged, {report.removed} removed"
         + (f"; version {report.version}" if report.version is not None and not dry_run else "")
     )
+    if report.renewed_ids:
+        say(
+            f"{report.renewed_ids} new topics have another id than in the file: it is, or was, that of another topic"
+        )
     if report.ahead is not None:
         say(report.ahead)
 

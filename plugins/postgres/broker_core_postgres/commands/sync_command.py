@@ -54,7 +54,8 @@ def run(
                     else:
                         report = await _dry(mirror, source.name, json=json)
             if not dry_run:
-                await maintain_topics(connection, report.added + report.changed + report.removed)
+                written = report.added + report.changed + report.removed + report.created_anew
+                await maintain_topics(connection, written)
             return report
 
     report = run_command(sync)
@@ -65,6 +66,7 @@ def run(
         print(
             f"{'would mirror' if dry_run else 'mirrored'} {report.names} names of {report.namespaces} namespaces: "
             f"{report.added} added, {report.changed} changed, {report.removed} removed"
+            + (f", {report.created_anew} created anew" if report.created_anew else "")
             + (f"; {len(report.written)} namespaces written" if not dry_run else "")
         )
     say_what_was_left(report)
@@ -83,6 +85,7 @@ async def _dry(mirror: Mirror, source: str, *, json: bool) -> MirrorReport:
         mirror.report.added += counts.added
         mirror.report.changed += counts.changed
         mirror.report.removed += counts.removed
+        mirror.report.created_anew += counts.created_anew
     return mirror.report
 
 
@@ -101,6 +104,7 @@ def _as_json(report: MirrorReport) -> dict[str, Any]:
         "added": report.added,
         "changed": report.changed,
         "removed": report.removed,
+        "created_anew": report.created_anew,
         "written": {name: merged.version for name, merged in report.written.items()},
         "failed": report.failed,
         "unread": report.unread,

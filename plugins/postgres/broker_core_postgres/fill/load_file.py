@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import islice, repeat
+from tempfile import SpooledTemporaryFile
 from typing import Any, BinaryIO, Final, Literal
 
 import numpy as np
@@ -22,6 +23,7 @@ from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, version_of
 from broker_core_postgres.fill.partition_conflicts import resolve_conflicts
+from broker_core_postgres.fill.staged_ids import copy_ids
 from broker_core_postgres.fill.staging_table import STAGED, StagingTable, copy_rows
 from broker_core_postgres.fill.storage_limits import longest_local_name, storable_properties
 
@@ -40,6 +42,9 @@ USUAL_DELETIONS: Final = Deletions()
 _Row = tuple[str, str | None]
 
 _NAMES_A_BLOCK: Final = 50_000
+#: Bytes of ids that are kept in memory while the file is read, and bytes of them that are sent at once.
+_IDS_IN_MEMORY: Final = 16 * 1024 * 1024
+_BLOCK: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +52,8 @@ class LoadReport:
     """What a load did, or would do, in listed names (each partition is one).
 
     ``version`` is the namespace's afterwards; ``None`` if it was never filled, nor by a dry run. ``ahead`` is what a
-    dry run says if the load would be refused.
+    dry run says if the load would be refused. ``renewed_ids`` are new topics that get another id than the file's, which
+    another topic has, or had a while ago.
     """
 
     lines: int
@@ -57,6 +63,7 @@ class LoadReport:
     removed: int
     version: int | None
     ahead: str | None = None
+    renewed_ids: int = 0
 
     @property
     def unchanged(self) -> int:
@@ -77,14 +84,16 @@ async def load_topics(
 ) -> LoadReport:
     """Make a namespace hold exactly the topics of a file or, with ``add``, at least these.
 
-    An existing topic keeps its id, and its properties unless the file gives some. Without differences the version
-    stays. A dry run counts the differences, and tells whether the load would be refused. After an error the database is
-    unchanged.
+    An existing topic keeps its id, and its properties unless the file gives some. A new one has the id of the file, if
+    that is free. Without differences the version stays. A dry run counts the differences, and tells whether the load
+    would be refused. After an error the database is unchanged.
 
     Raises :exc:`~broker_core.catalog.CatalogError` for a wrong line, or for a topic beside a partition of its name with
     other properties; :exc:`FillingFailed` for a file without topics, unless ``allow_empty``; and
     :exc:`~broker_core.plugin_cli.MassDeletion` for more ``deletions`` than are allowed.
     """
+
+    renewed = 0
 
     def check(counts: MergeCounts) -> None:
         deletions.check({str(namespace): counts.loss}, "`load --dry-run` counts them")
@@ -93,6 +102,9 @@ async def load_topics(
         await resolve_conflicts(
             connection, str(namespace), add=add, both=file_rows.repeats, alone=file_rows.untold
         )
+        if file_rows.has_ids:
+            nonlocal renewed
+            renewed = await staging.ids.keep_free_ones(str(namespace))
 
     staging = StagingTable(connection)
     file_rows = _FileRows(namespace, source, progress)
@@ -104,12 +116,15 @@ async def load_topics(
         await connection.execute("SET LOCAL work_mem = '256MB'")
         await staging.create()
         await staging.copy(file_rows.blocks())
+        if file_rows.has_ids:
+            await staging.ids.copy(file_rows.id_blocks())
         if not file_rows.names and not add and not allow_empty:
             raise FillingFailed(
                 f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
             )
         if file_rows.repeats:
             await staging.keep_each_once()
+            await staging.ids.keep_each_once()
         await staging.analyze()
         if progress is not None:
             progress("write", file_rows.names)
@@ -130,11 +145,13 @@ async def load_topics(
         )
         ahead = None if refusal is None else refusal.ahead
         report = LoadReport(
-            file_rows.lines, names, counts.added, counts.changed, counts.removed, version, ahead
+            file_rows.lines, names, counts.added, counts.changed, counts.removed, version, ahead, renewed
         )
     except BaseException:
         await _undo(transaction)
         raise
+    finally:
+        file_rows.close()
     if dry_run:
         await transaction.rollback()
     else:
@@ -163,6 +180,9 @@ class _FileRows:
         self.names = 0
         #: Whether lines give properties of a topic alone, without its partitions.
         self.untold = False
+        #: Whether lines give ids of topics.
+        self.has_ids = False
+        self._ids = SpooledTemporaryFile(_IDS_IN_MEMORY)  # noqa: SIM115 - closed by close
 
     @property
     def lines(self) -> int:
@@ -191,9 +211,26 @@ class _FileRows:
             for domain, of_domain in zip(DOMAINS, rows, strict=True):
                 for block in self._blocks_of(domain, of_domain):
                     yield block
+                self._keep_ids(domain, of_domain)
             self._parts += 1
             if self._progress is not None:
                 self._progress("read", self._lines.bytes)
+
+    def _keep_ids(self, domain: str, rows: TopicRows) -> None:
+        ids = {name: each.topic_id for name, each in rows.facts.items() if each.topic_id is not None}
+        if ids:
+            self.has_ids = True
+            self._ids.write(copy_ids(self._namespace, domain, ids, part=self._parts))
+
+    async def id_blocks(self) -> AsyncIterator[bytes]:
+        """Rows of ids for COPY, once the file is read."""
+        self._ids.seek(0)
+        while block := self._ids.read(_BLOCK):
+            yield block
+
+    def close(self) -> None:
+        """Let go of the ids."""
+        self._ids.close()
 
     def _blocks_of(self, domain: str, rows: TopicRows) -> Iterator[bytes]:
         self._remember(domain, rows.topics)

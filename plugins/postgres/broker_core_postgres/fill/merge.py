@@ -2,7 +2,8 @@
 
 Writers come one after the other, by locking the row of the namespace's version; writers by plain SQL that skip this are
 waited for row by row. Readers are not locked: they see the state before or after. Topics are added before others are
-removed, so that a topic keeps its id when all its listed names change, as when it gets partitions.
+removed, so that a topic keeps its id when all its listed names change, as when it gets partitions. A topic that has
+another id in the source (:mod:`.staged_ids`) is another topic: its names are deleted first, and created anew.
 """
 
 from __future__ import annotations
@@ -34,21 +35,37 @@ _COMPARE: Final = """SELECT
     FROM (SELECT domain, local_name, properties FROM pg_temp.broker_core_staged WHERE namespace = $1) s
     FULL JOIN (SELECT domain, local_name, properties FROM broker_core.topics WHERE namespace = $1) t
         USING (domain, local_name)"""
-# Rows are inserted with versions and ids, so that no trigger has to find these row by row (migration 2). Ids are
-# random; with partitions they are derived, so that all names of a topic have the same.
-_DRAWN: Final = "gen_random_uuid()"
+# Rows are inserted with versions and ids, so that no trigger has to find these row by row (migration 2). Ids are those
+# of the source. Others are random; with partitions they are derived, so that all names of a topic have the same.
+_DRAWN: Final = "broker_core.new_topic_id()"
 _DERIVED: Final = (
     "broker_core.shared_topic_id(broker_core.salt_of($1, $2), s.domain, coalesce(s.topic, s.local_name))"
 )
 _PARTITIONED: Final = (
     "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged WHERE namespace = $1 AND topic IS NOT NULL)"
 )
+# With ids of the source. A CASE draws only where there is none.
+_GIVEN: Final = "CASE WHEN i.topic_id IS NULL THEN {made} ELSE i.topic_id END"
+_JOIN_IDS: Final = """LEFT JOIN pg_temp.broker_core_staged_ids i
+        ON i.namespace = $1 AND i.domain = s.domain AND i.topic = coalesce(s.topic, s.local_name)"""
+_HAS_IDS: Final = "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged_ids WHERE namespace = $1)"
+_CREATED_ANEW: Final = """SELECT count(*), count(*) FILTER (WHERE s.properties <> t.properties)
+    FROM broker_core.topics t
+    JOIN pg_temp.broker_core_staged_ids i
+        ON i.namespace = $1 AND i.domain = t.domain AND i.topic = t.matched AND i.topic_id <> t.topic_id
+    JOIN pg_temp.broker_core_staged s
+        ON s.namespace = $1 AND s.domain = t.domain AND s.local_name = t.local_name
+    WHERE t.namespace = $1"""
+# All names of such a topic, also those that the new one does not have: a name that stayed would keep the old id.
+_DELETE_FORMER: Final = """DELETE FROM broker_core.topics t USING pg_temp.broker_core_staged_ids i
+    WHERE t.namespace = $1 AND i.namespace = $1 AND i.domain = t.domain AND i.topic = t.matched
+        AND i.topic_id <> t.topic_id"""
 _STAGED: Final = "SELECT count(*) FROM pg_temp.broker_core_staged WHERE namespace = $1"
 _INTO: Final = """INSERT INTO broker_core.topics
     (namespace, domain, local_name, properties, topic_id, created_version, changed_version, trigram_part)"""
 _INSERT_FIRST: Final = """{into}
     SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2, {part:d}
-    FROM pg_temp.broker_core_staged s WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
+    FROM pg_temp.broker_core_staged s {ids} WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
 # A new partition gets the properties of its topic unless others are given.
 _INSERT: Final = """WITH new AS MATERIALIZED (
         SELECT * FROM pg_temp.broker_core_staged s
@@ -62,7 +79,7 @@ _INSERT: Final = """WITH new AS MATERIALIZED (
         ORDER BY t.domain, t.matched, t.partition NULLS FIRST
     ) {into}
     SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2, {part:d}
-    FROM new s LEFT JOIN kept
+    FROM new s {ids} LEFT JOIN kept
         ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
     ORDER BY s.domain, s.local_name"""
 _UPDATE: Final = """UPDATE broker_core.topics t SET properties = s.properties
@@ -89,16 +106,18 @@ _DELETE: Final = """DELETE FROM broker_core.topics t
 class MergeCounts:
     """Differences in listed names: ``added``, ``removed``, and ``changed`` ones with other properties.
 
-    ``there`` is how many the database lists before.
+    ``there`` is how many the database lists before. ``created_anew`` are those of both sides whose topic has another id
+    in the source: nothing of the former topic stays.
     """
 
     added: int
     changed: int
     removed: int
     there: int
+    created_anew: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.changed or self.removed)
+        return bool(self.added or self.changed or self.removed or self.created_anew)
 
     @property
     def loss(self) -> tuple[int, int]:
@@ -114,6 +133,7 @@ class MergeResult:
     changed: int
     removed: int
     version: int
+    created_anew: int = 0
 
 
 async def namespaces_of_database(connection: Any) -> dict[str, int]:
@@ -131,6 +151,9 @@ async def version_of(connection: Any, namespace: str) -> int | None:
 async def compare(connection: Any, namespace: str, *, remove: bool = True) -> MergeCounts:
     """What :func:`merge` with the same arguments would do now."""
     counts = MergeCounts(*await connection.fetchrow(_COMPARE, namespace))
+    if await connection.fetchval(_HAS_IDS, namespace):
+        anew, changed = await connection.fetchrow(_CREATED_ANEW, namespace)
+        counts = replace(counts, created_anew=anew, changed=counts.changed - changed)
     if remove:
         return counts
     return replace(counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS, namespace))
@@ -192,10 +215,12 @@ async def _merge(
     if resolve_conflicts is not None:
         await resolve_conflicts()
     first = not await connection.fetchval(_TOPICS, namespace)
-    made = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN
+    made, ids = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN, ""
+    if await connection.fetchval(_HAS_IDS, namespace):
+        made, ids = _GIVEN.format(made=made), _JOIN_IDS
     if first:
         part = await begin_part(connection, await connection.fetchval(_STAGED, namespace)) if parts else 0
-        insert = _INSERT_FIRST.format(into=_INTO, id=made, part=part)
+        insert = _INSERT_FIRST.format(into=_INTO, id=made, ids=ids, part=part)
         added = _count(await connection.execute(insert, namespace, proposed))
         await end_part(connection, part)
         return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
@@ -204,17 +229,20 @@ async def _merge(
     if check is not None:
         check(expected)
     added = changed = removed = 0
-    if expected.added:
-        part = await begin_part(connection, expected.added) if parts else 0
-        insert = _INSERT.format(into=_INTO, id=made, part=part)
-        added = _count(await connection.execute(insert, namespace, proposed))
+    anew = expected.created_anew
+    if ids and (expected.added or anew):
+        removed = _count(await connection.execute(_DELETE_FORMER, namespace)) - anew
+    if expected.added or anew:
+        part = await begin_part(connection, expected.added + anew) if parts else 0
+        insert = _INSERT.format(into=_INTO, id=made, ids=ids, part=part)
+        added = _count(await connection.execute(insert, namespace, proposed)) - anew
         await end_part(connection, part)
     if expected.changed or (added and not remove):
         changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
     if expected.removed:
-        removed = _count(await connection.execute(_DELETE, namespace))
+        removed += _count(await connection.execute(_DELETE, namespace))
     version = await connection.fetchval(_VERSION, namespace)
-    return MergeResult(added, changed, removed, version)
+    return MergeResult(added, changed, removed, version, anew)
 
 
 def _count(status: str) -> int:

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
+from broker_core_postgres.fill.copy_text import escape_names
+from broker_core_postgres.fill.staged_ids import StagedIds
+
 __all__ = ["STAGED", "StagingTable", "copy_rows"]
 
 #: The table's name, with the schema of temporary tables.
@@ -49,19 +52,22 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
 
 
 class StagingTable:
-    """The staging table of a connection."""
+    """The staging table of a connection, and the ids of its topics."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
+        self.ids = StagedIds(connection)
 
     async def create(self, *, keep: bool = False) -> None:
-        """Create the empty table, for the transaction or, with ``keep``, for the connection."""
+        """Create the empty tables, for the transaction or, with ``keep``, for the connection."""
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
         await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
+        await self.ids.create(keep=keep)
 
     async def drop(self) -> None:
-        """Drop the table before the connection ends."""
+        """Drop the tables before the connection ends."""
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
+        await self.ids.drop()
 
     async def copy(self, blocks: AsyncIterator[bytes]) -> None:
         """Add the rows of :func:`copy_rows`. If ``blocks`` raises, none are added."""
@@ -80,6 +86,7 @@ class StagingTable:
     async def analyze(self) -> None:
         """Collect statistics for the planner; autovacuum does not see temporary tables."""
         await self._connection.execute("ANALYZE pg_temp.broker_core_staged")
+        await self.ids.analyze()
 
 
 def copy_rows(
@@ -96,11 +103,11 @@ def copy_rows(
     if not names:
         return b""
     head, tail = f"{namespace}\t{domain}\t", f"\t{part}\t{told:d}\n"
-    names = _escaped(names)
+    names = escape_names(names)
     if topics is None and properties is None:
         between = f"\t\\N{tail}{head}\\N\t"
         return f"{head}\\N\t{between.join(names)}\t\\N{tail}".encode()
-    owners = names if topics is None else _escaped(topics)
+    owners = names if topics is None else escape_names(topics)
     texts = [_NULL] * len(names) if properties is None else [_text(text) for text in properties]
     return "".join(
         [
@@ -108,16 +115,6 @@ def copy_rows(
             for owner, name, text in zip(owners, names, texts, strict=True)
         ]
     ).encode()
-
-
-def _escaped(names: Sequence[str]) -> Sequence[str]:
-    """Escape names for COPY, in one pass: no name has a NUL, which joins them."""
-    text = "\0".join(names)
-    if not any(special in text for special in "\\\t\n\r"):
-        return names
-    for special, written in (("\\", "\\\\"), ("\t", "\\t"), ("\n", "\\n"), ("\r", "\\r")):
-        text = text.replace(special, written)
-    return text.split("\0")
 
 
 def _text(properties: str | None) -> str:

@@ -108,4 +108,5 @@ async def test_both_forms_name_properties(connection: Any) -> None:
         "missing": [],
         "extra": [],
         "properties": [{"names": [f"{P}x"], "database": {"k": "1"}, "source": {"k": "2"}}],
+        "topic_id": None,
     }

@@ -85,6 +85,14 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
         catalog.set_properties(TopicName.parse("persistent://public/large/orders-1234"), {"region": "mars"})
     one = equal_to_full(spark, catalogue, patterns, tmp_path, 2)
     assert one.segments_kept == every - 1
+    # One that was created anew without its properties, and one with the same: nothing of the former topics stays.
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for number, properties in ((1234, {}), (7, {"region": "us"})):
+            name = TopicName.parse(f"persistent://public/large/orders-{number}")
+            former = catalog.delete(name)
+            assert catalog.create(name, properties=properties).topic_id != former.topic_id
+    anew = equal_to_full(spark, catalogue, patterns, tmp_path, 9)
+    assert every - 2 <= anew.segments_kept < every
     # A new namespace in the midst of others, one that loses all of its topics, a topic in the other domain.
     fill(
         catalogue,

@@ -40,11 +40,13 @@ class CatalogSource:
         columns: dict[str, tuple[list[str], list[str], list[str | None]]] = {
             domain: ([], [], []) for domain in DOMAINS
         }
+        ids: dict[str, dict[str, bytes]] = {domain: {} for domain in DOMAINS}
         unread: dict[str, str] = {}
         with self._catalog.topics(namespace) as (_, records):
             for record in records:
                 names, topics, properties = columns[record.name.domain]
                 listed = list(record.listed.names(record.name.local))
+                ids[record.name.domain][record.name.local] = record.topic_id.bytes
                 text: str | None
                 try:
                     text = storable_properties(record.properties)
@@ -54,5 +56,7 @@ class CatalogSource:
                 topics.extend(repeat(record.name.local, len(listed)))
                 properties.extend(repeat(text, len(listed)))
         return NamespaceTopics(
-            namespace, tuple(NamesOfDomain(domain, *columns[domain]) for domain in DOMAINS), unread
+            namespace,
+            tuple(NamesOfDomain(domain, *columns[domain], ids[domain]) for domain in DOMAINS),
+            unread,
         )

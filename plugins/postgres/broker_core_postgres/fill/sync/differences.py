@@ -4,29 +4,33 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal
 
+from broker_core.catalog import topic_id_text
 from broker_core.plugin_cli import printable
 
-__all__ = ["Difference", "OtherProperties", "as_json", "as_line", "differences"]
+__all__ = ["Difference", "OtherId", "OtherProperties", "as_json", "as_line", "differences"]
 
 _SHOWN_NAMES: Final = 10
 
 _DIFFERENCES: Final = """WITH
     staged AS NOT MATERIALIZED (
-        SELECT domain, coalesce(topic, local_name) AS topic, local_name, properties
-        FROM pg_temp.broker_core_staged WHERE namespace = $1),
+        SELECT s.domain, coalesce(s.topic, s.local_name) AS topic, s.local_name, s.properties, i.topic_id
+        FROM pg_temp.broker_core_staged s LEFT JOIN pg_temp.broker_core_staged_ids i
+            ON i.namespace = $1 AND i.domain = s.domain AND i.topic = coalesce(s.topic, s.local_name)
+        WHERE s.namespace = $1),
     there AS NOT MATERIALIZED (
-        SELECT domain, matched AS topic, local_name, properties
+        SELECT domain, matched AS topic, local_name, properties, topic_id
         FROM broker_core.topics WHERE namespace = $1),
     differing AS MATERIALIZED (
         SELECT domain, coalesce(s.topic, t.topic) AS topic, local_name,
             t.local_name IS NULL AS missing, s.local_name IS NULL AS extra,
-            t.properties::text AS of_database, s.properties::text AS of_source
+            t.properties::text AS of_database, s.properties::text AS of_source,
+            t.topic_id AS id_of_database, s.topic_id AS id_of_source
         FROM (SELECT *, local_name AS name FROM staged) s
         FULL JOIN (SELECT *, local_name AS name FROM there) t USING (domain, local_name)
-        WHERE t.name IS NULL OR s.name IS NULL OR s.properties <> t.properties)
+        WHERE t.name IS NULL OR s.name IS NULL OR s.properties <> t.properties OR s.topic_id <> t.topic_id)
     SELECT d.*, wanted.topic IS NOT NULL AND known.topic IS NOT NULL AS in_both
     FROM differing d
     LEFT JOIN (SELECT DISTINCT domain, topic FROM staged) wanted USING (domain, topic)
@@ -44,11 +48,19 @@ class OtherProperties:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherId:
+    """The ids of a topic that was created anew, as texts of base64: ``database`` has that of the former one."""
+
+    database: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A topic that differs, by its full name without partition suffix.
 
     ``missing``: the database lists none of its names. ``extra``: the source lists none. ``different``: both list some,
-    but names (its partitions) or properties differ. ``missing`` and ``extra`` have full names as listed.
+    but names (its partitions), properties or the id differ. ``missing`` and ``extra`` have full names as listed.
     """
 
     kind: Literal["missing", "extra", "different"]
@@ -56,6 +68,7 @@ class Difference:
     missing: tuple[str, ...] = ()
     extra: tuple[str, ...] = ()
     properties: tuple[OtherProperties, ...] = ()
+    topic_id: OtherId | None = None
 
 
 async def differences(connection: Any, namespace: str) -> AsyncIterator[Difference]:
@@ -74,9 +87,15 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
     prefix = f"{rows[0]['domain']}://{namespace}/"
     missing = tuple(prefix + row["local_name"] for row in rows if row["missing"])
     extra = tuple(prefix + row["local_name"] for row in rows if row["extra"])
+    topic_id: OtherId | None = None
     alike: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        if not row["missing"] and not row["extra"]:
+        if row["missing"] or row["extra"]:
+            continue
+        before, now = row["id_of_database"], row["id_of_source"]
+        if now is not None and now != before:
+            topic_id = OtherId(topic_id_text(before), topic_id_text(now))
+        if row["of_source"] is not None and row["of_database"] != row["of_source"]:
             alike.setdefault((row["of_database"], row["of_source"]), []).append(prefix + row["local_name"])
     properties = tuple(
         OtherProperties(tuple(names), json.loads(database), json.loads(source))
@@ -85,7 +104,7 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
     kind: Literal["missing", "extra", "different"] = "different"
     if not rows[0]["in_both"]:
         kind = "missing" if missing else "extra"
-    return Difference(kind, prefix + rows[0]["topic"], missing, extra, properties)
+    return Difference(kind, prefix + rows[0]["topic"], missing, extra, properties, topic_id)
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
@@ -99,6 +118,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
             {"names": list(other.names), "database": dict(other.database), "source": dict(other.source)}
             for other in difference.properties
         ],
+        "topic_id": None if difference.topic_id is None else asdict(difference.topic_id),
     }
 
 
@@ -115,6 +135,9 @@ def as_line(difference: Difference, source: str) -> str:
         f"properties {_text(other.database)} in the database, {_text(other.source)} in the {source}"
         for other in difference.properties
     ]
+    if difference.topic_id is not None:
+        ids = difference.topic_id
+        details.append(f"created anew, id {ids.database} in the database, {ids.source} in the {source}")
     line = f"{difference.kind:9} {difference.topic}" + (f": {'; '.join(details)}" if details else "")
     return printable(line)
 

@@ -33,6 +33,8 @@ _ONE_AT_A_TIME: Final = 0x62726F6B_73796E63  # "broksync" in ASCII, the key of t
 class MirrorReport:
     """What a run did, in listed names. ``written`` has the changed namespaces.
 
+    ``created_anew`` are names whose topic has another id in the source.
+
     ``failed`` has the namespaces and tenants that could not be read, ``unread`` the topics whose properties could not
     be read, each with the reason. These were left as they are.
     """
@@ -42,6 +44,7 @@ class MirrorReport:
     added: int = 0
     changed: int = 0
     removed: int = 0
+    created_anew: int = 0
     written: dict[str, MergeResult] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
@@ -124,6 +127,7 @@ class Mirror:
             self.report.added += merged.added
             self.report.changed += merged.changed
             self.report.removed += merged.removed
+            self.report.created_anew += merged.created_anew
             if progress is not None:
                 progress(number, len(todo))
         if self.report.complete:

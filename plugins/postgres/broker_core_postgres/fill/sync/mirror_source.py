@@ -16,13 +16,15 @@ __all__ = ["Inventory", "MirrorSource", "NamesOfDomain", "NamespaceTopics"]
 class NamesOfDomain:
     """Listed names of a domain. ``properties`` has the JSON text for each name; ``None``: the database's stay.
 
-    ``topics`` has the local name of each name's topic, which differs for partitions.
+    ``topics`` has the local name of each name's topic, which differs for partitions. ``ids`` has the 16 bytes of the id
+    of each topic; empty where the source has none.
     """
 
     domain: str
     names: Sequence[str]
     topics: Sequence[str]
     properties: Sequence[str | None]
+    ids: Mapping[str, bytes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, Final
 
 from broker_core.errors import BrokerCoreError, InvalidName
 from broker_core.names import NamespaceName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import namespaces_of_database
+from broker_core_postgres.fill.staged_ids import copy_ids
 from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from broker_core_postgres.fill.storage_limits import first_too_long, longest_local_name
 from broker_core_postgres.fill.sync.for_each import for_each
@@ -70,6 +72,7 @@ async def stage_source(
         else:
             async with copying:
                 await staging.copy(_blocks(topics))
+                await staging.ids.copy(_ids(topics))
             staged.names += len(topics)
             staged.unread.update(topics.unread)
             staged.namespaces.append(str(namespace))
@@ -118,6 +121,13 @@ async def _blocks(topics: NamespaceTopics) -> AsyncIterator[bytes]:
                 part.topics[rows],
                 part.properties[rows],
             )
+
+
+async def _ids(topics: NamespaceTopics) -> AsyncIterator[bytes]:
+    for part in topics.parts:
+        ids = iter(part.ids.items())
+        while rows := dict(islice(ids, _ROWS_A_BLOCK)):
+            yield copy_ids(str(topics.namespace), part.domain, rows)
 
 
 def _parsed(name: str) -> NamespaceName | None:
