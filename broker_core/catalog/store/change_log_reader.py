@@ -11,6 +11,7 @@ from typing import Final
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.namespace_change import read_recreated
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import Cause, ListingFailed
@@ -86,6 +87,25 @@ class CatalogLogReader:
             return await asyncio.to_thread(self._catalog.changes, namespace, since, limit=limit)
         except CatalogError as error:
             raise _unreadable(error) from error
+
+    async def recreated(
+        self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
+    ) -> list[str] | None:
+        """The listed names of topics that were made after ``since``, and whose names other topics had after ``gone``.
+
+        ``None`` where the log does not reach back, or there are more than ``most``.
+        """
+        await self._current()
+        try:
+            return await asyncio.to_thread(self._recreated, namespace, since, gone, most)
+        except CatalogError as error:
+            raise _unreadable(error) from error
+
+    def _recreated(
+        self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
+    ) -> list[str] | None:
+        with self._catalog.reading() as connection:
+            return read_recreated(connection, namespace, since, gone, most)
 
     async def _current(self) -> None:
         """See that it is the file in the catalogue's place that is open."""

@@ -235,6 +235,43 @@ def read_changes(
     return Changes(since, end, tuple(_change(namespace, row) for row in rows))
 
 
+#: Topics of names that were deleted and made since versions. ``:most`` bounds the rows.
+_RECREATED = (
+    "SELECT t.domain, t.base, t.listed FROM ("
+    "SELECT domain, base FROM changes WHERE namespace = :id AND version > :since AND operation = 'create'"
+    " INTERSECT "
+    "SELECT domain, base FROM changes WHERE namespace = :id AND version > :gone AND operation = 'delete'"
+    ") c JOIN topics t ON t.namespace = :id AND t.domain = c.domain AND t.base = c.base LIMIT :most"
+)
+
+
+def read_recreated(
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    since: CatalogVersion,
+    gone: CatalogVersion,
+    most: int,
+) -> list[str] | None:
+    """The listed names of topics that were made after ``since``, and whose names other topics had after ``gone``.
+
+    ``None`` where the log does not reach back, or there are more than ``most``.
+    """
+    now = read_version(connection, namespace)
+    number, log_from = connection.execute(
+        "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
+    ).fetchone() or (0, 0)
+    if gone.catalog_id != now.catalog_id or not log_from <= gone.number <= now.number:
+        return None
+    values = {"id": number, "since": since.number, "gone": gone.number, "most": most + 1}
+    names: list[str] = []
+    for domain, base, text in connection.execute(_RECREATED, values):
+        listed = ListedNames.parse(text)
+        if len(names) + len(listed) > most:
+            return None
+        names += listed.names(str(TopicName(DOMAINS[domain], namespace, base)))
+    return names
+
+
 def _version_within(
     connection: sqlite3.Connection, namespace: int, since: CatalogVersion, now: CatalogVersion, limit: int
 ) -> CatalogVersion:

@@ -1,8 +1,8 @@
 """Server-sent events as bytes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
 The data of an event is one line of JSON, in which every line break is escaped. ``id`` is the topics hash of what a
-client has after the event; of events that belong together only the last one has it, so that a client which is cut off
-between them resumes at the one before.
+client has after the event, with a number behind it once a name became another topic; of events that belong together
+only the last one has it, so that a client which is cut off between them resumes at the one before.
 """
 
 from __future__ import annotations
@@ -17,7 +17,16 @@ from broker_core.listing.listing import Selection
 from broker_core.listing.rendered.names import names_json_items
 from broker_core.servers.http.api.problem_details import problem_of, problem_response
 
-__all__ = ["HEARTBEAT", "ROWS", "changed_text", "error_text", "event_text", "first_text", "snapshot_text"]
+__all__ = [
+    "HEARTBEAT",
+    "ROWS",
+    "changed_text",
+    "error_text",
+    "event_text",
+    "first_text",
+    "recreated_text",
+    "snapshot_text",
+]
 
 #: Keeps proxies from taking a quiet stream for a dead one.
 HEARTBEAT: Final = b":\n\n"
@@ -46,7 +55,15 @@ def changed_text(added: Selection, removed: Selection, topics_hash: str) -> byte
     )
 
 
-def snapshot_text(answer: Selection, low: int, topics_hash: str, more: dict[str, Any]) -> bytes:
+def recreated_text(names: Selection, event_id: str) -> bytes:
+    """The events of names that are other topics now: each goes, and comes."""
+    gone = b"".join(event_text("removed", b'{"items": [%s]}' % _items(part)) for part in _parts(names))
+    return gone + changed_text(names, names.range(0, 0), event_id)
+
+
+def snapshot_text(
+    answer: Selection, low: int, topics_hash: str, more: dict[str, Any], event_id: str | None = None
+) -> bytes:
     """The event with the names from row ``low`` on of a whole answer; ``more`` are members of the last one."""
     high = min(low + ROWS, len(answer))
     is_last = high == len(answer)
@@ -54,7 +71,7 @@ def snapshot_text(answer: Selection, low: int, topics_hash: str, more: dict[str,
     if is_last:
         told |= {"topics_hash": topics_hash, **more}
     data = b'{"items": [%s], %s' % (_items(answer.range(low, high)), json.dumps(told)[1:].encode())
-    return event_text("snapshot", data, topics_hash if is_last else None)
+    return event_text("snapshot", data, (event_id or topics_hash) if is_last else None)
 
 
 def error_text(error: Exception, request: web.Request) -> bytes:

@@ -28,8 +28,9 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.pipeline import Answer, NextRuns, Pipeline, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
-from broker_core.servers.http.api.events.event_text import changed_text
+from broker_core.servers.http.api.events.event_text import changed_text, recreated_text
 from broker_core.servers.http.api.events.listing_changes import ListingChanges
+from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics
 from broker_core.servers.http.api.events.subscriber import ChangeEvent, Subscriber
 
 __all__ = ["ListingFeed"]
@@ -62,7 +63,7 @@ class ListingFeed:
 
     ``words`` gives what answers depend on besides the question: streams share a feed that are alike in it. ``fits``
     says whether a listing may be kept besides those of all other feeds. ``changes`` tells of changes that cannot
-    concern a question, where the default lister is the catalogue's.
+    concern a question, where the default lister is the catalogue's, and ``recreated`` of names that are other topics.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ListingFeed:
         words: Callable[[], frozenset[str]],
         fits: Callable[[Selection], bool],
         changes: ListingChanges | None = None,
+        recreated: RecreatedTopics | None = None,
     ) -> None:
         self._pipeline = pipeline
         self._question = question
@@ -80,6 +82,7 @@ class ListingFeed:
         self.is_closed = False
         self._fits = fits
         self._listing_changes = changes
+        self._recreated = recreated
         #: The newest listing whose answer is known to be the last one.
         self._seen: weakref.ref[Listing] | None = None
         #: Those that follow, in the order in which they came.
@@ -88,6 +91,8 @@ class ListingFeed:
         self.selection: Selection | None = None
         self.topics_hash = ""
         self.told: dict[str, Any] = {}
+        #: What the last event of this answer has as its id.
+        self.event_id = ""
         self._changes: deque[ChangeEvent] = deque()
         self._kept_bytes = 0
         self._runs: NextRuns[Asker, None] = NextRuns()
@@ -115,9 +120,9 @@ class ListingFeed:
         self._woken.set()
 
     def join(self, subscriber: Subscriber, last_hash: str | None) -> None:
-        """Follow from here on, after :meth:`refresh`; ``last_hash`` is that of the topics that the client has."""
+        """Follow from here on, after :meth:`refresh`; ``last_hash`` is the id of the last event that the client has."""
         self.subscribers[subscriber] = None
-        if last_hash == self.topics_hash:
+        if last_hash == self.event_id:
             return
         missed: list[ChangeEvent] = []
         for event in reversed(self._changes):
@@ -159,8 +164,12 @@ class ListingFeed:
             started = loop.time()
             try:
                 await self._check_rights()
+                if self.subscribers and self._recreated is not None:
+                    await self._recreated.look()
                 if self.subscribers and not await self._is_same():
                     await self.refresh(next(iter(self.subscribers)).asker)
+                if self._recreated is not None and self.selection is not None:
+                    self._tell_recreated(self._recreated.of(self.selection))
                 self._pause, self._failing = 0.0, None
             except ListingFailed as failure:
                 self._failed(failure)
@@ -183,6 +192,29 @@ class ListingFeed:
         self._seen = weakref.ref(now)
         return True
 
+    def _tell_recreated(self, names: Selection | None) -> None:
+        """Tell all streams of these names that they are other topics now; ``None``: it may be any of them."""
+        if names is not None and not len(names):
+            return
+        assert self._recreated is not None
+        before, self.event_id = self.event_id, self._id_of(self.topics_hash)
+        if names is None:
+            self._keep(None)
+            return
+        text = recreated_text(names, self.event_id)
+        event = ChangeEvent(before, self.event_id, b"%x\r\n%s\r\n" % (len(text), text))
+        kept = self._pipeline.permits.snapshots.try_acquire(len(text) + _EACH)
+        if kept is None:
+            self._keep(None)
+            return
+        self._pipeline.permits.leases.hold(event, kept)
+        self._keep(event)
+
+    def _id_of(self, topics_hash: str) -> str:
+        """A hash says nothing of names that are other topics: once there were some, their version is beside it."""
+        number = 0 if self._recreated is None else self._recreated.number
+        return f"{topics_hash}-{number}" if number else topics_hash
+
     def _failed(self, failure: ListingFailed) -> None:
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
         if self._failing != (failure.cause, failure.message):
@@ -200,6 +232,9 @@ class ListingFeed:
             deadline=deadline,
             topics_hash=None if self.selection is None else self.topics_hash,
         )
+        is_first = self.selection is None
+        if self._recreated is not None and is_first:
+            await self._recreated.look()
         trace = Trace()
         answer = pipeline.answer_now(question) or await pipeline.answer(question, trace)
         try:
@@ -211,6 +246,8 @@ class ListingFeed:
                 _check_trace(trace)
             if answer.selection is not None:
                 await self._take(asker, answer, answer.selection)
+                if self._recreated is not None and is_first:
+                    self._recreated.of(answer.selection)
         finally:
             answer.release()
 
@@ -222,7 +259,12 @@ class ListingFeed:
             event = await self._event(asker, selection, self.selection, answer.topics_hash)
             await self._check_rights()
         self.selection, self.topics_hash, self._seen = selection, answer.topics_hash, None
+        self.event_id = self._id_of(answer.topics_hash)
         self.told = {"filtered": answer.filtered}
+        self._keep(event)
+
+    def _keep(self, event: ChangeEvent | None) -> None:
+        """Give a change to all streams, and keep it for those that come back; ``None``: they get all topics anew."""
         if event is None:
             self._changes.clear()
             self._kept_bytes = 0
@@ -244,13 +286,14 @@ class ListingFeed:
         except PermitError:
             return None
         try:
-            work = partial(_difference, selection, before, topics_hash)
+            event_id = self._id_of(topics_hash)
+            work = partial(_difference, selection, before, event_id)
             text = await self._pipeline.workers.call(asker, work, quick=size <= _QUICK)
         finally:
             permit.release()
         if text is None:
             return None
-        event = ChangeEvent(self.topics_hash, topics_hash, b"%x\r\n%s\r\n" % (len(text), text))
+        event = ChangeEvent(self.event_id, event_id, b"%x\r\n%s\r\n" % (len(text), text))
         kept = permits.snapshots.try_acquire(len(text) + _EACH)
         if kept is None:
             return None

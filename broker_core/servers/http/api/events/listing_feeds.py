@@ -19,6 +19,7 @@ from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.change_watch import ChangeWatch
 from broker_core.servers.http.api.events.listing_changes import ListingChanges
 from broker_core.servers.http.api.events.listing_feed import ListingFeed
+from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.servers.http.api.services import ApiServices
 
@@ -46,6 +47,7 @@ class ListingFeeds:
     def __init__(self, services: ApiServices) -> None:
         self._pipeline = services.pipeline
         self._ending: dict[ApiAdmission, asyncio.Task[None]] = {}
+        self._change_log = services.change_log
         self._watch = ChangeWatch(services.pipeline.changes, services.change_log)
         self._changes = None if services.change_log is None else ListingChanges(services.pipeline)
         self._feeds: dict[AnswerKey, tuple[ListingFeed, Callable[[], None]]] = {}
@@ -133,7 +135,9 @@ class ListingFeeds:
             return key, found[0]
         if found is not None:
             self._end(key)
-        feed = ListingFeed(self._pipeline, question, words, self._fits, self._changes)
+        log = self._change_log
+        recreated = None if log is None else RecreatedTopics(log, namespace)
+        feed = ListingFeed(self._pipeline, question, words, self._fits, self._changes, recreated)
         self._made.add(feed)
         self._feeds[key] = feed, self._watch.watch(namespace, feed.wake)
         return key, feed

@@ -156,7 +156,7 @@ class _TopicStream:
         """All topics of this moment; what changes meanwhile comes after them."""
         feed, subscriber, request = self._feed, self._subscriber, self._request
         subscriber.begin_anew()
-        selection, topics_hash, told = feed.selection, feed.topics_hash, feed.told
+        selection, topics_hash, told, event_id = feed.selection, feed.topics_hash, feed.told, feed.event_id
         assert selection is not None
         low = 0
         workers = request.services.pipeline.workers
@@ -165,7 +165,7 @@ class _TopicStream:
             size = 3 * selection.range(low, high).fields_size
             permit = await _permit(request, size)
             try:
-                work = partial(snapshot_text, selection, low, topics_hash, told)
+                work = partial(snapshot_text, selection, low, topics_hash, told, event_id)
                 text = await workers.call(request.asker, work, quick=high - low <= 100)
                 await self._write(text)
             finally:

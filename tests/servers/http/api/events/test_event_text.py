@@ -10,7 +10,13 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.servers.http.api.events import event_text
-from broker_core.servers.http.api.events.event_text import changed_text, error_text, first_text, snapshot_text
+from broker_core.servers.http.api.events.event_text import (
+    changed_text,
+    error_text,
+    first_text,
+    recreated_text,
+    snapshot_text,
+)
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -38,6 +44,15 @@ def test_a_change_has_its_hash_at_the_end(monkeypatch: object) -> None:
     assert changed_text(listing().all(), listing("a").all(), "0a1b2c3d") == (
         b'event: removed\nid: 0a1b2c3d\ndata: {"items": ["persistent://t/n/a"]}\n\n'
     )
+
+
+def test_names_that_are_other_topics_go_and_come() -> None:
+    events = parsed(recreated_text(listing("a", "b").all(), "0a1b2c3d-7"))
+    assert [(each["event"], each.get("id")) for each in events] == [
+        ("removed", None),
+        ("added", "0a1b2c3d-7"),
+    ]
+    assert events[0]["data"] == events[1]["data"]
 
 
 def test_a_snapshot_is_in_parts() -> None:

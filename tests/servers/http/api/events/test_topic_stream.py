@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core import Access, Refused, TopicListingResult
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import Edit, SqliteCatalog, creation, deletion
 from broker_core.names import TopicName
 from broker_core.servers.http.api.events import event_text, listing_feed, topic_stream
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
@@ -76,6 +76,33 @@ async def test_all_topics_come_first_and_then_what_changes(served: ApiServed) ->
         assert (event.name, event.items) == ("removed", [str(topic("new"))])
         listed = await served.ask(PATH, params={"mode": "all"})
         assert f'W/"{event.id}"' == listed.headers["ETag"]
+
+
+async def test_a_name_that_is_another_topic_goes_and_comes(served: ApiServed) -> None:
+    catalog = catalog_of(served)
+    async with stream(served) as plain, stream(served, pattern="public/default/b.*") as by_pattern:
+        for events in (plain, by_pattern):
+            await events.snapshot()
+        last_id = plain.id
+        catalog.edit_many(
+            topic("bills").namespace,
+            [Edit(topic("bills"), deletion(topic("bills"))), Edit(topic("bills"), creation(topic("bills")))],
+        )
+        for events in (plain, by_pattern):
+            gone, come = await events.next(), await events.next()
+            assert [(each.name, each.items) for each in (gone, come)] == [
+                ("removed", [BILLS]),
+                ("added", [BILLS]),
+            ]
+        assert plain.id is not None
+        assert plain.id.startswith(f"{last_id}-")
+        async with stream(served, last_id=last_id) as late:
+            late.topics.update(plain.topics)
+            assert [(await late.next()).name for _ in range(2)] == ["removed", "added"]
+        async with stream(served, last_id=plain.id) as same:
+            catalog.create(topic("new"))
+            event = await same.next()
+            assert (event.name, event.items) == ("added", [str(topic("new"))])
 
 
 async def test_the_question_holds_for_changes_too(served: ApiServed) -> None:
