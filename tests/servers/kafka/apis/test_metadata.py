@@ -9,8 +9,9 @@ import kafka.admin
 import pytest
 
 from broker_core import TopicListingResult
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import SqliteCatalog, parse_topic_id, topic_id_text
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode
+from tests.support.api_serving import NAMESPACE, api_served
 from tests.support.kafka_serving import kafka_broker, raw_client
 from tests.support.kafka_topics import create
 from tests.support.plugins import PluginOf
@@ -134,3 +135,31 @@ async def test_what_kafka_python_sees(catalog: SqliteCatalog) -> None:
     assert sorted(listed) == ["new", "orders", "plain"]
     assert by_name == by_id
     assert (by_name[0]["topic_id"], len(by_name[0]["partitions"])) == (str(made.topic_id), 2)
+
+
+async def test_a_name_that_is_made_anew_over_http_has_its_new_id_at_once(tmp_path: Path) -> None:
+    path = f"{NAMESPACE}/topics/bills"
+    async with api_served(tmp_path, kafka={"listen": "127.0.0.1:0"}) as served:
+        assert served.broker.kafka_address is not None
+        async with raw_client(served.broker.kafka_address) as client:
+
+            async def ids() -> list[str]:
+                """Of all topics, of the one by its name."""
+                found = []
+                for topics in (None, [{"name": "bills"}]):
+                    rows = (await client.ask(METADATA, 13, {"topics": topics}))["topics"]
+                    found += [topic_id_text(row["topic_id"]) for row in rows if row["name"] == "bills"]
+                return found
+
+            seen = [(await served.ask(path)).json["topic_id"]]
+            assert await ids() == seen * 2
+            for partitions in (0, 0, 2):
+                former = seen[-1]
+                assert (await served.ask(f"/v1/topics/by-id/{former}", "DELETE")).status == 204
+                made = await served.ask(path, "PUT", json={"partitions": partitions})
+                assert await ids() == [made.json["topic_id"]] * 2
+                gone = {"topics": [{"name": None, "topic_id": parse_topic_id(former)}]}
+                (row,) = (await client.ask(METADATA, 13, gone))["topics"]
+                assert row["error_code"] == ErrorCode.UNKNOWN_TOPIC_ID
+                seen.append(made.json["topic_id"])
+            assert len(set(seen)) == 4
