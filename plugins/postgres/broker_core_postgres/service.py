@@ -26,7 +26,12 @@ from broker_core_postgres.fill.sync.last_success import MirrorWatch
 from broker_core_postgres.listing.describe_topics import PostgresDescriber
 from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.listing_sql import RowSource
-from broker_core_postgres.listing.own_relation import OwnRelation, RelationRefused, check_relation
+from broker_core_postgres.listing.own_relation import (
+    ID_OF_RELATION,
+    OwnRelation,
+    RelationRefused,
+    check_relation,
+)
 from broker_core_postgres.metrics import PostgresMetrics
 from broker_core_postgres.schema.auto_migrate import AutoMigration
 from broker_core_postgres.schema.schema_version import (
@@ -92,7 +97,7 @@ class PostgresService:
             source=(
                 None
                 if self.relation is None
-                else RowSource(self.relation.sql, versions=False, own_index=False)
+                else RowSource(self.relation.sql, ID_OF_RELATION, versions=False, own_index=False)
             ),
         )
         self.describer = PostgresDescriber(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from broker_core import DescribeRequest
+from broker_core.catalog import topic_id_text
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName
 from broker_core_postgres.listing.describe_topics import PostgresDescriber
@@ -123,8 +125,16 @@ async def test_a_relation_of_the_operators_own(empty_database: Database) -> None
         rows = {row["topic"].rpartition("/")[2]: row for row in details.to_pylist()}
         assert {name: row["partitions"] for name, row in rows.items()} == {"a": 0, "b": 2}
         assert rows["b"]["properties"] == {"k": "v"}
-        assert "topic_id" not in details.columns
-        assert await describing.describe(DescribeRequest(NS, ids=[b"0" * 16], wants=ALL)) is None
+        ids = [row["topic_id"] for row in rows.values()]
+        assert len(set(ids)) == 2
+        assert {uuid.UUID(bytes=each).version for each in ids} == {8}
+        by_id = await describing.describe(DescribeRequest(NS, ids=[*ids, b"0" * 16], wants=ALL))
+        assert by_id is not None
+        assert sorted(map(str, by_id.to_pylist())) == sorted(map(str, rows.values()))
+        async with describer(empty_database, relation="own.Topics of ours") as another:
+            same = await another.describe(asked("a", "b"))
+            assert same is not None
+            assert {row["topic_id"] for row in same.to_pylist()} == set(ids)
         other = NamespaceName.parse("acme/other")
         assert await describing.describe(DescribeRequest(other, names=["x"], wants=ALL)) is None
 
@@ -150,3 +160,25 @@ async def test_a_failure_is_an_error(database: Database) -> None:
         with pytest.raises(ListingFailed) as failed:
             await describing.describe(asked("a"))
         assert failed.value.reason == "schema"
+
+
+async def test_ids_of_the_operators_own(empty_database: Database) -> None:
+    own = uuid.UUID(int=7 << 64)
+    empty_database.sql(
+        'CREATE TABLE mine (namespace text COLLATE "C", domain text COLLATE "C", local_name text COLLATE "C",'
+        ' matched text COLLATE "C", topic_id uuid);'
+        f"INSERT INTO mine VALUES ('acme/orders', 'persistent', 'a-partition-0', 'a', '{own}'),"
+        f" ('acme/orders', 'persistent', 'a-partition-1', 'a', '{own}'),"
+        " ('acme/orders', 'persistent', 'none', 'none', NULL)"
+    )
+    async with describer(empty_database, relation="mine") as describing:
+        details = await describing.describe(asked("a", "none", wants=frozenset({"topic_id"})))
+        assert details is not None
+        found = {row["topic"].rpartition("/")[2]: row["topic_id"] for row in details.to_pylist()}
+        assert found["a"] == own.bytes
+        assert not topic_id_text(uuid.UUID(bytes=found["none"])).startswith("-")
+        by_id = await describing.describe(
+            DescribeRequest(NS, ids=[own.bytes], wants=frozenset({"partitions"}))
+        )
+        assert by_id is not None
+        assert [row["partitions"] for row in by_id.to_pylist()] == [2]

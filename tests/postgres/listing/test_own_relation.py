@@ -71,13 +71,14 @@ async def test_properties_may_be_missing_where_they_do_not_select(connection: An
 
 async def test_each_column_that_is_wrong_is_named(connection: Any) -> None:
     await connection.execute(
-        'CREATE TABLE own (namespace text, domain int, local_name text COLLATE "C", properties json)'
+        'CREATE TABLE own (namespace text, domain int, local_name text COLLATE "C", properties json,'
+        " topic_id text)"
     )
     with pytest.raises(RelationRefused) as refused:
         await check_relation(connection, OwnRelation.parse("own"), properties=True)
     assert str(refused.value) == (
         'relation: own has not the columns that are needed: namespace has the collation default, not "C"; '
-        "domain is integer, not text; matched is missing; properties is json, not jsonb"
+        "domain is integer, not text; matched is missing; properties is json, not jsonb; topic_id is text, not uuid"
     )
 
 

@@ -37,14 +37,14 @@ _PARTITION: Final = """CASE WHEN t.local_name <> t.matched
 _BY_NAME: Final = (
     """(t.domain, t.matched) IN (SELECT * FROM unnest($2::text[], $3::text[]) AS asked (domain, topic))"""
 )
-_BY_ID: Final = "t.topic_id = ANY($2::uuid[])"
+_BY_ID: Final = "{topic_id} = ANY($2::uuid[])"
 _KNOWN: Final = "EXISTS (SELECT FROM broker_core.namespaces n WHERE n.namespace = $1)"
 _KNOWN_OF_RELATION: Final = "EXISTS (SELECT FROM {relation} k WHERE k.namespace = $1)"
 _DESCRIBE: Final = """SELECT d.* FROM (SELECT {known} AS known) k LEFT JOIN LATERAL (
         SELECT t.domain, t.matched, coalesce(max({partition}) + 1, 0) AS partitions{columns}
         FROM {relation} t WHERE k.known AND t.namespace = $1 AND {asked} GROUP BY t.domain, t.matched
     ) d ON true WHERE k.known"""
-_FIRST: Final = ", (array_agg(t.{column} ORDER BY {partition} NULLS FIRST))[1]{type} AS {column}"
+_FIRST: Final = ", (array_agg({value} ORDER BY {partition} NULLS FIRST))[1]{type} AS {column}"
 
 
 class PostgresDescriber:
@@ -69,8 +69,8 @@ class PostgresDescriber:
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
-        if self._only_with_properties or (request.ids is not None and not self._source.versions):
-            return None  # the operator's own relation has no ids
+        if self._only_with_properties:
+            return None
         asked: list[Any] = (request.names if request.ids is None else request.ids).to_pylist()  # type: ignore[union-attr]
         size = _TOPICS_WITH_PROPERTIES if "properties" in request.wants else _TOPICS
         found: list[Any] = []
@@ -93,7 +93,8 @@ class PostgresDescriber:
     async def _read(self, request: DescribeRequest, asked: Sequence[Any]) -> list[Any] | None:
         arguments: tuple[Any, ...]
         if request.ids is not None:
-            condition, arguments = _BY_ID, ([bytes(each).hex() for each in asked],)
+            condition = _BY_ID.format(topic_id=self._source.topic_id)
+            arguments = ([bytes(each).hex() for each in asked],)
         else:
             condition, arguments = _BY_NAME, _split_names(str(request.namespace), asked)
         text = self._statement(request, condition)
@@ -110,10 +111,14 @@ class PostgresDescriber:
 
     def _statement(self, request: DescribeRequest, condition: str) -> str:
         columns = ""
-        if self._source.versions and "topic_id" in request.wants:
-            columns += _FIRST.format(column="topic_id", partition=_PARTITION, type="")
+        if "topic_id" in request.wants:
+            columns += _FIRST.format(
+                value=self._source.topic_id, column="topic_id", partition=_PARTITION, type=""
+            )
         if "properties" in request.wants:
-            columns += _FIRST.format(column="properties", partition=_PARTITION, type="::text")
+            columns += _FIRST.format(
+                value="t.properties", column="properties", partition=_PARTITION, type="::text"
+            )
         relation = self._source.relation
         known = _KNOWN if self._source.versions else _KNOWN_OF_RELATION.format(relation=relation)
         return _DESCRIBE.format(
@@ -132,11 +137,7 @@ class PostgresDescriber:
         return Details.of(
             [f"{row['domain']}://{request.namespace}/{row['matched']}" for row in rows],
             partitions=[row["partitions"] for row in rows] if "partitions" in wants else None,
-            topic_id=(
-                [row["topic_id"].bytes for row in rows]
-                if "topic_id" in wants and self._source.versions
-                else None
-            ),
+            topic_id=([row["topic_id"].bytes for row in rows] if "topic_id" in wants else None),
             properties=(
                 [json.loads(row["properties"] or "{}") for row in rows] if "properties" in wants else None
             ),

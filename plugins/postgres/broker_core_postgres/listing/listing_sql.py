@@ -42,11 +42,13 @@ _AFTER_ALL_NAMES: Final = "\U0010ffff" * 8192
 class RowSource:
     """Where rows are read from. ``relation`` is SQL, already quoted.
 
+    ``topic_id`` is SQL of the id of the topic of a row ``t``.
     ``versions`` is false for the operator's own relation, which has none. ``own_index``: there are the schema's
     indexes, one of properties with their namespace, and those of substrings in ``parts``.
     """
 
     relation: str = "broker_core.topics"
+    topic_id: str = "t.topic_id"
     versions: bool = True
     own_index: bool = True
     parts: IndexParts = ((0, 0),)

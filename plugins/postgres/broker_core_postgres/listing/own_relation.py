@@ -5,6 +5,8 @@ It has one row for each listed name. Further columns are allowed beside these:
 - ``namespace``, ``domain`` (``persistent`` or ``non-persistent``) and ``local_name``: texts, never null.
 - ``matched``: ``local_name`` without its partition suffix; ``broker_core.matched_of(local_name)`` computes it.
 - ``properties``: jsonb, an object of strings. Optional unless ``property_keys`` is set.
+- ``topic_id``: uuid, the same for all names of a topic. Optional; without it, and where it is null, the id is made of
+  the topic's name. So it is the same for every server and after every start, and nothing has to be stored.
 
 Texts are ``text`` or ``varchar`` with the collation ``"C"``, which the use of an index needs. There is no version:
 nothing is remembered between listings, and each listing reads its rows.
@@ -19,10 +21,16 @@ from typing import Any, Final
 from broker_core.errors import BrokerCoreError
 from broker_core_postgres.connect.sql_quoting import quote_identifier
 
-__all__ = ["REQUIRED_COLUMNS", "OwnRelation", "RelationRefused", "check_relation"]
+__all__ = ["ID_OF_RELATION", "REQUIRED_COLUMNS", "OwnRelation", "RelationRefused", "check_relation"]
 
 #: The required columns.
 REQUIRED_COLUMNS: Final = ("namespace", "domain", "local_name", "matched")
+
+#: SQL of the id of the topic of a row ``t``: by JSON, which has no error where there is no such column. An id of a name
+#: is of version 8, as the schema's ``shared_topic_id`` makes it, which the database may not have.
+ID_OF_RELATION: Final = """coalesce((to_jsonb(t) ->> 'topic_id')::uuid, overlay(overlay(overlay(
+    left(encode(sha256(convert_to(t.domain || '://' || t.namespace || '/' || t.matched, 'UTF8')), 'hex'), 32)
+    PLACING '0' FROM 1) PLACING '8' FROM 13) PLACING 'a' FROM 17)::uuid)"""
 
 _PART: Final = r'(?:"(?:[^"\0]|"")+"|[^".\0]+)'
 _NAME: Final = re.compile(rf"(?:({_PART})\.)?({_PART})")
@@ -119,6 +127,9 @@ async def check_relation(connection: Any, relation: OwnRelation, *, properties: 
     column = columns.get("properties")
     if column is not None and column["type"] != "jsonb":
         wrong.append(f"properties is {column['type']}, not jsonb")
+    topic_id = columns.get("topic_id")
+    if topic_id is not None and topic_id["type"] != "uuid":
+        wrong.append(f"topic_id is {topic_id['type']}, not uuid")
     if column is None and properties:
         wrong.append("properties is missing, and property_keys is set")
     if wrong:
