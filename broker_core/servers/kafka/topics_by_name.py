@@ -107,10 +107,9 @@ class TopicsByName:
             return [_failed(None, failure, topic_id) for topic_id in ids]
         found = {}
         for topic_id, name in names.items():
-            if not self._allowed(caller, operation, name):
-                found[topic_id] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            else:
-                found[topic_id] = await self._known(caller, name, action, visible, records.get(topic_id))
+            found[topic_id] = await self._identified(
+                caller, name, operation, action, visible, records.get(topic_id)
+            )
         return [_by_id(topic_id, found.get(topic_id)) for topic_id in ids]
 
     # -- what there is
@@ -134,17 +133,43 @@ class TopicsByName:
         visible: VisibleTopics | None,
         record: TopicRecord | None,
     ) -> NamedTopic:
-        """One topic, of what others list or of the catalogue."""
+        """One topic by its name, of what others list or of the catalogue."""
         try:
-            topic = await self._authorize(caller, name, action)
-            if visible is not None:
-                return _of_table(visible, name)
-            if record is None or not await self._pipeline.topics_by_name.is_visible(
-                topic, caller.asker, _listed(record)
-            ):
-                return _row(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            await self._authorize(caller, name, action)
+            return await self._shown(caller, name, visible, record)
         except ListingFailed as failure:
             return _failed(name, failure)
+
+    async def _identified(
+        self,
+        caller: Caller,
+        name: str,
+        operation: Operation | None,
+        action: str,
+        visible: VisibleTopics | None,
+        record: TopicRecord | None,
+    ) -> NamedTopic:
+        """The same by its id: masks come first, since a refusal would tell that the id of a hidden topic is there."""
+        try:
+            topic = await self._shown(caller, name, visible, record)
+            if not topic.error and not self._allowed(caller, operation, name):
+                return _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+            if not topic.error:
+                await self._authorize(caller, name, action)
+        except ListingFailed as failure:
+            return _failed(name, failure)
+        return topic
+
+    async def _shown(
+        self, caller: Caller, name: str, visible: VisibleTopics | None, record: TopicRecord | None
+    ) -> NamedTopic:
+        """What masks leave of a topic. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        if visible is not None:
+            return _of_table(visible, name)
+        if record is None or not await self._pipeline.topics_by_name.is_visible(
+            TopicName(PERSISTENT, caller.namespace, name), caller.asker, _listed(record)
+        ):
+            return _row(name, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return NamedTopic(name, record.topic_id, max(record.partitions, 1), name in INTERNAL, record=record)
 
     async def _of_others(self, caller: Caller) -> VisibleTopics | None:
@@ -153,13 +178,12 @@ class TopicsByName:
             return await self._listed(caller)
         return None
 
-    async def _authorize(self, caller: Caller, name: str, action: str) -> TopicName:
+    async def _authorize(self, caller: Caller, name: str, action: str) -> None:
         """Ask the rules and the gates about one topic."""
-        topic = TopicName(PERSISTENT, caller.namespace, name)
         if self._pipeline.has_guards:
+            topic = TopicName(PERSISTENT, caller.namespace, name)
             access = Access(action, caller.namespace, topic, caller.asker)
             await self._pipeline.authorize(access, caller.deadline)
-        return topic
 
     def _allowed(self, caller: Caller, operation: Operation | None, name: str) -> bool:
         return operation is None or self._authorizer.allows(caller, operation, ResourceType.TOPIC, name)

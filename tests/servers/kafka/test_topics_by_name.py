@@ -71,6 +71,25 @@ async def test_by_id_what_may_not_be_known_is_not_there(catalog: SqliteCatalog) 
         assert gone.error is ErrorCode.UNKNOWN_TOPIC_ID
 
 
+async def test_the_id_of_a_hidden_topic_is_unknown_where_acls_or_rules_refuse_it_too(
+    catalog: SqliteCatalog,
+) -> None:
+    def visible(topics: pa.LargeStringArray) -> pa.BooleanArray:
+        return pc.not_equal(topics, f"{BASE}x")
+
+    def authorize(access: Access) -> Refused | None:
+        return None if access.topic is None else Refused("not for you")
+
+    hidden = create(catalog, "x")
+    for plugins in (
+        {"mask": PluginOf(visible=visible)},
+        {"mask": PluginOf(visible=visible, authorize=authorize)},
+    ):
+        async with kafka_topics(catalog, plugins, NotX()) as m:
+            [row] = await m.topics.by_ids(caller(), [hidden.topic_id])
+            assert (row.name, row.error) == (None, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
 async def test_a_gate_refuses_topics_by_their_names(catalog: SqliteCatalog) -> None:
     asked: list[Access] = []
 
