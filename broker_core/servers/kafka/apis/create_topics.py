@@ -75,12 +75,16 @@ async def _not_allowed(
 async def _taken(
     call: KafkaCall, changes: TopicChanges, planned: Mapping[str, NewTopic | RowError]
 ) -> dict[str, RowError]:
-    """The names of topics that are there, or collide with one, as far as the change itself does not find out."""
+    """The names of topics that are there, or collide with one, as far as the change itself does not find out.
+
+    A name that no topic of Kafka can have stays that, whatever Pulsar clients have made of it.
+    """
     dry_run = call.body["validate_only"]
     names = [
         name
         for name, each in planned.items()
-        if dry_run or not isinstance(each, NewTopic) or "." in name or "_" in name
+        if (dry_run or not isinstance(each, NewTopic) or "." in name or "_" in name)
+        and not (isinstance(each, RowError) and each.code is ErrorCode.INVALID_TOPIC_EXCEPTION)
     ]
     if not names:
         return {}
@@ -88,12 +92,14 @@ async def _taken(
         taken = await changes.taken(call, names)
     except CatalogError as error:
         return dict.fromkeys(names, error_of(error))
+    others = sorted({other for name, other in taken.items() if name != other})
+    shown = {
+        topic.name
+        for topic in await call.services.topics.named(call, others, operation=None)
+        if not topic.error
+    }
     return {
-        name: _exists(name)
-        if name == other
-        else RowError(
-            ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with existing topic: {other}"
-        )
+        name: _exists(name) if name == other else _collision(name, other if other in shown else None)
         for name, other in taken.items()
     }
 
@@ -140,6 +146,12 @@ def _success(call: KafkaCall, topic: NewTopic) -> Fields:
 
 def _exists(name: str) -> RowError:
     return RowError(ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic '{name}' already exists.")
+
+
+def _collision(name: str, other: str | None) -> RowError:
+    """``other`` is the topic that is there; ``None``: the client is not shown it."""
+    which = "an existing topic" if other is None else f"existing topic: {other}"
+    return RowError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic '{name}' collides with {which}")
 
 
 def _refused(name: str, error: RowError) -> Fields:

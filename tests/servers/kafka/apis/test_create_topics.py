@@ -78,7 +78,28 @@ async def test_a_hidden_topic_is_there_already(catalog: SqliteCatalog) -> None:
 
     async with kafka_broker(catalog.path.parent, plugins={"mask": PluginOf(visible=visible)}) as broker:
         rows = (await ask_once(broker, CREATE_TOPICS, 7, _request("hidden.x", "hidden_x")))["topics"]
-    assert {row["name"]: row["error_code"] for row in rows} == {"hidden.x": 36, "hidden_x": 17}
+    told = {row["name"]: (row["error_code"], row["error_message"]) for row in rows}
+    assert told == {
+        "hidden.x": (36, "Topic 'hidden.x' already exists."),
+        "hidden_x": (17, "Topic 'hidden_x' collides with an existing topic"),
+    }
+
+
+async def test_a_collision_with_a_topic_that_is_shown_names_it(catalog: SqliteCatalog) -> None:
+    create(catalog, "shown.x", 1)
+    async with kafka_broker(catalog.path.parent) as broker:
+        (row,) = (await ask_once(broker, CREATE_TOPICS, 7, _request("shown_x")))["topics"]
+    assert row["error_message"] == "Topic 'shown_x' collides with existing topic: shown.x"
+
+
+async def test_a_name_that_kafka_cannot_have_is_refused_though_it_is_there(catalog: SqliteCatalog) -> None:
+    for name in ("z=1", "__change_events"):
+        create(catalog, name)
+    async with kafka_broker(catalog.path.parent) as broker:
+        for dry_run in (False, True):
+            request = _request("z=1", "__change_events", validate_only=dry_run)
+            rows = (await ask_once(broker, CREATE_TOPICS, 7, request))["topics"]
+            assert {row["name"]: row["error_code"] for row in rows} == {"z=1": 17, "__change_events": 17}
 
 
 async def test_rules_gates_and_acls_decide_about_each(catalog: SqliteCatalog) -> None:
