@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
@@ -17,7 +19,6 @@ __all__ = ["KafkaMechanism", "KafkaSaslSettings", "KafkaSettings", "KafkaTlsSett
 
 KafkaMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 
-_WILDCARDS: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - they are looked for
 _FOUR_HOURS: Final = 4 * 60 * 60 * 1000
 
 
@@ -34,9 +35,23 @@ def _principal(text: str) -> str:
     return text
 
 
+def _is_wildcard(host: str) -> bool:
+    """Whether a host is all addresses of the machine, in any of the ways to write that: ``::``, ``0:0::0``, ``0``."""
+    try:
+        return ipaddress.ip_address(host).is_unspecified
+    except ValueError:
+        pass
+    try:
+        return socket.inet_aton(host) == bytes(4)
+    except OSError:
+        return False
+
+
 def _address(text: str) -> str:
     if text and not ListenAddress.parse(text).port:
         raise ValueError(f"{text!r} has port 0, which no client can connect to")
+    if text and _is_wildcard(ListenAddress.parse(text).host):
+        raise ValueError(f"{text!r} is a wildcard address, which no client can connect to")
     return text
 
 
@@ -143,12 +158,12 @@ class KafkaSettings(Table):
 
     @model_validator(mode="after")
     def _clients_can_come_back(self) -> KafkaSettings:
-        if self.listen.host in _WILDCARDS and not self.advertised:
+        if _is_wildcard(self.listen.host) and not self.advertised:
             raise SettingConflict(
                 ("advertised",),
                 f"it is required: clients cannot connect to {self.listen}, a wildcard address",
             )
-        if self.tls is not None and self.tls.listen.host in _WILDCARDS and not self.tls.advertised:
+        if self.tls is not None and _is_wildcard(self.tls.listen.host) and not self.tls.advertised:
             raise SettingConflict(
                 ("tls", "advertised"),
                 f"it is required: clients cannot connect to {self.tls.listen}, a wildcard address",

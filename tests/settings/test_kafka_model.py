@@ -38,7 +38,10 @@ def test_a_table_in_the_environment_is_json(tmp_path: Path) -> None:
     ("text", "problem"),
     [
         ('listen = "0.0.0.0:9092"', "kafka.advertised: it is required"),
+        ('listen = "[0:0::0]:9092"', "kafka.advertised: it is required"),
+        ('listen = "0:9092"', "kafka.advertised: it is required"),
         ('advertised = "h:0"', "port 0"),
+        ('listen = "0.0.0.0:9092"\nadvertised = "0.0.0.0:9092"', "wildcard"),
         ('namespace = "orders"', "TENANT/NAMESPACE"),
         ('super_users = ["admin"]', "User:NAME"),
         ('[kafka.namespaces]\n"orders-app" = "a/b"', "User:NAME"),
