@@ -54,7 +54,11 @@ def create_topics(
     replication: Annotated[
         int | None,
         typer.Option(
-            metavar="N", help="The number of replicas to note for Kafka clients.", min=1, show_default=False
+            metavar="N",
+            help="The number of replicas to note for Kafka clients.",
+            min=1,
+            max=2**15 - 1,
+            show_default=False,
         ),
     ] = None,
     catalog: CatalogOption = None,

@@ -45,6 +45,12 @@ def test_configs_are_those_that_kafka_takes(cli: Cli) -> None:
     assert shown["replication"] is None
 
 
+def test_replicas_are_as_many_as_an_import_takes(cli: Cli) -> None:
+    said = cli("topics", "create", "a/b", "x", "--replication", "32768")
+    assert "Invalid value for '--replication'" in said.only_error
+    assert cli("topics", "create", "a/b", "x", "--replication", "32767").code == 0
+
+
 def test_a_topic_is_deleted_by_its_id_and_one_of_its_name_stays(cli: Cli) -> None:
     ids = []
     for _ in range(2):
