@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from enum import IntEnum
+from typing import TYPE_CHECKING, Literal
 
-from broker_core.cli.printed_output import print_lines
+from broker_core.cli.printed_output import print_json, print_lines
 from broker_core.cli.printed_results import print_results
 from broker_core.errors import BrokerCoreError
 from broker_core.kafka.acls.bindings import binding_text
@@ -14,9 +15,10 @@ from broker_core.kafka.acls.bindings import binding_text
 if TYPE_CHECKING:
     from broker_core.cli.common_options import Invocation
     from broker_core.cli.options.kafka_server import GivenKafka
+    from broker_core.kafka.acls.acl_filters import AclFilter
     from broker_core.kafka.acls.bindings import AclBinding
 
-__all__ = ["add_at_server", "list_at_server", "remove_at_server"]
+__all__ = ["add_at_server", "bindings_of_server", "print_bindings", "remove_at_server"]
 
 
 def add_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:
@@ -30,15 +32,32 @@ def add_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence
     asyncio.run(add())
 
 
-def list_at_server(invocation: Invocation, server: GivenKafka) -> None:
-    """Print all bindings."""
+def bindings_of_server(
+    invocation: Invocation, server: GivenKafka, filters: Sequence[AclFilter]
+) -> list[AclBinding]:
+    """The bindings that any filter finds, each once, in order."""
 
-    async def show() -> None:
+    async def found() -> set[AclBinding]:
         async with server.connected(invocation) as client:
-            found = await client.describe_acls()
-        print_lines(binding_text(each) for each in sorted(found))
+            return {each for one in filters for each in await client.describe_acls(one)}
 
-    asyncio.run(show())
+    return sorted(asyncio.run(found()))
+
+
+def print_bindings(bindings: Sequence[AclBinding], form: Literal["lines", "json"]) -> None:
+    """Print bindings, one a line, or as JSON: a list of objects with Kafka's words."""
+    if form == "lines":
+        print_lines(binding_text(each) for each in bindings)
+        return
+    print_json(
+        [
+            {
+                key: value.name if isinstance(value, IntEnum) else value
+                for key, value in each._asdict().items()
+            }
+            for each in bindings
+        ]
+    )
 
 
 def remove_at_server(invocation: Invocation, server: GivenKafka, bindings: Sequence[AclBinding]) -> None:

@@ -17,6 +17,12 @@ def test_listing(cli: Cli) -> None:
     with in_a_thread(ScriptedKafka({DESCRIBE_ACLS: lambda _: answer})) as server:
         said = cli("kafka", "acls", "list", "--bootstrap", server.address)
         assert said.out.splitlines() == [SHOWN, SHOWN.replace("READ", "WRITE")]
+        two = ("--principal", "User:a", "--topic", "orders", "--topic", "bills")
+        said = cli("kafka", "acls", "list", "--bootstrap", server.address, *two)
+        assert said.out.splitlines() == [SHOWN, SHOWN.replace("READ", "WRITE")]
+        asked = server.of(DESCRIBE_ACLS)[-2:]
+        assert [each["resource_name_filter"] for each in asked] == ["orders", "bills"]
+        assert {each["principal_filter"] for each in asked} == {"User:a"}
 
 
 def test_adding(cli: Cli) -> None:

@@ -66,6 +66,7 @@ async def scraped_under_traffic(folder: Path) -> tuple[Scrape, Scrape, tuple[dic
                 }
             ]
         },
+        kafka={"listen": "127.0.0.1:0"},
         log={"access": {"path": folder / "access.jsonl"}},
         plugins={"mixed": {"on_failure": "stale", "max_stale": "5m"}},
     )

@@ -12,6 +12,8 @@ from broker_core.cli.help_examples import examples
 from broker_core.plugin_api.check_findings import LEVELS, Check
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from broker_core.settings import LoadedSettings, SettingProblem, Settings
 
 __all__ = ["EXAMPLES", "all_checks", "check_settings"]
@@ -81,7 +83,6 @@ def check_settings(
 def all_checks(invocation: Invocation) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
     from broker_core.cli.startup_checks.admin_socket import admin_socket_checks
-    from broker_core.cli.startup_checks.authentication_keys import authentication_checks
     from broker_core.cli.startup_checks.authorization_rules import authorization_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
@@ -109,7 +110,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     parts: list[tuple[str, Any, float]] = [
         ("listen", lambda: listen_checks(settings), PATIENCE),
         ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
-        ("authentication", lambda: authentication_checks(settings.authentication), PATIENCE),
+        ("authentication", lambda: _authentication_found(settings), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("kafka.acls", lambda: kafka_acl_checks(settings), PATIENCE),
         ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
@@ -147,6 +148,14 @@ def _rests_on(name: str, left_out: list[str]) -> bool:
         for setting in settings
         for wrong in left_out
     )
+
+
+def _authentication_found(settings: Settings) -> Iterator[Check]:
+    from broker_core.cli.startup_checks.authentication_keys import authentication_checks
+
+    kafka = settings.kafka
+    has_sasl = kafka is not None and bool(kafka.sasl.mechanisms)
+    return authentication_checks(settings.authentication, kafka_has_sasl=has_sasl)
 
 
 def _settings_found(loaded: LoadedSettings | None, problems: list[SettingProblem]) -> list[Check]:

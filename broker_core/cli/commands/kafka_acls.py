@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
-from broker_core.cli.acls_of_server import add_at_server, list_at_server, remove_at_server
+from broker_core.cli.acls_of_server import add_at_server, bindings_of_server, print_bindings, remove_at_server
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
@@ -17,10 +17,13 @@ from broker_core.cli.options.kafka_acls import (
     GroupOption,
     HostOption,
     OperationOption,
+    PatternFilterOption,
     PatternTypeOption,
+    PrincipalOption,
     TopicOption,
     TransactionOption,
     given_bindings,
+    given_filters,
     given_operations,
     given_pattern,
     given_resources,
@@ -40,6 +43,8 @@ __all__ = ["EXAMPLES", "AclMissing", "add_acls", "list_acls", "remove_acls"]
 EXAMPLES: Final = examples(
     "broker-core kafka acls add acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
     "broker-core kafka acls list acme/orders",
+    "# all ACLs about the topic public-a, with those of prefixes and of '*'",
+    "broker-core kafka acls list acme/orders --topic public-a --resource-pattern-type match",
     "# of a server that is asked",
     "broker-core kafka acls list --bootstrap kafka:9092",
     "broker-core kafka acls remove acme/orders --allow-principal User:orders-app --operation Describe --topic '*'",
@@ -109,19 +114,26 @@ def list_acls(
     invocation: Invocation,
     namespace: NamespaceArgument = None,
     *,
+    principal: PrincipalOption = None,
+    topic: TopicOption = None,
+    group: GroupOption = None,
+    transactional_id: TransactionOption = None,
+    cluster: ClusterOption = False,
+    resource_pattern_type: PatternFilterOption = "any",
+    form: Annotated[Literal["lines", "json"], typer.Option("--format", help="How to print them.")] = "lines",
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
-    """List the access control lists of a namespace."""
-    from broker_core.cli.printed_output import print_lines
-    from broker_core.kafka.acls.bindings import binding_text
-
+    """List the access control lists of a namespace: all of them, or those of the principals and resources named."""
     of = _namespace(namespace, server)
+    resources = given_resources(topic, group, transactional_id, cluster=cluster)
+    filters = given_filters(principal, resources, resource_pattern_type)
     if of is None:
-        list_at_server(invocation, server)
+        print_bindings(bindings_of_server(invocation, server, filters), form)
         return
     with opened_catalog(invocation, catalog) as opened:
-        print_lines(binding_text(each) for each in _stored(opened, of))
+        found = [each for each in _stored(opened, of) if any(one.matches(each) for one in filters)]
+    print_bindings(found, form)
 
 
 def remove_acls(

@@ -49,7 +49,7 @@ async def describe_topics(
     rows = [_described(topic) for topic in found.values()]
     if form == "json":
         print_json(rows)
-    else:
+    elif rows:
         columns = ["topic", "id", "partition", "leader", "replicas", "isr"]
         print_table(columns, (cells for row in rows for cells in _cells(row)))
         if operations:

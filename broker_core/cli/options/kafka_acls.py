@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from broker_core.cli.options.question import UnusableQuestion
 
 if TYPE_CHECKING:
+    from broker_core.kafka.acls.acl_filters import AclFilter
     from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, ResourceType
 
 __all__ = [
@@ -20,10 +21,13 @@ __all__ = [
     "GroupOption",
     "HostOption",
     "OperationOption",
+    "PatternFilterOption",
     "PatternTypeOption",
+    "PrincipalOption",
     "TopicOption",
     "TransactionOption",
     "given_bindings",
+    "given_filters",
     "given_operations",
     "given_pattern",
     "given_resources",
@@ -77,6 +81,17 @@ PatternTypeOption = Annotated[
         "--resource-pattern-type", metavar="literal|prefixed", help="prefixed: all names that begin so."
     ),
 ]
+PrincipalOption = Annotated[
+    list[str] | None,
+    typer.Option("--principal", metavar="User:NAME", help="Only ACLs of this principal.", show_default=False),
+]
+PatternFilterOption = Annotated[
+    Literal["any", "match", "literal", "prefixed"],
+    typer.Option(
+        "--resource-pattern-type",
+        help="literal or prefixed: only ACLs of this type. match: all ACLs that are about the resource.",
+    ),
+]
 
 
 def given_resources(
@@ -94,6 +109,23 @@ def given_resources(
         *((ResourceType.GROUP, name) for name in groups or ()),
         *((ResourceType.TRANSACTIONAL_ID, name) for name in transactions or ()),
         *([(ResourceType.CLUSTER, CLUSTER_NAME)] if cluster else []),
+    ]
+
+
+def given_filters(
+    principals: Sequence[str] | None,
+    resources: Sequence[tuple[ResourceType, str]],
+    pattern: Literal["any", "match", "literal", "prefixed"],
+) -> list[AclFilter]:
+    """A filter for each combination of a principal and a resource; without either, one that finds all bindings."""
+    from broker_core.kafka.acls.acl_filters import AclFilter
+    from broker_core.kafka.acls.bindings import PatternType, ResourceType
+
+    return [
+        AclFilter(kind, name, PatternType[pattern.upper()], principal)
+        for (kind, name), principal in product(
+            resources or ((ResourceType.ANY, None),), principals or (None,)
+        )
     ]
 
 

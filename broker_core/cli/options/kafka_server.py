@@ -96,7 +96,7 @@ class GivenKafka:
         Raises :exc:`UnusableQuestion` and :exc:`UnusableCredentials` for options that do not go together.
         """
         from broker_core.client import ConnectionLost, TlsFailed
-        from broker_core.client.kafka import AdminClient
+        from broker_core.client.kafka import AdminClient, IllegalSaslStateException
 
         tls = self.tls or self.credentials.has_certificates
         trusted = self.credentials.tls() if tls else None
@@ -120,6 +120,12 @@ class GivenKafka:
             if advice is None:
                 raise
             raise BrokerCoreError(f"{failed}; {advice}") from None
+        except IllegalSaslStateException as refused:
+            if sasl is not None:
+                raise
+            raise BrokerCoreError(
+                f"{refused} The server asks for credentials: give --user or --token-file"
+            ) from None
         except ConnectionLost as lost:
             # So a server ends a connection that did not authenticate, or speaks no TLS to one that expects it.
             if "closed the connection" not in str(lost) or (tls and sasl is not None):

@@ -15,9 +15,15 @@ if TYPE_CHECKING:
 __all__ = ["authentication_checks"]
 
 
-def authentication_checks(settings: AuthenticationSettings) -> Iterator[Check]:
+def authentication_checks(
+    settings: AuthenticationSettings, *, kafka_has_sasl: bool = False
+) -> Iterator[Check]:
     """How clients are authenticated, and what each method needs."""
-    if not settings.is_on:
+    if not settings.is_on and kafka_has_sasl:
+        yield Check.ok(
+            "authentication", "off, except for Kafka clients: every other client is let in, and has no role"
+        )
+    elif not settings.is_on:
         yield Check.ok("authentication", "off: every client is let in, and none has a role")
     else:
         methods = ", ".join(settings.methods) or "no method"

@@ -39,7 +39,7 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
     yield Check.ok(_NAME, f"{_acls(len(rows))}; {_otherwise(kafka)}")
     if not configured:
         yield Check.warning(
-            _NAME, "who deletes the last ACL allows everything to everybody: kafka.super_users is empty"
+            _NAME, "everybody may do everything once the last ACL is deleted: kafka.super_users is empty"
         )
     yield from _without_effect(settings, kafka, rows)
 
@@ -49,6 +49,15 @@ def _without_effect(settings: Settings, kafka: KafkaSettings, rows: list[_Row]) 
     elsewhere = Counter(namespace for namespace, _, _ in rows if namespace not in served)
     if elsewhere:
         yield _idle(elsewhere, "no Kafka client asks in", "see kafka.namespace and [kafka.namespaces]")
+    apart = Counter(
+        principal
+        for namespace, principal, _ in rows
+        if namespace in served
+        and principal not in (*_ANYBODY, *kafka.super_users)
+        and namespace != kafka.namespaces.get(principal, kafka.namespace)
+    )
+    if apart:
+        yield _idle(apart, "they are not in the namespace of", "see [kafka.namespaces]")
     free = Counter(principal for _, principal, _ in rows if principal in kafka.super_users)
     if free:
         yield _idle(free, "no ACL binds", "they are kafka.super_users")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 from broker_core.catalog import SqliteCatalog
@@ -47,3 +48,42 @@ def test_one_that_is_missing_keeps_the_others(cli: Cli, tmp_path: Path) -> None:
     assert cli("kafka", "acls", "remove", *of, "--host", "192.0.2.2").code == 1
     listed = cli("kafka", "acls", "list", "a/b", "--catalog", catalog).out
     assert listed == "deny User:* from 192.0.2.1: ALL on cluster kafka-cluster\n"
+
+
+def test_listing_those_of_principals_and_resources(cli: Cli, tmp_path: Path) -> None:
+    catalog = tmp_path / "c.sqlite"
+    add = ("kafka", "acls", "add", "a/b", "--operation", "Describe", "--catalog", catalog)
+    cli(*add, "--allow-principal", "User:alice", "--topic", "public-", "--resource-pattern-type", "prefixed")
+    cli(*add, "--allow-principal", "User:bob", "--topic", "*", "--cluster")
+
+    def listed(*options: str) -> list[str]:
+        said = cli("kafka", "acls", "list", "a/b", "--catalog", catalog, "--format", "json", *options)
+        return [f"{each['principal']} {each['pattern']} {each['name']}" for each in json.loads(said.out)]
+
+    alice, topics, cluster = (
+        "User:alice PREFIXED public-",
+        "User:bob LITERAL *",
+        "User:bob LITERAL kafka-cluster",
+    )
+    assert sorted(listed()) == sorted([alice, topics, cluster])
+    assert listed("--principal", "User:alice") == [alice]
+    assert sorted(listed("--principal", "User:alice", "--principal", "User:bob")) == sorted(listed())
+    assert listed("--cluster") == [cluster]
+    assert listed("--topic", "public-a") == []
+    assert sorted(listed("--topic", "public-a", "--resource-pattern-type", "match")) == sorted(
+        [alice, topics]
+    )
+    assert listed("--topic", "*", "--resource-pattern-type", "prefixed") == []
+    assert listed("--resource-pattern-type", "prefixed") == [alice]
+    said = cli("kafka", "acls", "list", "a/b", "--catalog", catalog, "--cluster", "--format", "json")
+    assert json.loads(said.out) == [
+        {
+            "resource_type": "CLUSTER",
+            "name": "kafka-cluster",
+            "pattern": "LITERAL",
+            "principal": "User:bob",
+            "host": "*",
+            "operation": "DESCRIBE",
+            "permission": "ALLOW",
+        }
+    ]

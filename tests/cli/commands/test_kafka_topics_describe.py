@@ -50,6 +50,15 @@ def test_one_that_is_not_there(cli: Cli) -> None:
         assert said.err.startswith("broker-core: none: UNKNOWN_TOPIC_OR_PARTITION")
 
 
+def test_of_none_there_is_no_table(cli: Cli) -> None:
+    node = ScriptedKafka(
+        {DESCRIBE_TOPIC_PARTITIONS: lambda _: {"topics": [{"name": "none", "error_code": 3}]}}
+    )
+    with in_a_thread(node) as server:
+        said = cli("kafka", "topics", "describe", "none", "--bootstrap", server.address)
+        assert (said.code, said.out) == (1, "")
+
+
 def test_by_id(cli: Cli) -> None:
     with in_a_thread(node()) as server:
         asked = ("kafka", "topics", "describe", "--format", "json", "--bootstrap", server.address, "--id")

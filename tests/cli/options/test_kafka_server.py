@@ -13,7 +13,7 @@ from broker_core.cli.options.question import UnusableQuestion
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.settings import KafkaSettings, Settings
-from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, SASL_AUTHENTICATE, SASL_HANDSHAKE, ErrorCode
 from tests.support.certificates import Authority
 from tests.support.scripted_kafka import ScriptedKafka
 
@@ -135,6 +135,13 @@ async def test_tls(listing: ScriptedKafka, tmp_path: Path) -> None:
         ]
         with pytest.raises(BrokerCoreError, match="name it with --ca FILE"):
             await names(GivenKafka(listing.address, tls=True))
+
+
+async def test_a_server_that_wants_credentials() -> None:
+    answer = {"error_code": ErrorCode.ILLEGAL_SASL_STATE}
+    async with ScriptedKafka({LIST_TOPICS: lambda _: answer}) as node:
+        with pytest.raises(BrokerCoreError, match="asks for credentials: give --user or --token-file"):
+            await names(GivenKafka(node.address))
 
 
 async def test_a_server_that_hangs_up_may_want_more() -> None:

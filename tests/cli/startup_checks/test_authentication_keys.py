@@ -33,6 +33,11 @@ def test_off() -> None:
     assert "not used" in text
 
 
+def test_off_except_for_clients_with_sasl() -> None:
+    (check,) = authentication_checks(AuthenticationSettings(), kafka_has_sasl=True)
+    assert check.text == "off, except for Kafka clients: every other client is let in, and has no role"
+
+
 def test_a_public_key(tmp_path: Path) -> None:
     file = _private(tmp_path / "public.der", der(rsa_key()))
     file.chmod(0o644)  # everybody may have it

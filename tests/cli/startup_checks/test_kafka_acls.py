@@ -56,7 +56,7 @@ def test_acls_without_a_listener_have_no_effect(path: Path) -> None:
 
 def test_the_last_acl_may_be_deleted(path: Path) -> None:
     (text,) = warnings(found(path, acl("a", "READ"), **SASL))
-    assert "who deletes the last ACL allows everything to everybody" in text
+    assert "everybody may do everything once the last ACL is deleted" in text
 
 
 def test_acls_of_a_namespace_where_nobody_asks_a_super_user_or_no_address(path: Path) -> None:
@@ -88,3 +88,18 @@ def test_without_authentication_there_is_one_principal(path: Path) -> None:
     assert first.startswith("1 ACL is stored without effect: no client is User:ann")
     assert second.startswith("no client is User:root")
     assert warnings(found(path, acl("a", "READ", "User:*"), super_users=["User:ANONYMOUS"])) == []
+
+
+def test_acls_of_a_principal_that_sees_another_namespace(path: Path) -> None:
+    kafka = {"namespaces": {"User:ann": "acme/other"}, "super_users": ["User:root"], **SASL}
+    rows = [acl("a", "READ", "User:ann"), acl("a", "READ", "User:bob"), acl("a", "READ", "User:*")]
+    assert warnings(found(path, *rows, **kafka)) == [
+        "1 ACL is stored without effect: they are not in the namespace of User:ann; see [kafka.namespaces]"
+    ]
+
+
+def test_acls_of_principals_in_their_namespaces(path: Path) -> None:
+    kafka = {"namespaces": {"User:ann": "acme/other"}, "super_users": ["User:root"], **SASL}
+    found(path, acl("a", "READ", "User:bob"), **kafka)
+    rows = [acl("a", "READ", "User:ann"), acl("a", "READ", "User:*")]
+    assert warnings(found(path, *rows, namespace="acme/other", **kafka)) == []
