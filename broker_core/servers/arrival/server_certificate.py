@@ -37,7 +37,8 @@ class CertificateUnusable(BrokerCoreError):
 class ServerCertificate:
     """``table`` is the table of the settings that names the files, ``clock`` gives Unix seconds.
 
-    With ``client_ca``, a client may show a certificate, which must then be one of these authorities. Reading raises
+    With ``client_ca``, a client may show a certificate, which must then be one of these authorities. Without
+    ``tickets``, nothing is sent after a handshake, and no session is resumed. Reading raises
     :exc:`CertificateUnusable`.
     """
 
@@ -48,12 +49,14 @@ class ServerCertificate:
         key: Path,
         client_ca: Path | None = None,
         *,
+        tickets: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._table = table
         self._certificate = certificate
         self._key = key
         self._client_ca = client_ca
+        self._tickets = tickets
         self._clock = clock
         #: The context of the handshakes to come. It is never changed, only replaced.
         self.context, self.expires_at = self._read()
@@ -95,6 +98,8 @@ class ServerCertificate:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION
+        if not self._tickets:
+            context.num_tickets = 0
         setting = f"{self._table}.key"
         try:
             context.load_cert_chain(self._certificate, self._key, password=_no_password)

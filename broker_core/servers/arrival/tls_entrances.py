@@ -34,7 +34,9 @@ async def tls_entrances(
     for name, table in tables.items():
         if table is not None:
             files = (table.certificate, table.key, table.client_ca)
-            certificate = await asyncio.to_thread(ServerCertificate, f"{name}.tls", *files)
+            # kafka-python 2 closes a connection that it can read from before it has asked.
+            tickets = name != "kafka"
+            certificate = await asyncio.to_thread(ServerCertificate, f"{name}.tls", *files, tickets=tickets)
             reloads.add(f"{name}.tls", certificate.reload, partial(_files_of, certificate))
             certificates[name] = certificate
     pace, shown = FailurePace(), TlsMetrics(metrics, tuple(certificates))
