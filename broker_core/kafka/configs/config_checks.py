@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from broker_core.kafka.configs.config_types import ConfigValue, InvalidConfig
 from broker_core.kafka.configs.definitions import DEFINITIONS, PARSE_ORDER
 
 __all__ = ["check_broker_configs", "check_configs"]
+
+#: Bytes of a text in most versions of Kafka's messages: no client could be told a longer value.
+_LONGEST: Final = 32_767
 
 
 def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None:
@@ -17,6 +21,9 @@ def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None
     for name in configs:
         if name not in DEFINITIONS:
             raise InvalidConfig(f"Unknown topic config name: {name}")
+        size = len(configs[name].encode(errors="replace"))
+        if size > _LONGEST:
+            raise InvalidConfig(f"the value of {name} has {size} bytes, at most {_LONGEST}")
     values: dict[str, ConfigValue] = {
         name: DEFINITIONS[name].parse(configs[name]) for name in PARSE_ORDER if name in configs
     }

@@ -47,7 +47,7 @@ class AwaitedReplies:
     def start(self, awaited: Awaited, size: int) -> bool:
         """Wait for the reply to a command of ``size`` bytes; false where there is no room for the command."""
         held = size if size > _SMALL_COMMAND else 0
-        if not self._load.has_room_for(held):
+        if held and not self._load.has_room_for(held):
             return False
         self.holds = self.holds or awaited.holds
         task = self._loop.create_task(awaited.reply())

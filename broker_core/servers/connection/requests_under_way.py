@@ -41,7 +41,8 @@ class RequestsUnderWay:
 
     def take_place(self, size: int) -> bool:
         """Take a place for a request whose command has ``size`` bytes, if there is one."""
-        return len(self._tasks) < _MOST and self._load.has_room_for(size) and self._load.slots.take()
+        has_room = size <= _SMALL_COMMAND or self._load.has_room_for(size)
+        return len(self._tasks) < _MOST and has_room and self._load.slots.take()
 
     def start(self, work: Coroutine[Any, Any, None], size: int, on_end: Callable[[], None]) -> None:
         """Run the work of a request that has its place; ``on_end`` is called also where it was never begun."""

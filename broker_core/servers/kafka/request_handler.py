@@ -18,6 +18,7 @@ from broker_core.servers.connection import Awaited, Closing, Unasked
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.large_requests import LARGE
 from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, closing
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, Node
@@ -36,8 +37,6 @@ __all__ = ["KafkaRequestHandler"]
 
 #: Characters of a client id that are kept.
 _CLIENT_ID: Final = 256
-#: Bytes of a request that is read on the event loop: two thousand topics take 15 ms.
-_READ_AT_ONCE: Final = 128 * 1024
 #: Looks of the keep-alive in which a stranger must be authenticated.
 _STRANGER: Final = 2
 
@@ -141,9 +140,9 @@ class KafkaRequestHandler:
                 self._splitter.least = 0
             return done
         self.client = header.client_id[:_CLIENT_ID]
-        if len(message) > _READ_AT_ONCE and row.api is not API_VERSIONS:
+        if len(message) > LARGE and row.api is not API_VERSIONS:
             read = partial(row.api.read_request, reader, header.api_version)
-            return RequestJob(row, after_reading(row, read), self._call(header, {}))
+            return RequestJob(row, after_reading(row, read), self._call(header, {}), len(message))
         return self._answer(row, self._call(header, row.api.read_request(reader, header.api_version)))
 
     def _call(self, header: RequestHeader, body: Fields) -> KafkaCall:

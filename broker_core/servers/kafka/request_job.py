@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from broker_core.errors import ListingFailed, TooManyRequests
@@ -15,6 +16,7 @@ from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
+from broker_core.servers.kafka.large_requests import LARGE
 from broker_core.wire.kafka import Buffer, Fields, MalformedMessage, response_frame
 
 __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
@@ -29,14 +31,16 @@ class RequestJob:
 
     A large answer holds heap permits for its own bytes until they are written: clients that read slowly share what the
     limits give all requests, and are closed where others wait for it. What it shares with others stays for it.
+    ``size`` is that of a large request, in bytes.
     """
 
-    __slots__ = ("_call", "_is_shared", "_later", "_row")
+    __slots__ = ("_call", "_is_shared", "_later", "_row", "_size")
 
-    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
+    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall, size: int = 0) -> None:
         self._row = row
         self._later = later
         self._call = call
+        self._size = size
         self._is_shared = False
 
     def small_answer(self) -> bytes | None:
@@ -45,17 +49,24 @@ class RequestJob:
     async def answer(self) -> OutgoingAnswer:
         call = self._call
         try:
-            async with asyncio.timeout_at(call.deadline):
-                fields = await self._later(call)
+            async with asyncio.timeout_at(call.deadline), call.services.large_requests.turn(self._size):
+                pieces = await self._framed(await self._later(call))
+                # A view is of a table, which has permits of its own, or a copy that the call holds permits for.
+                size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
+                self._is_shared = any(isinstance(piece, memoryview) for piece in pieces)
+                if size > SMALL_ANSWER:
+                    await self._hold(size)
         except TimeoutError:
             raise CloseClient("no answer in time") from None
-        pieces = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
-        # A view is of a table, which has permits of its own, or a copy that the call holds permits for.
-        size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
-        self._is_shared = any(isinstance(piece, memoryview) for piece in pieces)
-        if size > SMALL_ANSWER:
-            await self._hold(size)
         return outgoing(pieces, call.deadline)
+
+    async def _framed(self, fields: Fields) -> list[Buffer]:
+        call = self._call
+        encode = partial(response_frame, self._row.api, call.version, call.header.correlation_id, fields)
+        try:
+            return await asyncio.to_thread(encode) if self._size > LARGE else encode()
+        except OverflowError as error:
+            raise CloseClient(str(error)) from None
 
     def refusal(self, error: Exception) -> Closing | None:
         if isinstance(error, TooManyRequests):  # no memory to write it
@@ -76,11 +87,10 @@ class RequestJob:
 
     async def _hold(self, size: int) -> None:
         call = self._call
+        heap = call.services.pipeline.permits.heap
         try:
-            async with asyncio.timeout_at(call.deadline):
-                heap = call.services.pipeline.permits.heap
-                call.held.append(await heap.acquire(size, key=call.asker.connection))
-        except (PermitError, TimeoutError):
+            call.held.append(await heap.acquire(size, key=call.asker.connection))
+        except PermitError:
             raise CloseClient("no memory for the answer") from None
 
 
@@ -88,17 +98,23 @@ def after_refresh(row: HandlerRow) -> AnswerLater:
     """The handler of a row, after the authorizer has learnt which ACLs there are now."""
 
     async def answer(call: KafkaCall) -> Fields:
-        try:
-            await call.services.authorizer.refresh(call)
-        except ListingFailed as failure:
-            raise CloseClient(failure.message) from failure
+        await _refreshed(call)
         fields = None if row.now is None else row.now(call)
-        if fields is not None:
-            return fields
-        assert row.later is not None, f"{row.api.name} has no answer"
-        return await row.later(call)
+        return await _later(row, call) if fields is None else fields
 
     return answer
+
+
+async def _refreshed(call: KafkaCall) -> None:
+    try:
+        await call.services.authorizer.refresh(call)
+    except ListingFailed as failure:
+        raise CloseClient(failure.message) from failure
+
+
+async def _later(row: HandlerRow, call: KafkaCall) -> Fields:
+    assert row.later is not None, f"{row.api.name} has no answer"
+    return await row.later(call)
 
 
 def after_reading(row: HandlerRow, read: Callable[[], Fields]) -> AnswerLater:
@@ -109,7 +125,10 @@ def after_reading(row: HandlerRow, read: Callable[[], Fields]) -> AnswerLater:
             body = await asyncio.to_thread(read)
         except MalformedMessage as error:
             raise CloseClient(str(error), "bad_frame") from error
-        return await after_refresh(row)(replace(call, body=body))
+        call = replace(call, body=body)
+        await _refreshed(call)
+        fields = None if row.now is None else await asyncio.to_thread(row.now, call)
+        return await _later(row, call) if fields is None else fields
 
     return answer
 

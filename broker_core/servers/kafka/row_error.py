@@ -17,7 +17,16 @@ from broker_core.catalog import (
 from broker_core.errors import Cause, ListingFailed
 from broker_core.wire.kafka import ErrorCode
 
-__all__ = ["MESSAGES", "READ_ONLY", "ChangeRefused", "RowError", "error_of", "error_row"]
+__all__ = [
+    "MESSAGES",
+    "MOST_CHANGES",
+    "READ_ONLY",
+    "TOO_LARGE",
+    "ChangeRefused",
+    "RowError",
+    "error_of",
+    "error_row",
+]
 
 #: What Kafka says of a code where it says no more.
 MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
@@ -45,6 +54,14 @@ class RowError(NamedTuple):
 #: The answer to every change before a cluster.
 READ_ONLY: Final = RowError(
     ErrorCode.POLICY_VIOLATION, "This server lists the topics of a Pulsar cluster, and changes none of them."
+)
+
+
+#: Topics or resources that one request may change, as many as records of Kafka's metadata log.
+MOST_CHANGES: Final = 10_000
+#: The answer to each row of a larger one.
+TOO_LARGE: Final = RowError(
+    ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
 )
 
 

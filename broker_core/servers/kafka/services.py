@@ -10,6 +10,7 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.encoded_configs import EncodedConfigs
+from broker_core.servers.kafka.large_requests import LargeRequests
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.topic_changes import TopicChanges
@@ -43,3 +44,4 @@ class KafkaServices:
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
     changes: TopicChanges | None = None
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))
+    large_requests: LargeRequests = field(default_factory=LargeRequests)

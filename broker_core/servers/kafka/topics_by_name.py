@@ -19,6 +19,7 @@ from broker_core.names import PERSISTENT, TopicName
 from broker_core.pipeline import Pipeline, Topic
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
+from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.named_topic import NamedTopic, code_of
 from broker_core.servers.kafka.visible_topics import VisibleTopics
 from broker_core.wire.kafka import ErrorCode
@@ -74,7 +75,9 @@ class TopicsByName:
         """
         answers: dict[str, NamedTopic] = {}
         asked: list[str] = []
-        for name in dict.fromkeys(names):
+        for number, name in enumerate(dict.fromkeys(names), 1):
+            if not number % SLICE:
+                await asyncio.sleep(0)
             if not self._allowed(caller, operation, name):
                 answers[name] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
             elif not is_legal(name):
@@ -106,24 +109,31 @@ class TopicsByName:
         except ListingFailed as failure:
             return [_failed(None, failure, topic_id) for topic_id in ids]
         found = {}
-        for topic_id, name in names.items():
+        for number, (topic_id, name) in enumerate(names.items(), 1):
             found[topic_id] = await self._identified(
                 caller, name, operation, action, visible, records.get(topic_id)
             )
-        return [_by_id(topic_id, found.get(topic_id)) for topic_id in ids]
+            if not number % SLICE:
+                await asyncio.sleep(0)
+        return await in_slices(lambda topic_id: _by_id(topic_id, found.get(topic_id)), ids)
 
     # -- what there is
 
     async def _found(self, caller: Caller, names: Sequence[str], action: str) -> Mapping[str, NamedTopic]:
         """Topics with legal names that ACLs allow to be described."""
-        records: Mapping[str, TopicRecord] = {}
+        found: dict[str, NamedTopic] = {}
         try:
             visible = await self._of_others(caller)
-            if visible is None:
-                records = await self._records_by_name(caller, names)
+            for low in range(0, len(names), SLICE):
+                if low:
+                    await asyncio.sleep(0)
+                some = names[low : low + SLICE]
+                records = {} if visible is not None else await self._records_by_name(caller, some)
+                for name in some:
+                    found[name] = await self._known(caller, name, action, visible, records.get(name))
         except ListingFailed as failure:
             return {name: _failed(name, failure) for name in names}
-        return {name: await self._known(caller, name, action, visible, records.get(name)) for name in names}
+        return found
 
     async def _known(
         self,

@@ -20,6 +20,8 @@ __all__ = ["RequestHeader", "read_header", "read_response", "request_frame", "re
 _LENGTH: Final = struct.Struct(">I").pack
 #: Elements of the arrays of one answer: those of two million topics with a partition each.
 _MOST_ANSWERED: Final = 8_000_000
+#: Bytes of a frame: its length has a sign.
+_LARGEST: Final = 2**31 - 1
 _FIRST: Final = struct.Struct(">hhi").pack
 
 
@@ -55,12 +57,17 @@ def request_frame(
 
 
 def response_frame(api: Api, version: int, correlation_id: int, value: Mapping[str, Any]) -> list[Buffer]:
-    """A whole answer as pieces, the first of which begins with the length."""
+    """A whole answer as pieces, the first of which begins with the length.
+
+    Raises :exc:`OverflowError` for one that no frame can have.
+    """
     writer = Writer()
     writer.int32(correlation_id)
     if api.is_flexible(version) and not api.plain_response_header:
         writer.unsigned_varint(0)
     api.write_response(writer, value, version)
+    if writer.size > _LARGEST:
+        raise OverflowError(f"an answer of {writer.size} bytes is no frame")
     return [_LENGTH(writer.size), *writer.pieces()]
 
 

@@ -37,3 +37,11 @@ def test_the_defaults_of_a_broker_are_checked_as_those_of_a_topic() -> None:
         check_broker_configs({"retention.ms": "-2"})
     with pytest.raises(InvalidConfig, match=r"Unknown topic config name: log\.retention\.ms"):
         check_broker_configs({"log.retention.ms": "5"})
+
+
+def test_a_value_is_no_longer_than_clients_can_be_told() -> None:
+    name = "leader.replication.throttled.replicas"
+    assert _said({name: ",".join(["10:100"] * 4681)}, {}) is None  # 32,766 bytes
+    assert _said({name: ",".join(["10:100"] * 4682)}, {}) == (
+        f"the value of {name} has 32773 bytes, at most 32767"
+    )

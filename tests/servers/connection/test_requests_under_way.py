@@ -85,7 +85,7 @@ async def test_no_place_where_the_server_has_none(taken: str) -> None:
         load.slots.take()
     else:
         load.hold(64 * 1024 * 1024)
-    assert not noted.requests.take_place(1)
+    assert not noted.requests.take_place(5000)
 
 
 async def test_an_error_that_no_request_may_end_with_is_told() -> None:
@@ -96,3 +96,11 @@ async def test_an_error_that_no_request_may_end_with_is_told() -> None:
     await eventually(lambda: noted.ends == 1)
     assert [type(error) for error in noted.errors] == [KeyError]
     assert noted.released == 1
+
+
+async def test_a_small_command_needs_no_room() -> None:
+    load = ServerLoad()
+    load.hold(100 * 1024 * 1024)
+    noted = Noted(load)
+    assert noted.requests.take_place(4096)
+    assert not noted.requests.take_place(4097)

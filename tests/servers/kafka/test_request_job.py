@@ -150,3 +150,36 @@ async def test_no_memory_for_an_answer_closes_the_client() -> None:
         await RequestJob(HandlerRow(METADATA, later=large), large, call).answer()
     done = job().refusal(TooManyRequests("no permits", reason="direct"))
     assert isinstance(done, Closing)
+
+
+async def test_a_large_request_is_handled_in_its_turn_and_encoded_in_a_thread() -> None:
+    """What needs no waiting is made in a thread too: one request may ask for very much of it."""
+    threads: list[int] = []
+    services = services_of()
+
+    def now(_call: KafkaCall) -> Fields:
+        threads.append(threading.get_ident())
+        return {}
+
+    def read() -> Fields:
+        threads.append(threading.get_ident())
+        return METADATA.request.defaults()
+
+    row = HandlerRow(METADATA, now=now)
+    call = call_of(METADATA, 12, services=services)
+    async with services.large_requests.turn(10**6):
+        answer = asyncio.create_task(RequestJob(row, after_reading(row, read), call, 10**6).answer())
+        small = RequestJob(row, answered, call_of(METADATA, 12, services=services))
+        assert await small.answer()
+        assert not threads
+    assert (await answer).body
+    assert len(threads) == 2
+    assert threading.get_ident() not in threads
+
+
+async def test_an_answer_that_is_no_frame_closes_the_client() -> None:
+    async def vast(_call: KafkaCall) -> Fields:
+        return {"topics": Encoded(1, [bytes(16 * 1024)] * 2**17)}
+
+    with pytest.raises(CloseClient, match="is no frame"):
+        await RequestJob(HandlerRow(METADATA, later=vast), vast, call_of(METADATA, 12)).answer()

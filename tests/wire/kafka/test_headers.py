@@ -6,6 +6,7 @@ from broker_core.wire.kafka import (
     API_VERSIONS,
     LIST_TOPICS,
     METADATA,
+    Encoded,
     MalformedMessage,
     Reader,
     read_header,
@@ -40,3 +41,10 @@ def test_an_answer_of_too_many_elements_is_none(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr("broker_core.wire.kafka.headers._MOST_ANSWERED", 2)
     with pytest.raises(MalformedMessage, match="too many elements"):
         read_response(LIST_TOPICS, 0, frame[4:])
+
+
+def test_an_answer_that_no_length_is_for_is_none() -> None:
+    """Its pieces are one and the same: it has no such memory."""
+    names = Encoded(1, [bytes(16 * 1024)] * 2**17)
+    with pytest.raises(OverflowError, match="is no frame"):
+        response_frame(LIST_TOPICS, 0, 1, {"topics": names})

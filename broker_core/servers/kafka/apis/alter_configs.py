@@ -28,7 +28,9 @@ from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
+    MOST_CHANGES,
     READ_ONLY,
+    TOO_LARGE,
     ChangeRefused,
     RowError,
     error_of,
@@ -47,6 +49,8 @@ _MISSING: Final = frozenset(
 
 async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["resources"]
+    if len(asked) > MOST_CHANGES:
+        return {"responses": [_row(row, TOO_LARGE) for row in asked]}
     counts = Counter((row["resource_type"], row["resource_name"]) for row in asked)
     errors = [
         RowError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
@@ -58,12 +62,7 @@ async def _later(call: KafkaCall) -> Fields:
     told = await _topics(call, topics)
     return {
         "responses": [
-            {
-                "resource_type": row["resource_type"],
-                "resource_name": row["resource_name"],
-                **_fields(error or told[row["resource_name"]]),
-            }
-            for row, error in zip(asked, errors, strict=True)
+            _row(row, error or told[row["resource_name"]]) for row, error in zip(asked, errors, strict=True)
         ]
     }
 
@@ -183,8 +182,9 @@ def _missing(name: str, error: RowError) -> RowError:
     return error
 
 
-def _fields(error: RowError | None) -> Fields:
-    return {} if error is None else {"error_code": error.code, "error_message": error.message}
+def _row(asked: Fields, error: RowError | None) -> Fields:
+    row = {"resource_type": asked["resource_type"], "resource_name": asked["resource_name"]}
+    return row if error is None else row | {"error_code": error.code, "error_message": error.message}
 
 
 ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_later)

@@ -13,7 +13,7 @@ from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.new_topic import wrong_replicas
-from broker_core.servers.kafka.row_error import READ_ONLY, RowError, error_of
+from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
 from broker_core.wire.kafka import CREATE_PARTITIONS, ErrorCode, Fields
 
 __all__ = ["CREATE_PARTITIONS_ROW"]
@@ -25,8 +25,9 @@ _MOST_ADDED: Final = 10_000
 async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["topics"]
     changes = call.services.changes
-    if changes is None:
-        return {"results": [_row(row["name"], READ_ONLY) for row in asked]}
+    refusal = READ_ONLY if changes is None else TOO_LARGE if len(asked) > MOST_CHANGES else None
+    if changes is None or refusal is not None:
+        return {"results": [_row(row["name"], refusal) for row in asked]}
     counts = Counter(row["name"] for row in asked)
     errors: dict[str, RowError | None] = {
         name: RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")

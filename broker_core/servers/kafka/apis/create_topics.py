@@ -11,11 +11,13 @@ from typing import Final
 
 from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, TopicWrite, creation
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.kafka.topic_names import is_legal
 from broker_core.names.topic_id import new_topic_id
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.new_topic import NewTopic, new_topic, too_many_partitions
-from broker_core.servers.kafka.row_error import READ_ONLY, RowError, error_of
+from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
 from broker_core.servers.kafka.topic_changes import TopicChanges
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 
@@ -24,8 +26,6 @@ __all__ = ["CREATE_TOPICS_ROW"]
 _CLUSTER_METADATA: Final = "__cluster_metadata"
 #: The first version whose answers have configs.
 _WITH_CONFIGS: Final = 5
-#: Records of Kafka's metadata log that one request may take.
-_MOST_RECORDS: Final = 10_000
 
 
 async def _later(call: KafkaCall) -> Fields:
@@ -33,20 +33,17 @@ async def _later(call: KafkaCall) -> Fields:
     changes = call.services.changes
     kafka = call.services.options.kafka
     refusal = READ_ONLY if changes is None else too_many_partitions(asked, kafka)
+    if refusal is None and len(asked) > MOST_CHANGES:
+        refusal = TOO_LARGE
     if changes is None or refusal is not None:
         return {"topics": [_refused(row["name"], refusal or READ_ONLY) for row in asked]}
     refused = await _not_allowed(call, changes, asked)
-    planned = {
-        row["name"]: new_topic(row, call.namespace, kafka, call.node.node_id)
-        for row in asked
-        if row["name"] not in refused
-    }
+    left = [row for row in asked if row["name"] not in refused]
+    plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
+    planned = {row["name"]: plan for row, plan in zip(left, plans, strict=True)}
     planned |= await _taken(call, changes, planned)
-    if sum(each.records for each in planned.values() if isinstance(each, NewTopic)) > _MOST_RECORDS:
-        too_large = RowError(
-            ErrorCode.POLICY_VIOLATION, "Unable to perform excessively large batch operation."
-        )
-        return {"topics": [_refused(row["name"], too_large) for row in asked]}
+    if sum(each.records for each in planned.values() if isinstance(each, NewTopic)) > MOST_CHANGES:
+        return {"topics": [_refused(row["name"], TOO_LARGE) for row in asked]}
     rows = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
     rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])
@@ -68,7 +65,8 @@ async def _not_allowed(
             refused[name] = RowError(ErrorCode.INVALID_REQUEST, text)
         elif not everything and not authorizer.allows(call, Operation.CREATE, ResourceType.TOPIC, name):
             refused[name] = RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
-    left = (row["name"] for row in asked if row["name"] not in refused)
+    # Rules are about topics: what no topic is called is answered by its name alone.
+    left = (row["name"] for row in asked if row["name"] not in refused and is_legal(row["name"]))
     return refused | await changes.denied(call, left)
 
 

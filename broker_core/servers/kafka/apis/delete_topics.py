@@ -15,7 +15,9 @@ from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
+    MOST_CHANGES,
     READ_ONLY,
+    TOO_LARGE,
     ChangeRefused,
     RowError,
     error_of,
@@ -34,8 +36,9 @@ async def _later(call: KafkaCall) -> Fields:
     if call.version < _BY_ID:
         asked = [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
     changes = call.services.changes
-    if changes is None:
-        return {"responses": [_row(row["name"], row["topic_id"], READ_ONLY) for row in asked]}
+    refusal = READ_ONLY if changes is None else TOO_LARGE if len(asked) > MOST_CHANGES else None
+    if changes is None or refusal is not None:
+        return {"responses": [_row(row["name"], row["topic_id"], refusal or READ_ONLY) for row in asked]}
     rows, names, ids = _sorted_out(asked)
     topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
     rows += await topics.find(names, ids)

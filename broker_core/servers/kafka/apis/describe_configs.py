@@ -9,7 +9,7 @@ from typing import Final
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.servers.kafka.broker_configs import broker_configs
-from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.config_resources import (
     ConfigResource,
     is_known,
@@ -31,7 +31,9 @@ from broker_core.wire.kafka import (
 __all__ = ["DESCRIBE_CONFIGS_ROW"]
 
 #: Rows that are encoded on the event loop.
-_FEW: Final = 200
+_FEW: Final = 50
+#: Bytes of an answer, which is in memory as a whole: those of 50,000 topics without documentation.
+_LARGEST: Final = 256 * 1024 * 1024
 _DENIED: Final = frozenset(
     {
         ErrorCode.TOPIC_AUTHORIZATION_FAILED,
@@ -62,14 +64,17 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
     """The rows; as in Kafka, those that the client may not see are the last ones."""
     allowed, denied = Writer(), Writer()
     flexible = DESCRIBE_CONFIGS.is_flexible(call.version)
+    brokers: dict[tuple[object, ...], Fields] = {}  # a client may ask for the one that there is many times
     for each in asked:
-        row = (
-            _topic(call, each, topics)
-            if each["resource_type"] == ConfigResource.TOPIC
-            else _other(call, each)
-        )
+        if each["resource_type"] == ConfigResource.TOPIC:
+            row = _topic(call, each, topics)
+        else:
+            same = (each["resource_type"], each["resource_name"], _keys(each))
+            row = brokers[same] if same in brokers else brokers.setdefault(same, _other(call, each))
         writer = denied if row["error_code"] in _DENIED else allowed
         DESCRIBED_RESOURCE.write(writer, row, call.version, flexible=flexible)
+        if allowed.size > _LARGEST:
+            raise CloseClient(f"configs of more than {_LARGEST} bytes are asked for in one request")
     return Encoded(len(asked), [*allowed.pieces(), *denied.pieces()])
 
 

@@ -7,12 +7,14 @@ read an empty one as no topics.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
@@ -53,7 +55,7 @@ async def _later(call: KafkaCall) -> Fields:
         rows = await call.services.topics.named(call, list(names))
     # In Kafka's order: topics that are there, those that are not, and those that may not be known.
     rows.sort(key=lambda row: (row.error in _UNTOLD, row.error is not ErrorCode.NONE))
-    return _answer(call, [_row(call, row) for row in rows])
+    return _answer(call, await in_slices(partial(_row, call), rows))
 
 
 async def _all(call: KafkaCall) -> Encoded:

@@ -136,3 +136,13 @@ async def test_nothing_is_created_before_a_cluster(validate_only: bool) -> None:
     rows = (await CREATE_TOPICS_ROW.later(call))["topics"]
     assert [(row["name"], row["error_code"]) for row in rows] == [("a", 44), ("a", 44)]
     assert "changes none" in rows[0]["error_message"]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "\0", "persistent://x/y/z"])
+async def test_rules_are_not_asked_about_what_is_no_name(catalog: SqliteCatalog, name: str) -> None:
+    def gate(access: Access) -> Refused | None:
+        return Refused("not here") if access.topic is not None and access.topic.local == "denied" else None
+
+    async with kafka_broker(catalog.path.parent, plugins={"gate": PluginOf(authorize=gate)}) as broker:
+        rows = (await ask_once(broker, CREATE_TOPICS, 7, _request(name, "denied")))["topics"]
+    assert {row["name"]: row["error_code"] for row in rows} == {name: 17, "denied": 29}

@@ -81,3 +81,12 @@ async def test_nothing_is_deleted_before_a_cluster() -> None:
     ):
         rows = (await DELETE_TOPICS_ROW.later(call_of(DELETE_TOPICS, version, body)))["responses"]
         assert [(row["name"], row["error_code"]) for row in rows] == [("a", 44)]
+
+
+async def test_no_more_topics_go_with_one_request_than_records_of_kafka(catalog: SqliteCatalog) -> None:
+    made = create(catalog, "0", 1)
+    async with kafka_broker(catalog.path.parent) as broker:
+        asked = _request(*map(str, range(10_001)))
+        rows = (await ask_once(broker, DELETE_TOPICS, 6, asked))["responses"]
+    assert {row["error_code"] for row in rows} == {44}
+    assert catalog.topic(made.name) == made

@@ -8,7 +8,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis import describe_configs
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, Fields
 from tests.support.kafka_acls import acl, put_acls
-from tests.support.kafka_serving import ask_once, kafka_broker
+from tests.support.kafka_serving import ask_once, kafka_broker, raw_client
 from tests.support.kafka_topics import create
 
 
@@ -82,3 +82,17 @@ async def test_what_acls_hide_comes_last_whether_it_is_there_or_not(catalog: Sql
         ("none", 29),
         ("1", 31),
     ]
+
+
+async def test_an_answer_that_no_memory_is_for_closes_the_connection(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, "a", 1)
+    monkeypatch.setattr(describe_configs, "_LARGEST", 5000)
+    rows = [{"resource_type": 2, "resource_name": "a", "configuration_keys": None}]
+    async with kafka_broker(catalog.path.parent) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            assert (await client.ask(DESCRIBE_CONFIGS, 4, {"resources": rows}))["results"]
+            client.send(DESCRIBE_CONFIGS, 4, {"resources": rows * 9})
+            assert await client.message() == b""

@@ -10,8 +10,11 @@ import pytest
 
 from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog, parse_topic_id, topic_id_text
+from broker_core.servers.kafka.apis.metadata import METADATA_ROW
+from broker_core.servers.kafka.large_requests import SLICE
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode
 from tests.support.api_serving import NAMESPACE, api_served
+from tests.support.kafka_calls import call_of
 from tests.support.kafka_serving import kafka_broker, raw_client
 from tests.support.kafka_topics import create
 from tests.support.plugins import PluginOf
@@ -163,3 +166,21 @@ async def test_a_name_that_is_made_anew_over_http_has_its_new_id_at_once(tmp_pat
                 assert row["error_code"] == ErrorCode.UNKNOWN_TOPIC_ID
                 seen.append(made.json["topic_id"])
             assert len(set(seen)) == 4
+
+
+async def test_many_names_leave_turns_to_others() -> None:
+    names = [{"name": f"no name {number}", "topic_id": ZERO_ID} for number in range(10 * SLICE)]
+    turns = 0
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    beside = asyncio.create_task(others())
+    assert METADATA_ROW.later is not None
+    rows = (await METADATA_ROW.later(call_of(METADATA, 9, {"topics": names})))["topics"]
+    beside.cancel()
+    assert {row["error_code"] for row in rows} == {17}
+    assert turns >= 20  # for the names, and for their rows
