@@ -27,12 +27,12 @@ from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_sna
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
-from broker_core.catalog.store.namespace_change import read_changes
+from broker_core.catalog.store.namespace_change import read_changes, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.catalog.warm_start.warm_start import WarmStart
-from broker_core.change_log import Gap
+from broker_core.change_log import Changes, Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
@@ -279,10 +279,11 @@ class CatalogLister:
         seen = self._watch.state
         permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
         self._at_once += permit is not None
+        read: list[Changes] = []
         try:
             room = 0 if permit is None else _ROOM
             known = self._kept.known(key[0])
-            made = await asyncio.to_thread(self._read_or_move, key, known, room)
+            made = await asyncio.to_thread(self._read_or_move, key, known, room, read)
         except BaseException:
             if permit is not None:
                 permit.release()
@@ -297,7 +298,7 @@ class CatalogLister:
                 async with self._loads if made > _SMALL else nullcontext():
                     seen = self._watch.state
                     known = self._kept.known(key[0])
-                    made = await asyncio.to_thread(self._read_or_move, key, known, None)
+                    made = await asyncio.to_thread(self._read_or_move, key, known, None, read)
                 assert isinstance(made, Snapshot)
             except BaseException:
                 permit.release()
@@ -307,11 +308,13 @@ class CatalogLister:
             self._warm.changed(made)
         return made
 
-    def _read_or_move(self, key: SnapshotKey, known: list[Snapshot], room: int | None) -> Snapshot | int:
+    def _read_or_move(
+        self, key: SnapshotKey, known: list[Snapshot], room: int | None, read: list[Changes]
+    ) -> Snapshot | int:
         """The newest snapshot, made of one that is known where that is less work; in a thread.
 
         Of one that takes more than ``room`` bytes besides what is known, only how many it takes. Takes what is in
-        ``known`` away, so that this thread keeps none of it in memory.
+        ``known`` away, so that this thread keeps none of it in memory. ``read`` has the changes that were read last.
         """
         namespace, mode = key
         with self._catalog.reading() as connection:
@@ -323,7 +326,7 @@ class CatalogLister:
                 own = old.in_mode(mode)
                 if own is None:
                     continue
-                changes = read_changes(connection, namespace, own.version, most=own.most_changes)
+                changes = _changes_since(connection, namespace, own, read)
                 if isinstance(changes, Gap) or not own.worth_moving(changes):
                     continue
                 if room is not None and (changes or own is not old):
@@ -344,6 +347,19 @@ class CatalogLister:
         if found is not None:
             return found.expected_bytes
         return expected_bytes(connection, namespace, mode, self._property_keys)
+
+
+def _changes_since(
+    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[Changes]
+) -> Changes | Gap:
+    """The changes of a snapshot until now; those in ``read``, where they are."""
+    if read and read[0].since.same_state(snapshot.version):
+        if read[0].version.same_state(read_version(connection, namespace)):
+            return read[0]
+    changes = read_changes(connection, namespace, snapshot.version, most=snapshot.most_changes)
+    if isinstance(changes, Changes):
+        read[:] = [changes]
+    return changes
 
 
 def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Mode:

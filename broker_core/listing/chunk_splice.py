@@ -18,8 +18,9 @@ from broker_core.names.partition_suffix import partition_index
 
 __all__ = ["spliced_chunk"]
 
-#: With more changes than this, rows are picked one by one: the stretches between them are short.
-_MANY: Final = 256
+#: With more changes than this, rows are picked one by one, since the stretches between them are short, and forms are
+#: sorted anew, when they are asked for.
+_MANY: Final = 64
 #: With a change for each so many rows, most blocks would be hashed again.
 _ROWS_EACH: Final = 512
 #: Bytes that are read in some ten microseconds.

@@ -39,12 +39,7 @@ class SystemTopics:
 
     def local_prefixes(self, namespace: NamespaceName, domain: str) -> list[str]:
         """How local names of a namespace begin that are system topics there; an empty one is all of them."""
-        own = f"{domain}://{namespace}/"
-        return [
-            prefix.removeprefix(own) if prefix.startswith(own) else ""
-            for prefix in self.name_prefixes
-            if prefix.startswith(own) or own.startswith(prefix)
-        ]
+        return list(_local_prefixes(self.name_prefixes, namespace, domain))
 
 
 def system_topics_rule() -> SystemTopics:
@@ -63,4 +58,14 @@ def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:
     base, rule = partitioned_local_name(local), system_topics_rule()
     if base in rule.local_names or base.endswith(rule.local_suffix):
         return True
-    return base.startswith(tuple(rule.local_prefixes(namespace, domain)))
+    return base.startswith(_local_prefixes(rule.name_prefixes, namespace, domain))
+
+
+@lru_cache(maxsize=256)
+def _local_prefixes(prefixes: tuple[str, ...], namespace: NamespaceName, domain: str) -> tuple[str, ...]:
+    own = f"{domain}://{namespace}/"
+    return tuple(
+        prefix.removeprefix(own) if prefix.startswith(own) else ""
+        for prefix in prefixes
+        if prefix.startswith(own) or own.startswith(prefix)
+    )

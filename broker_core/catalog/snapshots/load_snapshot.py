@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 import pyarrow as pa
@@ -56,6 +57,11 @@ _LISTED: Final = (
 )
 
 
+@lru_cache(maxsize=1024)
+def _name_count(listed: str) -> int:
+    return len(ListedNames.parse(listed))
+
+
 def expected_bytes(
     connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode, property_keys: Sequence[str] = ()
 ) -> int:
@@ -68,9 +74,7 @@ def expected_bytes(
         part = (str(namespace), code)
         names, text, parted = map(int, connection.execute(_SIZES, part).fetchone())
         if parted:
-            connection.create_function(
-                "listed_names", 1, lambda text: len(ListedNames.parse(text)), deterministic=True
-            )
+            connection.create_function("listed_names", 1, _name_count, deterministic=True)
             names, text = map(int, connection.execute(_LISTED, part).fetchone())
             text += names * len(f"{PARTITION_SUFFIX}{max(names - 1, 0)}")
         # domain://namespace/, a tag, and a length of two bytes

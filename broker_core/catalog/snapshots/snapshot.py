@@ -25,6 +25,9 @@ _MOVED: Final = 16 * 1024
 _MOVED_NAME: Final = 512
 #: Of more changed names it is not looked up which chunks they are in.
 _LOOKED_UP: Final = 64
+#: A change takes as long as reading so many names.
+_CHANGED_PART: Final = 16
+_MANY: Final = 1000
 #: A snapshot without its listing: kept where the listing itself may not be kept.
 SnapshotRest = tuple[CatalogVersion, tuple[str, ...]]
 
@@ -81,7 +84,9 @@ class Snapshot:
     @property
     def most_changes(self) -> int:
         """Changed names up to which :meth:`moved` is less work than reading anew; each change has one at least."""
-        return 50 + len(self.listing) // 50
+        size = len(self.listing)
+        # Of many changes, all would be in memory at once.
+        return 50 + max(size // 50, min(size // _CHANGED_PART, _MANY))
 
     # -- selecting by properties
 
@@ -111,21 +116,22 @@ class Snapshot:
     def moved_bytes(self, changes: Changes) -> int:
         """About the bytes that :meth:`moved` takes besides those of this: never less, as a rule."""
         data = data_of(self.listing)
-        names = [
-            name
-            for change in changes
-            if data.mode.lists(change.name.domain)
-            for listed in (change.listed_before, change.listed_after)
-            for name in listed.names(str(change.name))
-        ]
-        if len(names) <= _LOOKED_UP:
+        shown = [change for change in changes if data.mode.lists(change.name.domain)]
+        count = sum(len(change.listed_before) + len(change.listed_after) for change in shown)
+        if count <= _LOOKED_UP:
+            names = (
+                name
+                for change in shown
+                for listed in (change.listed_before, change.listed_after)
+                for name in listed.names(str(change.name))
+            )
             numbers = (
                 {data.place(hash_order_bytes(name.encode()))[0] for name in names} if data.chunks else ()
             )
             touched = sum(data.chunks[number].nbytes for number in numbers)
         else:
             touched = self.nbytes
-        return touched + data.own_bytes + len(names) * (_MOVED_NAME + 8 * len(self.property_keys)) + _MOVED
+        return touched + data.own_bytes + count * (_MOVED_NAME + 8 * len(self.property_keys)) + _MOVED
 
     def moved(self, version: CatalogVersion, changes: Iterable[Change]) -> Snapshot:
         """The same after these changes, oldest first: chunks without a change are shared."""

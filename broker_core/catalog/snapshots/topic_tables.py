@@ -33,6 +33,9 @@ __all__ = ["TopicTables"]
 
 #: Namespaces whose newest table is kept.
 _KEPT: Final = 64
+#: A change takes as long as reading so many topics.
+_CHANGED_PART: Final = 8
+_MANY: Final = 1000
 _NOTHING: Final = TopicTable(())
 
 
@@ -150,7 +153,7 @@ class TopicTables:
             now = read_version(connection, namespace)
             if known is not None and _is_known(connection, namespace, wanted, now):
                 version, table = known
-                changes = read_changes(connection, namespace, version, most=50 + table.size // 50)
+                changes = read_changes(connection, namespace, version, most=_most_changes(table.size))
                 if not isinstance(changes, Gap) and version.number <= wanted.number:
                     shown = (change for change in changes if change.version <= wanted.number)
                     return _Versioned(wanted, table.moved(_topic_changes(shown)))
@@ -164,6 +167,11 @@ def _is_known(
     if now.number == wanted.number:
         return now.same_state(wanted)
     return not isinstance(read_changes(connection, namespace, wanted, limit=1), Gap)
+
+
+def _most_changes(size: int) -> int:
+    """Changes up to which moving a table of so many topics is less work than reading it."""
+    return 50 + max(size // 50, min(size // _CHANGED_PART, _MANY))
 
 
 def _topic_changes(changes: Iterable[Change]) -> Iterator[TopicChange]:

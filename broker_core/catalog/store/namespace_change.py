@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
 from broker_core.catalog.store.deleted_topics import keep_deleted, keep_trimmed
@@ -30,6 +30,8 @@ __all__ = [
     "read_version",
     "when",
 ]
+
+_OPERATIONS: Final = {each.value: each for each in Operation}
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,19 +293,17 @@ def _version_within(
 
 
 def _change(namespace: NamespaceName, row: tuple[Any, ...]) -> Change:
-    version, operation, domain, base, topic_id, before, after, properties_before, properties_after, at = row[
-        :10
-    ]
+    # In the order of the fields: naming each of them takes as long as the rest.
     return Change(
-        version=version,
-        operation=Operation(operation),
-        name=TopicName(DOMAINS[domain], namespace, base),
-        topic_id=uuid.UUID(bytes=topic_id),
-        listed_before=ListedNames.parse(before),
-        listed_after=ListedNames.parse(after),
-        properties_before=properties_of(properties_before),
-        properties_after=properties_of(properties_after),
-        time=when(at),
-        configs_before=properties_of(row[10]),
-        configs_after=properties_of(row[11]),
+        row[0],
+        _OPERATIONS[row[1]],
+        TopicName(DOMAINS[row[2]], namespace, row[3]),
+        uuid.UUID(bytes=row[4]),
+        ListedNames.parse(row[5]),
+        ListedNames.parse(row[6]),
+        properties_of(row[7]),
+        properties_of(row[8]),
+        when(row[9]),
+        properties_of(row[10]),
+        properties_of(row[11]),
     )

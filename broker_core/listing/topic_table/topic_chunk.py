@@ -46,7 +46,7 @@ class RenderedChunk:
         """The topics that a mask shows, one behind the other; ``None`` shows all, and copies nothing."""
         if mask is None:
             return self.data
-        shown = self._column().filter(pa.array(mask))
+        shown = self.column().filter(pa.array(mask))
         data, offsets = column_data(shown)
         return memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
@@ -54,7 +54,14 @@ class RenderedChunk:
         """Topics ``low`` to ``high``, without the last."""
         return self.data[int(self.offsets[low]) : int(self.offsets[high])]
 
-    def _column(self) -> pa.LargeBinaryArray:
+    @classmethod
+    def of_column(cls, column: pa.LargeBinaryArray) -> RenderedChunk:
+        """Of encoded topics; the column begins where its memory does."""
+        data, offsets = column_data(column)
+        return cls(memoryview(data)[: int(offsets[-1])], offsets)
+
+    def column(self) -> pa.LargeBinaryArray:
+        """The topics as a column, which shares the memory."""
         return pa.LargeBinaryArray.from_buffers(
             pa.large_binary(),
             len(self.offsets) - 1,
@@ -69,7 +76,7 @@ class TopicChunk:
     of 16 bytes (``None``: no id is known), ``internal`` (bool) those that Kafka keeps for itself.
     """
 
-    __slots__ = ("__weakref__", "_rendered", "_unheld", "ids", "internal", "names", "partitions")
+    __slots__ = ("__weakref__", "_rendered", "_renders", "_unheld", "ids", "internal", "names", "partitions")
 
     def __init__(
         self, names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
@@ -79,6 +86,7 @@ class TopicChunk:
         self.ids = ids
         self.internal = internal_names(names)
         self._rendered: dict[Hashable, RenderedChunk] = {}
+        self._renders: dict[Hashable, Callable[[TopicChunk], RenderedChunk]] = {}
         self._unheld: list[tuple[Hashable, RenderedChunk]] = []
 
     def __len__(self) -> int:
@@ -112,9 +120,28 @@ class TopicChunk:
         """The topics in one encoding, which is made with the first use; any thread may ask."""
         found = self._rendered.get(family)
         if found is None:
+            self._renders[family] = render
             found = self._rendered.setdefault(family, render(self))
             self._unheld.append((family, found))
         return found
+
+    def picked(self, other: TopicChunk, order: _Array) -> TopicChunk:
+        """Of the topics of this chunk and, with numbers behind these, those of ``other``: the ones that ``order`` has.
+
+        What is rendered of this chunk is picked as well, and not rendered again.
+        """
+        rows = pa.array(order)
+        ids = None
+        if self.ids is not None and other.ids is not None:
+            ids = pa.concat_arrays([self.ids, other.ids]).take(rows)
+        partitions = np.concatenate([self.partitions, other.partitions])[order]
+        made = TopicChunk(pa.concat_arrays([self.names, other.names]).take(rows), partitions, ids)
+        for family, known in list(self._rendered.items()):
+            fresh = other.rendered(family, self._renders[family])
+            column = pa.concat_arrays([known.column(), fresh.column()]).take(rows)
+            made._renders[family] = self._renders[family]
+            made._rendered[family] = RenderedChunk.of_column(column)
+        return made
 
     def take_unheld(self) -> list[tuple[Hashable, RenderedChunk]]:
         """What was rendered since this was asked last: its memory is to be counted, or it is to be forgotten."""

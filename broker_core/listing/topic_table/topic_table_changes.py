@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from broker_core.listing.topic_table.topic_chunk import NO_ID, TopicChunk
 
@@ -18,6 +18,8 @@ __all__ = ["MOST", "TopicChange", "changed_chunks", "chunks_of"]
 #: Topics of a chunk at most, and those below which one is joined with the next.
 MOST: Final = 4096
 _LEAST: Final = MOST // 8
+#: So many names are looked for without making objects of all of a chunk.
+_FEW: Final = 4
 _Array = np.ndarray[Any, Any]
 
 
@@ -34,54 +36,72 @@ def chunks_of(
     names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
 ) -> list[TopicChunk]:
     """Chunks of about one size, of columns in the order of the names; each has memory of its own."""
-    count = -(-len(names) // MOST)
-    edges = [len(names) * number // count for number in range(count + 1)] if count else [0]
     return [
         TopicChunk(
             _own(names[low:high]),
             partitions[low:high].copy(),
             None if ids is None else _own(ids[low:high]),
         )
-        for low, high in pairwise(edges)
+        for low, high in _edges(len(names))
     ]
+
+
+def _edges(size: int) -> Iterator[tuple[int, int]]:
+    count = -(-size // MOST)
+    return pairwise([size * number // count for number in range(count + 1)] if count else [])
 
 
 def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TopicChange]) -> list[TopicChunk]:
     """The chunks after these changes, of which the last of each name holds."""
-    firsts = [chunk.name(0) for chunk in chunks]
-    by_chunk: dict[int, dict[bytes, TopicChange]] = {}
-    for change in changes:
-        number = max(bisect_right(firsts, change.name) - 1, 0)
-        by_chunk.setdefault(number, {})[change.name] = change
+    last = sorted({change.name: change for change in changes}.values())
+    added = _added(last)
+    if not chunks:
+        is_known = any(change.topic_id != NO_ID for change in last if change.partitions is not None)
+        return chunks_of(added.names, added.partitions, added.ids if is_known else None)
+    names = [change.name for change in last]
     made: list[TopicChunk] = []
-    for number in range(max(len(chunks), 1)):
-        chunk = chunks[number] if chunks else None
-        changed = by_chunk.get(number)
-        if changed is not None:
-            made += _changed(chunk, list(changed.values()))
-        elif chunk is not None:
+    low = used = 0
+    for number, chunk in enumerate(chunks, 1):
+        high = bisect_left(names, chunks[number].name(0)) if number < len(chunks) else len(names)
+        changed = last[low:high]
+        if changed:
+            order = _order(chunk, changed, used)
+            made += [chunk.picked(added, order[first:end]) for first, end in _edges(len(order))]
+            used += sum(change.partitions is not None for change in changed)
+        else:
             made.append(chunk)
-    return list(_joined(made)) if by_chunk else made
+        low = high
+    return list(_joined(made)) if last else made
 
 
-def _changed(chunk: TopicChunk | None, changes: list[TopicChange]) -> list[TopicChunk]:
-    names = pa.array([change.name for change in changes], pa.large_binary())
-    added = [change for change in changes if change.partitions is not None]
-    new_names = pa.array([change.name for change in added], pa.large_binary())
-    new_partitions = np.array([max(change.partitions or 0, 1) for change in added], np.int32)
-    new_ids: pa.LargeBinaryArray | None = pa.array([change.topic_id for change in added], pa.large_binary())
-    if chunk is not None:
-        kept = pc.invert(pc.is_in(chunk.names, value_set=names))
-        new_names = pa.concat_arrays([chunk.names.filter(kept), new_names])
-        new_partitions = np.concatenate(
-            [chunk.partitions[kept.to_numpy(zero_copy_only=False)], new_partitions]
-        )
-        new_ids = None if chunk.ids is None else pa.concat_arrays([chunk.ids.filter(kept), new_ids])
-    elif all(change.topic_id == NO_ID for change in added):
-        new_ids = None
-    order = pc.sort_indices(new_names)
-    ids = None if new_ids is None else new_ids.take(order)
-    return chunks_of(new_names.take(order), new_partitions[order.to_numpy()], ids)
+def _added(changes: Iterable[TopicChange]) -> TopicChunk:
+    """The topics that are there after the changes."""
+    shown = [change for change in changes if change.partitions is not None]
+    return TopicChunk(
+        pa.array([change.name for change in shown], pa.large_binary()),
+        np.array([max(change.partitions or 0, 1) for change in shown], np.int32),
+        pa.array([change.topic_id for change in shown], pa.large_binary()),
+    )
+
+
+def _order(chunk: TopicChunk, changes: Sequence[TopicChange], used: int) -> _Array:
+    """The topics after changes, in the order of the names: rows of the chunk and, with numbers behind these, rows of
+    all that are added, of which ``used`` are in front of these changes.
+    """
+    size = len(chunk)
+    place = chunk.place
+    if len(changes) > _FEW:
+        place = partial(bisect_left, chunk.names.to_pylist())
+    gone, put = [], []
+    for change in changes:
+        row = place(change.name)
+        if row < size and chunk.name(row) == change.name:
+            gone.append(row)
+        if change.partitions is not None:
+            put.append(row)
+    dropped, places = np.array(gone, np.int64), np.array(put, np.int64)
+    kept = np.delete(np.arange(size), dropped)
+    return np.insert(kept, places - np.searchsorted(dropped, places), size + used + np.arange(len(put)))
 
 
 def _joined(chunks: list[TopicChunk]) -> Iterator[TopicChunk]:

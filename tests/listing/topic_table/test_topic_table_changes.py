@@ -7,7 +7,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.topic_table import TopicChange, TopicTable, topic_table_changes
+from broker_core.listing.topic_table import (
+    RenderedChunk,
+    TopicChange,
+    TopicChunk,
+    TopicTable,
+    topic_table_changes,
+)
 from broker_core.listing.topic_table.topic_table_changes import MOST
 
 Model = dict[str, tuple[int, bytes]]
@@ -23,6 +29,13 @@ def table_of(model: Model) -> TopicTable:
     )
 
 
+def text_of(chunk: TopicChunk) -> RenderedChunk:
+    rows = [chunk.row(row) for row in range(len(chunk))]
+    return RenderedChunk.of_column(
+        pa.array([b"%s:%d " % (row.name, row.partitions) for row in rows], pa.large_binary())
+    )
+
+
 def rows_of(table: TopicTable) -> list[tuple[str, int, bytes]]:
     rows = [chunk.row(row) for chunk in table.chunks for row in range(len(chunk))]
     return [(row.name.decode(), row.partitions, row.topic_id) for row in rows]
@@ -33,6 +46,8 @@ def test_a_moved_table_is_the_one_that_is_made_anew(before: list, changed: list)
     with patch.object(topic_table_changes, "MOST", 4), patch.object(topic_table_changes, "_LEAST", 2):
         model: Model = {name: (count or 0, topic_id) for name, count, topic_id in before}
         table = table_of(model)
+        for chunk in table.chunks:
+            chunk.rendered("text", text_of)
         changes = []
         for name, count, topic_id in changed:
             changes.append(TopicChange(name.encode(), count, topic_id, name in model))
@@ -43,6 +58,28 @@ def test_a_moved_table_is_the_one_that_is_made_anew(before: list, changed: list)
         moved = table.moved(changes)
         assert rows_of(moved) == rows_of(table_of(model))
         assert all(0 < len(chunk) <= 4 for chunk in moved.chunks)
+        for chunk in moved.chunks:
+            known = chunk.known("text")
+            assert known is None or known.column() == text_of(chunk).column()
+
+
+def test_a_changed_chunk_keeps_what_was_rendered_and_renders_what_is_new() -> None:
+    table = table_of({f"t{number:05d}": (1, bytes(16)) for number in range(10)})
+    rendered: list[int] = []
+
+    def render(chunk: TopicChunk) -> RenderedChunk:
+        rendered.append(len(chunk))
+        return text_of(chunk)
+
+    before = table.chunks[0].rendered("text", render)
+    rendered.clear()
+    moved = table.moved([TopicChange(b"new", 3, bytes(16), False)])
+    assert rendered == [1]
+    known = moved.chunks[0].known("text")
+    assert known is not None
+    assert bytes(known.data).startswith(b"new:3 t00000:1 ")
+    assert moved.chunks[0].nbytes > known.nbytes > before.nbytes
+    assert not moved.chunks[0].take_unheld()
 
 
 def test_chunks_without_a_change_are_shared() -> None:

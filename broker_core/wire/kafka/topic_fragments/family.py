@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,6 @@ import pyarrow.compute as pc
 
 from broker_core.kafka.topic_names import LONGEST
 from broker_core.listing.topic_table import RenderedChunk, TopicChunk
-from broker_core.names.name_columns import column_data
 from broker_core.wire.kafka.writer import unsigned_varint
 
 __all__ = ["Family", "Layout", "ids_column", "partition_block", "with_operations"]
@@ -58,8 +58,7 @@ class Layout:
             parts.append(ids_column(chunk))
         parts.append(self._tails(chunk))
         joined = pc.binary_join_element_wise(*parts, _NOTHING)
-        data, offsets = column_data(joined)
-        return RenderedChunk(memoryview(data)[: int(offsets[-1])], offsets)
+        return RenderedChunk.of_column(joined)
 
     def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray:
         keys = chunk.internal.astype(np.int64)
@@ -70,6 +69,7 @@ class Layout:
         return pa.array(tails, _BYTES).take(pa.array(at))
 
 
+@lru_cache(maxsize=16)
 def _heads(head: bytes, compact: bool) -> pa.LargeBinaryArray:
     """``head`` and the length, by the length."""
     return pa.array(
