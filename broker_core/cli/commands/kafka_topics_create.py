@@ -88,4 +88,7 @@ def _described(result: CreateTopicsResult, name: str) -> dict[str, Any]:
 
 def _facts(result: CreateTopicsResult, name: str) -> str:
     facts = _described(result, name)
-    return "" if facts["id"] is None else f" with {facts['partitions']} partitions, id {facts['id']}"
+    if facts["id"] is None:
+        return ""
+    count = facts["partitions"]
+    return f" with {count} {'partition' if count == 1 else 'partitions'}, id {facts['id']}"
