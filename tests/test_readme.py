@@ -85,7 +85,9 @@ def test_the_settings_are_settings() -> None:
     given = [
         tables for tables in map(tomllib.loads, snippets("toml")) if not {"project", "tool"} & set(tables)
     ]
-    assert [Settings(**tables).plugins.enabled for tables in given] == [(), ("team-topics",)]
+    read = [Settings(**tables) for tables in given]
+    assert [each.plugins.enabled for each in read] == [(), (), ("team-topics",)]
+    assert [each.kafka is not None for each in read] == [False, True, False]
 
 
 def test_the_links_lead_somewhere() -> None:

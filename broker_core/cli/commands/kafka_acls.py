@@ -80,7 +80,10 @@ def add_acls(
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
-    """Allow or deny principals something in a namespace: every combination of the options is one binding."""
+    """Allow or deny principals something in a namespace.
+
+    Every combination of the options is one binding.
+    """
     from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
     from broker_core.kafka.acls.bindings import binding_text
@@ -124,7 +127,10 @@ def list_acls(
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
-    """List the access control lists of a namespace: all of them, or those of the principals and resources named."""
+    """List the access control lists of a namespace.
+
+    All of them, or those of the principals and resources named.
+    """
     of = _namespace(namespace, server)
     resources = given_resources(topic, group, transactional_id, cluster=cluster)
     filters = given_filters(principal, resources, resource_pattern_type)
@@ -152,7 +158,10 @@ def remove_acls(
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
-    """Remove the bindings that `add` has made of the same options; all of them, or none if one is not there."""
+    """Remove access control lists of a namespace.
+
+    The bindings that `add` has made of the same options: all of them, or none if one is not there.
+    """
     from broker_core.cli.printed_output import print_lines
     from broker_core.kafka.acls.bindings import binding_text
 

@@ -61,7 +61,10 @@ def add_user(
     ] = False,
     catalog: CatalogOption = None,
 ) -> None:
-    """Add a user, or give it a new password. The catalogue keeps no password, only what SCRAM verifies one with."""
+    """Add a user, or give it a new password.
+
+    The catalogue keeps no password, only what SCRAM verifies one with.
+    """
     from broker_core.access.principal import Principal
     from broker_core.catalog import ScramRow
     from broker_core.kafka.scram.credentials import derive_credential
@@ -105,7 +108,10 @@ def remove_user(
     mechanism: MechanismOption = None,
     catalog: CatalogOption = None,
 ) -> None:
-    """Remove a user, or its credential for one mechanism. Connections that are authenticated stay."""
+    """Remove a user.
+
+    With a mechanism only its credential for that one. Connections that are authenticated stay.
+    """
     from broker_core.kafka.scram.credentials import DECOY_USER
 
     mechanisms = _mechanisms(mechanism)
