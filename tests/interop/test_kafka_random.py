@@ -6,6 +6,7 @@ import itertools
 import os
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
@@ -38,7 +39,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SideBySide]:
     with broker, kafka_server(folder / "here") as here:
         there = Server(broker.address)
         prepare(there)
-        yield SideBySide(RawRequests(here.clients), RawRequests(there))
+        with closing(RawRequests(here.clients)) as ours, closing(RawRequests(there)) as theirs:
+            yield SideBySide(ours, theirs)
 
 
 def test_random_sequences_have_equal_answers(both: SideBySide) -> None:
