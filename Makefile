@@ -61,7 +61,6 @@ test: $(TEST_STAMP)
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
-	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables
 
 # Kafka's messages by libFuzzer; what it finds is kept in `.fuzz/`. `make fuzz ARGS="-max_total_time=3600"` goes on longer.

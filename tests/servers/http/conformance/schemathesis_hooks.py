@@ -6,6 +6,7 @@ import base64
 import io
 import json
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import re2
@@ -57,7 +58,7 @@ def before_call(context: Any, case: Any, kwargs: Any) -> None:
 def _cursor(case: Any) -> str:
     if case.operation.path != _LISTING:
         return base64.urlsafe_b64encode(b"public/default").decode().rstrip("=")
-    tenant, namespace = case.path_parameters["tenant"], case.path_parameters["namespace"]
+    tenant, namespace = (unquote(case.path_parameters[name]) for name in ("tenant", "namespace"))
     return cursor_of(Position(f"persistent://{tenant}/{namespace}/orders", NO_PARTITION))
 
 
