@@ -107,16 +107,18 @@ def creation(
     A new topic has these ``configs`` and this ``replication``, and the ``topic_id``, which no other may have, or a new
     one. Raises :exc:`TopicExists` and :exc:`PartitionRefused`.
     """
-    put = replacement(name, partitions, properties, may_replace=False)
+    _check_count(partitions)
+    given = check_properties({} if properties is None else properties)
     own = check_configs(configs or {})
+    listed = ListedNames.partitioned(partitions)
+    is_partition = name.partition >= 0
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         if topic is not None and has_name(topic, name):
             raise TopicExists(f"Topic {name} is there already")
-        made = put(topic)
-        if topic is not None or made is None or not (own or replication is not None or topic_id):
-            return made
-        return replace(made, configs=own, replication=replication, topic_id=topic_id or made.topic_id)
+        if is_partition:
+            return _one_partition(topic, name, partitions, given, None)
+        return TopicRecord(name, topic_id or new_topic_id(), listed, given, _UNWRITTEN, own, replication)
 
     return decide
 

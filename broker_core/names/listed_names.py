@@ -53,6 +53,9 @@ class ListedNames:
         return _parse(text)
 
     def __str__(self) -> str:
+        if not self.plain and len(self.ranges) == 1:  # as most
+            ((first, last),) = self.ranges
+            return str(first) if first == last else f"{first}-{last}"
         parts = ["*"] if self.plain else []
         parts += [str(first) if first == last else f"{first}-{last}" for first, last in self.ranges]
         return ",".join(parts)

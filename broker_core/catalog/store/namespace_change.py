@@ -13,17 +13,17 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from broker_core.catalog.properties import configs_text, properties_of, properties_text
+from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.deleted_topics import keep_deleted, keep_trimmed
-from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 
 __all__ = [
     "LogBounds",
+    "LoggedTexts",
     "NamespaceChange",
     "read_catalog_id",
     "read_changes",
@@ -31,6 +31,14 @@ __all__ = [
     "when",
 ]
 
+#: The text of what a topic is listed by, of its properties, and of its configs.
+LoggedTexts: TypeAlias = "tuple[str, str | None, str | None]"
+_NOTHING: Final[LoggedTexts] = ("", None, None)
+_LOG: Final = (
+    "INSERT INTO changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,"
+    " properties_before, properties_after, time, configs_before, configs_after)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
 _OPERATIONS: Final = {each.value: each for each in Operation}
 
 
@@ -77,6 +85,7 @@ class NamespaceChange:
         self._log_from_before = self._log_from
         self._log_rows: int = row[3]
         self._stamp = secrets.token_hex(12)
+        self._unwritten: list[tuple[object, ...]] = []
         self.changed = False
 
     @property
@@ -97,31 +106,44 @@ class NamespaceChange:
         """The version as readers see it once the transaction is committed."""
         return CatalogVersion(catalog_id, self.version, self._stamp)
 
-    def log(self, operation: Operation, before: TopicRecord | None, after: TopicRecord | None) -> None:
-        """Write one changed topic to the log."""
-        some = after or before
-        assert some is not None
-        self._connection.execute(
-            "INSERT INTO changes (namespace, version, operation, domain, base, topic_id, listed_before, listed_after,"
-            " properties_before, properties_after, time, configs_before, configs_after)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    def log(
+        self,
+        operation: Operation,
+        name: tuple[int, str],
+        topic_id: bytes,
+        before: LoggedTexts | None,
+        after: LoggedTexts | None,
+    ) -> None:
+        """Log one changed topic: the number of its domain, its local name, its id, and what it was and is.
+
+        It is in the log after :meth:`flush`.
+        """
+        listed_before, properties_before, configs_before = before or _NOTHING
+        listed_after, properties_after, configs_after = after or _NOTHING
+        self._unwritten.append(
             (
                 self.id,
                 self.version,
                 operation.value,
-                DOMAINS.index(some.name.domain),
-                some.name.local,
-                some.topic_id.bytes,
-                str(before.listed) if before else "",
-                str(after.listed) if after else "",
-                properties_text(before.properties) if before else None,
-                properties_text(after.properties) if after else None,
+                *name,
+                topic_id,
+                listed_before,
+                listed_after,
+                properties_before,
+                properties_after,
                 self.time,
-                configs_text(before.configs) if before else None,
-                configs_text(after.configs) if after else None,
-            ),
+                configs_before,
+                configs_after,
+            )
         )
-        self.logged(1)
+        self.changed = True
+
+    def flush(self) -> None:
+        """Write what :meth:`log` was given."""
+        if self._unwritten:
+            self._connection.executemany(_LOG, self._unwritten)
+            self.logged(len(self._unwritten))
+            self._unwritten = []
 
     def logged(self, rows: int) -> None:
         """So many changes were written to the log under :attr:`version`."""
@@ -141,6 +163,7 @@ class NamespaceChange:
 
     def finish(self) -> None:
         """Write the new version, and delete log entries beyond the bounds."""
+        self.flush()
         self._trim(self.version - self._bounds.versions)
         if self._log_rows > self._bounds.rows:
             # Down to seven eighths, so that this look for the cut is not repeated with every small change.

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.store.namespace_change import NamespaceChange
-from broker_core.catalog.store.topic_rows import named_topic, own_topic, own_topics, write_topic
+from broker_core.catalog.store.topic_rows import TopicWriter, named_topic, own_topic, own_topics
 from broker_core.catalog.topic_decisions import Decide, has_name
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.names import TopicName
@@ -36,23 +36,30 @@ def edit_each(
 
     Returns the topic before and after each; of a refused one, of which nothing is written, the error that says why.
     """
-    known: dict[TopicName, TopicRecord | None] = {}
+    writer = TopicWriter(connection, change)
+    known: dict[tuple[str, str], TopicRecord | None] = {}
     if len(edits) >= _TOGETHER:
         plain = [edit.topic for edit in edits if edit.topic.partition < 0]
         known = own_topics(connection, change.namespace, plain)
     done: list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError] = []
     for name, decide, require in edits:
+        key = (name.domain, name.local)
         try:
-            before = known[name] if name in known else _found(connection, name)
+            if key in known:
+                before = known[key]
+            else:
+                writer.flush()
+                before = _found(connection, name)
             if require is not None:
                 require(before if before is not None and has_name(before, name) else None)
-            after = write_topic(connection, change, before, decide(before))
+            after = writer.write(before, decide(before))
             done.append((before, after))
         except CatalogError as error:
             done.append(error)
             continue
         if known and (some := after or before) is not None:
-            known[some.name] = after
+            known[some.name.domain, some.name.local] = after
+    writer.flush()
     return done
 
 

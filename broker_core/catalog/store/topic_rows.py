@@ -8,13 +8,14 @@ import uuid
 from collections.abc import Iterable
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
-from broker_core.catalog.store.namespace_change import NamespaceChange, when
+from broker_core.catalog.store.namespace_change import LoggedTexts, NamespaceChange, when
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 
 __all__ = [
+    "TopicWriter",
     "listed_topic",
     "make_record",
     "named_topic",
@@ -38,6 +39,12 @@ _BY_ID = (
     f"SELECT n.name, domain, base, {_COLUMNS} FROM topics t JOIN namespaces n ON n.id = t.namespace"  # noqa: S608
     " WHERE t.topic_id = ?"
 )
+_INSERT = "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_UPDATE = (
+    "UPDATE topics SET listed = ?, properties = ?, configs = ?, replication = ?"
+    " WHERE namespace = ? AND domain = ? AND base = ?"
+)
+_DELETE = "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?"
 
 
 def own_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | None:
@@ -48,16 +55,17 @@ def own_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord | 
 
 def own_topics(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[TopicName]
-) -> dict[TopicName, TopicRecord | None]:
-    """The same for many names of a namespace."""
-    found: dict[TopicName, TopicRecord | None] = dict.fromkeys(names)
+) -> dict[tuple[str, str], TopicRecord | None]:
+    """The same for many names of a namespace, by their domains and local names."""
+    found: dict[tuple[str, str], TopicRecord | None] = dict.fromkeys(
+        [(name.domain, name.local) for name in names]
+    )
     for domain in DOMAINS:
-        bases = [name.local for name in found if name.domain == domain]
+        bases = [local for own, local in found if own == domain]
         if bases:
             rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), json.dumps(bases)))
             for base, *rest in rows:
-                name = TopicName(domain, namespace, base)
-                found[name] = make_record(name, *rest)
+                found[domain, base] = make_record(TopicName(domain, namespace, base), *rest)
     return found
 
 
@@ -105,64 +113,83 @@ def make_record(
     )
 
 
+class TopicWriter:
+    """Brings topics from what they are to what they are to be, within the transaction of ``change``, and logs it.
+
+    Rows of one kind are written in one go, by :meth:`flush` at the latest: what reads rows calls it before.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, change: NamespaceChange) -> None:
+        self._connection = connection
+        self._change = change
+        self._created = when(change.time)
+        self._statement = ""
+        self._rows: list[tuple[object, ...]] = []
+
+    def write(self, before: TopicRecord | None, after: TopicRecord | None) -> TopicRecord | None:
+        """Bring a topic from ``before``, as it is, to ``after``.
+
+        ``None`` is no topic; one of another id is another topic, which takes the place of the one before. A new topic
+        is created at the time of the change: the record is returned as it will be read. Nothing is written of what
+        stays as it is.
+        """
+        if before is not None and after is not None and after.topic_id != before.topic_id:
+            self.write(before, None)
+            before = None
+        if after is not None and before is None:
+            after = TopicRecord(
+                after.name,
+                after.topic_id,
+                after.listed,
+                after.properties,
+                self._created,
+                after.configs,
+                after.replication,
+            )
+            key, topic_id, texts = self._key(after), after.topic_id.bytes, _texts(after)
+            listed, properties, configs = texts
+            row = (*key, listed, topic_id, properties, self._change.time, configs, after.replication)
+            self._put(_INSERT, row)
+            self._change.log(Operation.CREATE, key[1:], topic_id, None, texts)
+        elif after is None and before is not None:
+            key = self._key(before)
+            self._put(_DELETE, key)
+            self._change.log(Operation.DELETE, key[1:], before.topic_id.bytes, _texts(before), None)
+        elif before is not None and after is not None and after != before:
+            key, texts = self._key(after), _texts(after)
+            self._put(_UPDATE, (*texts, after.replication, *key))
+            self._change.log(Operation.UPDATE, key[1:], after.topic_id.bytes, _texts(before), texts)
+        return after
+
+    def flush(self) -> None:
+        """Write what is not written yet."""
+        if self._rows:
+            self._connection.executemany(self._statement, self._rows)
+            self._rows = []
+        self._change.flush()
+
+    def _put(self, statement: str, row: tuple[object, ...]) -> None:
+        if statement != self._statement:
+            self.flush()
+            self._statement = statement
+        self._rows.append(row)
+
+    def _key(self, topic: TopicRecord) -> tuple[int, int, str]:
+        return self._change.id, DOMAINS.index(topic.name.domain), topic.name.local
+
+
 def write_topic(
     connection: sqlite3.Connection,
     change: NamespaceChange,
     before: TopicRecord | None,
     after: TopicRecord | None,
 ) -> TopicRecord | None:
-    """Bring a topic from ``before``, as it is, to ``after``, within the transaction of ``change``, and log it.
-
-    ``None`` is no topic; one of another id is another topic, which takes the place of the one before. A new topic is
-    created at the time of the change: the record is returned as it was written. Nothing is written of what stays as it
-    is.
-    """
-    if before is not None and after is not None and after.topic_id != before.topic_id:
-        write_topic(connection, change, before, None)
-        before = None
-    if after is not None and before is None:
-        after = TopicRecord(
-            after.name,
-            after.topic_id,
-            after.listed,
-            after.properties,
-            when(change.time),
-            after.configs,
-            after.replication,
-        )
-        connection.execute(
-            "INSERT INTO topics VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                *_key(change, after),
-                str(after.listed),
-                after.topic_id.bytes,
-                properties_text(after.properties),
-                change.time,
-                configs_text(after.configs),
-                after.replication,
-            ),
-        )
-        change.log(Operation.CREATE, None, after)
-    elif after is None and before is not None:
-        connection.execute(
-            "DELETE FROM topics WHERE namespace = ? AND domain = ? AND base = ?", _key(change, before)
-        )
-        change.log(Operation.DELETE, before, None)
-    elif after is not None and after != before:
-        connection.execute(
-            "UPDATE topics SET listed = ?, properties = ?, configs = ?, replication = ?"
-            " WHERE namespace = ? AND domain = ? AND base = ?",
-            (
-                str(after.listed),
-                properties_text(after.properties),
-                configs_text(after.configs),
-                after.replication,
-                *_key(change, after),
-            ),
-        )
-        change.log(Operation.UPDATE, before, after)
-    return after
+    """Bring one topic from ``before`` to ``after``: :meth:`TopicWriter.write`."""
+    writer = TopicWriter(connection, change)
+    written = writer.write(before, after)
+    writer.flush()
+    return written
 
 
-def _key(change: NamespaceChange, topic: TopicRecord) -> tuple[int, int, str]:
-    return change.id, DOMAINS.index(topic.name.domain), topic.name.local
+def _texts(topic: TopicRecord) -> LoggedTexts:
+    return str(topic.listed), properties_text(topic.properties), configs_text(topic.configs)

@@ -3,7 +3,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_rows import listed_topic, named_topic, own_topic, write_topic
+from broker_core.catalog.store.topic_rows import (
+    TopicWriter,
+    listed_topic,
+    named_topic,
+    own_topic,
+    write_topic,
+)
 from broker_core.catalog.topic_decisions import new_record
 from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.names import TopicName
@@ -32,6 +38,33 @@ def test_a_topic_is_written_and_logged(catalog: SqliteCatalog) -> None:
         (Operation.CREATE, "", "0-1"),
         (Operation.UPDATE, "0-1", "0-2"),
         (Operation.DELETE, "0-2", ""),
+    ]
+
+
+def test_rows_of_several_kinds_are_written_and_logged_in_their_order(catalog: SqliteCatalog) -> None:
+    names = [TopicName("persistent", X.namespace, local) for local in "cab"]
+    with catalog.changing(X.namespace) as (connection, change):
+        writer = TopicWriter(connection, change)
+        c, a, b = [writer.write(None, new_record(name, ListedNames.of(-1), {})) for name in names]
+        assert c is not None
+        assert a is not None
+        assert b is not None
+        other = writer.write(a, new_record(a.name, ListedNames.of(-1), {"k": "v"}))
+        grown = writer.write(c, replace(c, listed=ListedNames.parse("*,0")))
+        writer.write(b, None)
+        writer.flush()
+        assert [own_topic(connection, name) for name in names] == [grown, other, None]
+
+    changes = catalog.changes(X.namespace, CatalogVersion(catalog.catalog_id, 0))
+    assert isinstance(changes, Changes)
+    assert [(each.operation.value, each.name.local) for each in changes] == [
+        ("create", "c"),
+        ("create", "a"),
+        ("create", "b"),
+        ("delete", "a"),
+        ("create", "a"),
+        ("update", "c"),
+        ("delete", "b"),
     ]
 
 
