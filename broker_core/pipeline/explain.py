@@ -15,7 +15,7 @@ from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.plugin_api.depends_on import AnswerKey
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin
+from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin, bounded
 
 __all__ = ["explain"]
 
@@ -37,13 +37,12 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     ``action``, ``allowed`` and the ``rule`` that decided; it is empty where there are no rules. ``gates`` has every
     plugin that was asked whether this may be asked, with ``answer`` one of ``allowed``, ``refused`` and ``error``;
     ``chain`` every plugin that lists, in order, with ``answer`` one of ``success``, ``pass_through``, ``unchanged``,
-    ``refused``, ``error``, ``not_asked``
-    and its ``ms`` (and ``stale_s``, where a former answer of that age stands in for one that failed with ``error``);
-    ``masks`` those that hid topics. ``plan`` is ``none`` (no
-    pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had filtered).
-    ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name at which
-    the next one begins; ``details`` says of how many topics something is known, and what. ``kept`` says whose answer a
-    server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``. A request that fails has
+    ``refused``, ``error``, ``not_asked`` and its ``ms`` (``why`` it passed, if it says so; ``stale_s``, where a former
+    answer of that age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is
+    ``none`` (no pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had
+    filtered). ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name
+    at which the next one begins; ``details`` says of how many topics something is known, and what. ``kept`` says whose
+    answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``. A request that fails has
     ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an operator should know
     besides: a plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
     """
@@ -188,6 +187,7 @@ def _steps(steps: Iterable[ChainStep]) -> list[dict[str, Any]]:
     return [
         {"plugin": step.plugin, "answer": step.answer, "ms": _ms(step.seconds)}
         | ({} if step.error is None else {"error": step.error})
+        | ({} if step.why is None else {"why": bounded(step.why)})
         | ({} if step.stale is None else {"stale_s": round(step.stale, 3)})
         | ({} if step.version is None else {"version": step.version})
         | ({"kept": True} if step.kept else {})

@@ -44,7 +44,7 @@ class TopicListingResult:
     with a version is cached. ``owned`` says that ``topics`` is a listing that was made for this request alone, whose
     memory is to be counted as this request's until its answer has left. ``details`` are what is known of the topics
     besides their names; ``next`` says that ``topics`` are the page that was asked for, and where the next one begins.
-    ``refusal`` is what the client is told where the lister refuses.
+    ``refusal`` is what the client is told where the lister refuses. ``why`` is why it passes, for ``explain``.
     """
 
     __slots__ = (
@@ -58,6 +58,7 @@ class TopicListingResult:
         "topics",
         "topics_hash",
         "version",
+        "why",
     )
 
     kind: AnswerKind
@@ -69,6 +70,7 @@ class TopicListingResult:
     details: Details | None
     next: Position | None
     refusal: Refused | None
+    why: str | None
 
     def __init__(self) -> None:
         raise TypeError(
@@ -96,6 +98,7 @@ class TopicListingResult:
         details: Details | None = None,
         next: Position | None = None,  # noqa: A002 - the contract's
         refusal: Refused | None = None,
+        why: str | None = None,
     ) -> TopicListingResult:
         result = object.__new__(cls)
         _put_kind(result, kind)
@@ -107,12 +110,18 @@ class TopicListingResult:
         _put_details(result, details)
         _put_next(result, next)
         _put_refusal(result, refusal)
+        _put_why(result, why)
         return result
 
     @classmethod
-    def pass_through(cls) -> TopicListingResult:
-        """This lister does not take the request: the next one is asked (the same as returning ``None``)."""
-        return cls._make(AnswerKind.PASS_THROUGH, (), False, None, None)
+    def pass_through(cls, why: str | None = None) -> TopicListingResult:
+        """This lister does not take the request: the next one is asked (the same as returning ``None``).
+
+        ``why`` is what ``explain`` says about it, to operators and over HTTP: it has no secrets.
+        """
+        if why is not None and not isinstance(why, str):
+            raise TypeError(f"why must be a string, not {type(why).__name__}")
+        return cls._make(AnswerKind.PASS_THROUGH, (), False, None, None, why=_own(why))
 
     @classmethod
     def success(
@@ -206,6 +215,7 @@ class TopicListingResult:
     _put_details,
     _put_next,
     _put_refusal,
+    _put_why,
 ) = (
     vars(TopicListingResult)[slot].__set__
     for slot in (
@@ -218,6 +228,7 @@ class TopicListingResult:
         "details",
         "next",
         "refusal",
+        "why",
     )
 )
 #: What is taken as it is. Tuples: a union would be made anew for each answer.
@@ -248,6 +259,7 @@ def check_result(result: TopicListingResult) -> None:
         (type(result.owned) is bool, "owned"),
         (details is None or type(details) is Details, "details"),
         (result.next is None or type(result.next) is Position, "next"),
+        (result.why is None or type(result.why) is str, "why"),
     )
     for fit, name in fits:
         if not fit:

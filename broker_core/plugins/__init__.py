@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from broker_core.plugins.load.installed_plugins import did_you_mean, installed_plugins
     from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
     from broker_core.plugins.plugin_state_metrics import show_plugins
-    from broker_core.plugins.raised_exceptions import in_words
+    from broker_core.plugins.raised_exceptions import bounded, in_words
     from broker_core.plugins.reported_problems import as_problems
 
 __all__ = [
@@ -36,6 +36,7 @@ __all__ = [
     "PluginRegistry",
     "RefusedByPlugin",
     "as_problems",
+    "bounded",
     "chain_order",
     "did_you_mean",
     "in_words",
@@ -58,6 +59,7 @@ __getattr__ = lazy_exports(
         "RESERVED": ".load.registry",
         "RefusedByPlugin": ".failures",
         "as_problems": ".reported_problems",
+        "bounded": ".raised_exceptions",
         "chain_order": ".load.registry",
         "did_you_mean": ".load.installed_plugins",
         "in_words": ".raised_exceptions",

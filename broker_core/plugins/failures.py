@@ -34,7 +34,8 @@ class ChainStep:
     ``"error"`` or ``"not_asked"``;
     ``seconds`` what it took; ``error`` what went wrong, for the operator (it may hold text of the plugin's exception).
     Where ``stale`` is not ``None``, the answer is a former one in place of that failure, so many seconds old. ``kept``
-    says that the plugin was not asked: it says that the ``version`` of its answer is the one that is kept.
+    says that the plugin was not asked: it says that the ``version`` of its answer is the one that is kept. ``why`` is
+    why it passed, in the plugin's words.
     """
 
     plugin: str
@@ -44,6 +45,7 @@ class ChainStep:
     stale: float | None = None
     kept: bool = False
     version: str | None = None
+    why: str | None = None
 
 
 class PluginFailed(ListingFailed):

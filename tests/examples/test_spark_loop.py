@@ -107,7 +107,7 @@ def test_the_coverage_rises_from_nothing_to_nearly_all(tmp_path: Path) -> None:
             1000,
             0.0,
         )
-        assert before["served"]["refused"] is True
+        assert before["served"]["refused"] is False
 
         # One turn of the loop, as the script of the example makes it. The broker's address is one of this test's own.
         script = (folder.path / "refresh.sh").read_text()

@@ -116,6 +116,21 @@ async def test_the_chain_and_the_masks() -> None:
     assert (report["listed"], report["visible"], report["topics"]) == (4, 1, 1)
 
 
+async def test_a_plugin_that_passes_says_why() -> None:
+    plugins = {
+        "silent": PluginOf(list_topics=lambda: TopicListingResult.pass_through(None)),
+        "says": PluginOf(list_topics=lambda: TopicListingResult.pass_through("not\x07 mine" + "!" * 9999)),
+    }
+    report = await explained(plugins, tables={"says": {"on_failure": "stale"}})
+    assert chain(report) == [("silent", "pass_through"), ("says", "pass_through")]
+    assert "why" not in report["chain"][0]
+    why = report["chain"][1]["why"]
+    assert why.startswith("not")
+    assert why.isprintable()
+    assert len(why) < 5000
+    assert (report["lister"], report["topics"]) == ("catalog", 9)
+
+
 async def test_a_lister_that_filtered_and_one_for_which_nothing_changed() -> None:
     filtered = PluginOf(list_topics=lambda: TopicListingResult.success(NAMES[:1], filtered=True))
     assert (await explained({"p": filtered}, pattern="t/n/0-.*"))["plan"] == "lister"

@@ -114,6 +114,9 @@ def test_passing_through_is_nobody_elses() -> None:
     assert result.is_pass_through
     assert result.kind is AnswerKind.PASS_THROUGH
     assert repr(result) == "TopicListingResult.pass_through()"
+    assert (result.why, TopicListingResult.pass_through("not mine").why) == (None, "not mine")
+    with pytest.raises(TypeError, match="why must be a string, not int"):
+        TopicListingResult.pass_through(7)  # type: ignore[arg-type]
 
 
 def test_unchanged_names_the_hash() -> None:

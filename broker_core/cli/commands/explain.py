@@ -255,7 +255,10 @@ def _print_tables(report: dict[str, Any]) -> None:
     if steps:
         print_table(
             ["plugin", "", "answer", "ms", "why"],
-            [[step["plugin"], what, _answer(step), step["ms"], step.get("error")] for step, what in steps],
+            [
+                [step["plugin"], what, _answer(step), step["ms"], step.get("error", step.get("why"))]
+                for step, what in steps
+            ],
             title="Plugins, in the order in which they were asked",
         )
     shown = {

@@ -13,7 +13,10 @@ __all__ = ["checked_answer", "refusal_of"]
 
 
 def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListingResult | None, str]:
-    """A lister's answer and the word for it; an error for what is no answer to this request."""
+    """A lister's answer and the word for it; an error for what is no answer to this request.
+
+    The answer is ``None`` where the lister passes without saying why.
+    """
     services = getattr(request, "services", None)
     if services is not None and services.wrong is not None:
         raise ValueError(services.wrong)  # it caught what told it
@@ -29,7 +32,7 @@ def checked_answer(answer: object, request: ListingRequest) -> tuple[TopicListin
         )
     check_result(answer)
     if answer.is_pass_through:
-        return None, AnswerKind.PASS_THROUGH.value
+        return None if answer.why is None else answer, AnswerKind.PASS_THROUGH.value
     if answer.kind is AnswerKind.REFUSED and not _is_sound(answer.refusal):
         raise TypeError("it returned a refusal whose fields were changed")
     if answer.kind is AnswerKind.UNCHANGED and answer.topics_hash != request.topics_hash:

@@ -54,6 +54,7 @@ class ChainResult:
 
 
 NOBODY: Final = ChainResult(None, None, ())
+_WITHOUT_TOPICS: Final = (AnswerKind.PASS_THROUGH, AnswerKind.REFUSED)
 
 #: Checks the names that a plugin returned; raises :exc:`~broker_core.errors.ListingFailed` where they are wrong.
 Accept: TypeAlias = Callable[[LoadedPlugin, TopicListingResult], Awaitable[Any]]
@@ -165,7 +166,10 @@ class ListerHook:
                 steps[-1] = replace(steps[-1], answer=recalled.word, stale=recalled.age)
                 answer, word, accepted = None, recalled.word, recalled.accepted
             else:
-                step = ChainStep(name, word, clock() - started, kept=found is not None, version=version)
+                why = None if answer is None else answer.why
+                step = ChainStep(
+                    name, word, clock() - started, kept=found is not None, version=version, why=why
+                )
                 steps.append(step)
                 if memory is not None and word != "refused" and caller.plugin.options.on_failure == "stale":
                     memory.answered(caller.plugin, accepted, started)
@@ -203,8 +207,8 @@ class ListerHook:
 
 
 def accepting_of(accept: Accept, plugin: LoadedPlugin, answer: TopicListingResult) -> Awaitable[Any]:
-    """What ``accept`` makes of an answer of ``plugin`` that is no refusal."""
-    return _nothing() if answer.kind is AnswerKind.REFUSED else accept(plugin, answer)
+    """What ``accept`` makes of an answer of ``plugin`` that has topics, or says that they are unchanged."""
+    return _nothing() if answer.kind in _WITHOUT_TOPICS else accept(plugin, answer)
 
 
 async def _nothing() -> None:

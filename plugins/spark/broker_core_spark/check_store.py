@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from broker_core import Check
 from broker_core.errors import BrokerCoreError
+from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
 from broker_core_spark.settings import SparkSettings
 
 __all__ = ["check_store"]
@@ -42,5 +43,7 @@ def check_store(settings: SparkSettings) -> Iterator[Check]:
         f"{published.generation[:12]} of {max(0.0, hours):.1f} hours ago: {manifest.question_count} questions, "
         f"{manifest.topics} topics",
     )
+    if manifest.static and not settings.static:
+        yield Check.warning("generation", UNDECLARED_STATIC)
     if settings.folder is not None and not settings.folder.is_dir():
         yield Check.error("folder", f"there is no folder {settings.folder}")

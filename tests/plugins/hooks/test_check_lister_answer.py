@@ -17,6 +17,8 @@ def test_each_kind_has_its_word() -> None:
     refused = TopicListingResult.refused("not for you")
     assert checked_answer(None, asked()) == (None, "pass_through")
     assert checked_answer(TopicListingResult.pass_through(), asked()) == (None, "pass_through")
+    with_reason = TopicListingResult.pass_through("not mine")
+    assert checked_answer(with_reason, asked()) == (with_reason, "pass_through")
     assert checked_answer(success, asked()) == (success, "success")
     assert checked_answer(unchanged, asked(topics_hash="0a1b2c3d")) == (unchanged, "unchanged")
     assert checked_answer(refused, asked()) == (refused, "refused")

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -18,6 +19,7 @@ from broker_core_spark.serving.answer_cache import AnswerCache
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.generation_refresher import GenerationRefresher
 from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
 from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import open_store
@@ -56,8 +58,8 @@ def damage(folder: Path, kind: str, manifest: Manifest) -> Path:
     return segment
 
 
-def refresher_of(folder: Path, refresh: float) -> GenerationRefresher:
-    settings = SparkSettings(store=str(folder), refresh=refresh, static=True)
+def refresher_of(folder: Path, refresh: float, *, static: bool = True) -> GenerationRefresher:
+    settings = SparkSettings(store=str(folder), refresh=refresh, static=static)
     answers = AnswerCache(1 << 20)
 
     def serve(generation: Generation) -> ServedGeneration:
@@ -87,10 +89,11 @@ def is_refused(refresher: GenerationRefresher) -> bool:
 
 
 async def test_what_is_published_is_served(refresher: GenerationRefresher, tmp_path: Path) -> None:
+    assert refresher.why_none == "the first generation is still being checked"
     await refresher.refresh()
     assert refresher.served is None
-    assert refresher.refused is not None
-    assert "nothing is published" in refresher.refused.reason
+    assert not is_refused(refresher)  # before the first build nothing is wrong
+    assert "nothing is published" in refresher.why_none
     first = await asyncio.to_thread(publish, tmp_path / "store", "a")
     await refresher.refresh()
     assert topics(refresher) == 1
@@ -139,6 +142,30 @@ async def test_a_generation_that_is_not_what_it_must_be_is_refused(
     assert not is_refused(refresher)
 
 
+async def test_pointers_that_have_gone_are_a_fault(refresher: GenerationRefresher, tmp_path: Path) -> None:
+    problems = list[str]()
+    refresher._report = problems.extend
+    await asyncio.to_thread(publish, tmp_path / "store", "a")
+    await refresher.refresh()
+    assert problems == []
+    await asyncio.to_thread((tmp_path / "store" / "pointers" / "000000000001.json").unlink)
+    await refresher.refresh()
+    assert topics(refresher) == 1
+    assert is_refused(refresher)
+    assert "nothing is published" in problems[0]
+
+
+async def test_a_generation_that_answers_nothing_is_a_warning(tmp_path: Path) -> None:
+    await asyncio.to_thread(publish, tmp_path / "store", "a")
+    for static in (False, True):
+        refresher = refresher_of(tmp_path / "store", refresh=3600, static=static)
+        with capture_logs() as logs:
+            await refresher.refresh()
+        warnings = [line["reason"] for line in logs if line["log_level"] == "warning"]
+        assert warnings == ([] if static else [UNDECLARED_STATIC])
+        await refresher.close()
+
+
 async def test_a_reader_that_fails_in_any_way_is_no_crash(
     refresher: GenerationRefresher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +178,7 @@ async def test_a_reader_that_fails_in_any_way_is_no_crash(
     await refresher.refresh()
     assert refresher.refused is not None
     assert "MemoryError: too much" in refresher.refused.reason
+    assert "too much" not in refresher.why_none  # which clients may see
 
 
 async def test_a_store_that_is_none_is_refused_and_looked_at_again(

@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Any
 
-from broker_core.names import Mode
+import pytest
+
+from broker_core import ListingRequest
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import compile_pattern
+from broker_core_spark.plugin import SparkPlugin
 from tests.spark.test_exact_answers import serving
 from tests.support.spark_model import publish
 
@@ -27,3 +33,43 @@ async def test_every_listing_is_counted_by_what_became_of_it() -> None:
 
         assert len(await server.list(NAMESPACE, pattern=f"{NAMESPACE}/t-[12]")) == 2
         assert counts.passed["not_registered"] == 1
+
+
+async def why(plugin: SparkPlugin, pattern: str | None = None, **fields: Any) -> str:
+    """Why a question passes."""
+    compiled = None if pattern is None else compile_pattern(pattern)
+    answer = await plugin.lister.list_topics(
+        ListingRequest(NamespaceName("public", "default"), pattern=compiled, **fields)
+    )
+    assert answer.is_pass_through
+    assert answer.why is not None
+    return answer.why
+
+
+async def test_a_question_that_passes_says_why() -> None:
+    async with serving({"overlay_limit": 1}) as (_, plugin, model, uri):
+        assert await why(plugin) == f"no_generation: nothing is published in {uri} yet"
+        await model.fill([f"persistent://{NAMESPACE}/t-{number}" for number in range(5)], Random(1))
+        generation = (await publish(uri, model, [(NAMESPACE, Mode.PERSISTENT, None, {})])).generation[:12]
+        await plugin.lister.refresher.refresh()
+        unknown = await why(plugin, f"{NAMESPACE}/t-1", properties={"team": "red", "other": "x"})
+        assert unknown.startswith(f"not_registered: generation {generation} does not have this question")
+        assert "(mode PERSISTENT, by team)" in unknown
+        for number in range(3):
+            await model.delete(f"persistent://{NAMESPACE}/t-{number}")
+        assert "overlay_limit: public/default: more than 1 names changed" in await why(plugin)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"versions": None}, "not_declared_static: all its questions pass"),
+        ({"catalogue_id": "another"}, "other_catalogue: the generation is of catalogue another; "),
+    ],
+)
+async def test_a_generation_that_is_not_for_this_broker_says_why(options: dict[str, Any], says: str) -> None:
+    async with serving() as (_, plugin, model, uri):
+        await model.fill([f"persistent://{NAMESPACE}/t"], Random(1))
+        await publish(uri, model, [(NAMESPACE, Mode.PERSISTENT, None, {})], **options)
+        await plugin.lister.refresher.refresh()
+        assert (await why(plugin)).startswith(says)

@@ -82,7 +82,7 @@ async def _explained(lister: PostgresLister, request: ListingRequest) -> dict[st
     result, rows = await lister.answer(request, row_filter)
     report["total_ms"] = _milliseconds(started)
     if result.is_pass_through:
-        return report | {"answer": "pass_through", "why": "the namespace was never loaded"}
+        return report | {"answer": "pass_through", "why": result.why}
     topics: Any = result.topics
     return report | {
         "answer": "success",

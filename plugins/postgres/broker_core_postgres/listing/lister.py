@@ -107,7 +107,9 @@ class PostgresLister:
         if ignored:
             self._metrics.ignored_properties(ignored)
         if self.settings.only_with_properties and not row_filter.properties:
-            return TopicListingResult.pass_through()
+            return TopicListingResult.pass_through(
+                "the question has no selecting properties (only_with_properties)"
+            )
         clock = asyncio.get_running_loop().time
         started = clock()
         try:
@@ -154,7 +156,7 @@ class PostgresLister:
                 wanted = more_memory.with_traceback(None)
             else:
                 if assembler is None:
-                    return TopicListingResult.pass_through(), 0
+                    return TopicListingResult.pass_through("the namespace was never loaded"), 0
                 topics = await assembler.finish()
                 name = self._remember(question, request, version, topics, assembler, asked, epoch)
                 filtered = _applied_pattern(request) is not None

@@ -18,6 +18,7 @@ import structlog
 
 from broker_core.errors import BrokerCoreError
 from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
 from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import Store, open_store
@@ -33,10 +34,14 @@ _LONGEST_WAIT: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class RefusedGeneration:
-    """A generation that cannot be served, and why. It is ``None`` where the pointer is unreadable."""
+    """A generation that cannot be served, and why. It is ``None`` where the pointer is unreadable.
+
+    ``words`` say it to everybody.
+    """
 
     generation: str | None
     reason: str
+    words: str
 
 
 def open_generation(settings: SparkSettings, store: Store, generation: str) -> Generation:
@@ -86,6 +91,18 @@ class GenerationRefresher:
         self.published: PublishedPointer | None = None
         #: The fault of the published generation, if it cannot be served.
         self.refused: RefusedGeneration | None = None
+        self._empty = False
+
+    @property
+    def why_none(self) -> str:
+        """Why no generation is served."""
+        if self.refused is not None:
+            return self.refused.words
+        return self._nothing if self._empty else "the first generation is still being checked"
+
+    @property
+    def _nothing(self) -> str:
+        return f"nothing is published in {self._settings.store} yet"
 
     async def start(self, patience: float) -> None:
         """Follow the pointer. Returns when the first generation is served, or after ``patience`` seconds."""
@@ -122,7 +139,7 @@ class GenerationRefresher:
                     )
                 published = await asyncio.to_thread(current_pointer, self._store)
                 if published is None:
-                    self._refuse(None, f"nothing is published in {self._settings.store} yet", level="warning")
+                    self._nothing_published()
                     return
                 generation = published.generation
                 if self.served is not None and self.served.generation.id == generation:
@@ -148,8 +165,18 @@ class GenerationRefresher:
             refused is not None and refused.generation == generation and time.monotonic() < self._not_before
         )
 
+    def _nothing_published(self) -> None:
+        """A store before its first build is no fault. One whose pointers have gone while one is served is."""
+        if self.served is not None:
+            self._refuse(None, f"nothing is published in {self._settings.store} any more")
+            return
+        if not self._empty:
+            log.info("no generation yet", reason=self._nothing)
+        self._accept()
+        self._empty = True
+
     def _accept(self) -> None:
-        self.refused, self._tries = None, 0
+        self.refused, self._tries, self._empty = None, 0, False
         served = self.served
         if served is not None and served.wrong_answers:
             wrong = f"generation {served.generation.id} has wrong answers, {served.wrong_answers} so far"
@@ -157,23 +184,19 @@ class GenerationRefresher:
         else:
             self._report(())
 
-    def _refuse(
-        self, generation: str | None, reason: str, *, level: str = "error", said: str | None = None
-    ) -> None:
+    def _refuse(self, generation: str | None, reason: str, *, said: str | None = None) -> None:
         if generation is not None:
             self._checked("failed")
         self._tries += 1
         wait = min(self._settings.refresh * 2 ** min(self._tries, 20), _LONGEST_WAIT)
         self._not_before = time.monotonic() + wait
-        refused = RefusedGeneration(generation, reason)
+        which = "what is published" if generation is None else f"generation {generation}"
+        refused = RefusedGeneration(generation, reason, f"{which} is not served: {said or reason}")
         if refused != self.refused:
             serving = None if self.served is None else self.served.generation.id
-            getattr(log, level)(
-                "generation not served", generation=generation, reason=reason, still_served=serving
-            )
+            log.error("generation not served", generation=generation, reason=reason, still_served=serving)
         self.refused = refused
-        which = "what is published" if generation is None else f"generation {generation}"
-        self._report([f"{which} is not served: {said or reason}"] if level == "error" else [])
+        self._report([refused.words])
 
     async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
         old, served = self.served, self._serve(opened)
@@ -190,3 +213,5 @@ class GenerationRefresher:
             topics=opened.topics,
             before=None if old is None else old.generation.id,
         )
+        if opened.manifest.static and not self._settings.static:
+            log.warning("the generation answers nothing", generation=opened.id, reason=UNDECLARED_STATIC)

@@ -6,7 +6,7 @@ from typing import Final
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["PASS_REASONS", "PassToNextLister"]
+__all__ = ["PASS_REASONS", "UNDECLARED_STATIC", "PassToNextLister"]
 
 #: The words of the metrics, and what they mean.
 PASS_REASONS: Final = {
@@ -24,6 +24,12 @@ PASS_REASONS: Final = {
     "overlay_limit": "more topics changed than overlay_limit allows",
     "answers_limit": "an answer that changes touched does not fit into the memory for answers",
 }
+
+#: What to do about ``not_declared_static``.
+UNDECLARED_STATIC: Final = (
+    "all its questions pass, because its catalogue has no versions: set static = true in [plugins.spark] if that "
+    "catalogue never changes"
+)
 
 
 class PassToNextLister(BrokerCoreError):

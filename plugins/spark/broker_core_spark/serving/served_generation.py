@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -98,7 +98,9 @@ class ServedGeneration:
             raise PassToNextLister("unsupported_pattern", f"unsupported pattern: {pattern.reason}")
         namespace = str(request.namespace)
         if namespace not in self._namespaces:
-            raise PassToNextLister("namespace", f"{namespace} is not in the generation")
+            raise PassToNextLister(
+                "namespace", f"generation {self.generation.id[:12]} does not have {namespace}"
+            )
         pairs: dict[str, str] = {}
         if properties:
             pairs = {key: properties[key] for key in self.property_keys if key in properties}
@@ -106,11 +108,12 @@ class ServedGeneration:
         question = CanonicalQuestion.of_text(namespace, request.mode, text, pairs)
         answer = self.generation.lookup(question)
         if answer is None:
-            raise PassToNextLister("not_registered", "the generation does not have this question")
+            raise PassToNextLister("not_registered", self._unknown(question))
         # This broker and the batch select by different properties: the next lister would answer otherwise.
         if selecting is not None and pairs.keys() != selecting & properties.keys():
             raise PassToNextLister(
-                "property_keys", "the broker selects by other properties than the generation"
+                "property_keys",
+                f"the broker selects by {_listed(selecting)}, the generation by {_listed(self.property_keys)}",
             )
         await self._verifier.verify(question, answer, pattern)
         try:
@@ -133,6 +136,15 @@ class ServedGeneration:
         asked = _Asked(key, request.mode, pattern, pairs, overlay, version)
         selection = await self._now(asked, answer.selection)
         return ServedAnswer(selection, selection.topics_hash, str(version), stale)
+
+    def _unknown(self, question: CanonicalQuestion) -> str:
+        selected = (
+            f", by {_listed(dict(question.selector.properties))}" if question.selector.properties else ""
+        )
+        return (
+            f"generation {self.generation.id[:12]} does not have this question (mode {question.mode.name}{selected}): "
+            "it is no row of the patterns that were built"
+        )
 
     def _may_be_stale(self, follower: NamespaceFollower) -> bool:
         longest = self._settings.longest_stale
@@ -214,6 +226,11 @@ class ServedGeneration:
         self._verifier.close()
         for task in self._splicing.values():
             task.cancel()
+
+
+def _listed(keys: Iterable[str]) -> str:
+    """Property keys in words."""
+    return ", ".join(sorted(keys))[:200] or "no properties"
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,17 +43,17 @@ class PrecomputedTopicLister:
         )
         return ServedGeneration(generation, logs, self._answers, settings)
 
-    async def list_topics(self, request: ListingRequest) -> TopicListingResult | None:
-        """The listing for a request, or ``None`` for the next lister."""
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """The listing for a request, or why it passes to the next lister."""
         served = self.refresher.served
         if served is None:
             self.counts.passed_on("no_generation")
-            return None
+            return TopicListingResult.pass_through(f"no_generation: {self.refresher.why_none}")
         try:
             answer = await served.answer(request, self._selecting)
         except PassToNextLister as passed:
             self.counts.passed_on(passed.reason)
-            return None
+            return TopicListingResult.pass_through(f"{passed.reason}: {passed}")
         same = request.topics_hash == answer.topics_hash
         self.counts.answered("stale" if answer.stale else "unchanged" if same else "served")
         # The topics are given for an equal hash too: the broker compares with its own hash of them.

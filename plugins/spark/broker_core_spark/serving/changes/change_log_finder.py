@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core.change_log import ChangeLog
 from broker_core.errors import ListingFailed
-from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
+from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC, PassToNextLister
 
 if TYPE_CHECKING:
     from broker_core_spark.format.manifest import Manifest
@@ -41,10 +41,7 @@ class ChangeLogFinder:
         """
         if manifest.static:
             if not self._static:
-                raise PassToNextLister(
-                    "not_declared_static",
-                    "the generation is of a catalogue without versions: declare it by static = true",
-                )
+                raise PassToNextLister("not_declared_static", UNDECLARED_STATIC)
             return None
         if self._found is not None:
             return self._found
