@@ -28,6 +28,8 @@ _GROUPS: Final[dict[str, OptionGroup]] = {}
 def option_group(kind: type | str, build: Callable[..., object], **parameters: tuple[object, object]) -> None:
     """Let parameters annotated with ``kind`` stand for these: name to (annotation, default; ``...`` for none).
 
+    One of them may stand for a group in turn, which is known already.
+
     ``kind`` is a type, or ``module.name`` of one whose import would cost every command line what few have a use for.
     """
     _GROUPS[kind if isinstance(kind, str) else _name_of(kind)] = OptionGroup(
@@ -52,7 +54,7 @@ def expanded(parameters: list[inspect.Parameter]) -> list[inspect.Parameter]:
         if group is None:
             shown.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
         else:
-            shown += group.parameters
+            shown += expanded(list(group.parameters))
     return shown
 
 
@@ -62,6 +64,7 @@ def grouped(parameters: list[inspect.Parameter], given: Mapping[str, Any]) -> di
     for parameter in parameters:
         group = _group_of(parameter)
         if group is not None:
+            values = grouped(list(group.parameters), values)
             values[parameter.name] = group.build(
                 **{one.name: values.pop(one.name) for one in group.parameters}
             )

@@ -114,6 +114,13 @@ class Metrics:
             "reason",
             known=NO_PLACE,
         )
+        self.haproxy_preamble = self.counter(
+            "haproxy_preambles",
+            "Connections of proxies by what their preamble tells: client (its address), own (a connection of the "
+            "proxy itself), refused (none, or a wrong one).",
+            "outcome",
+            known=("client", "own", "refused"),
+        )
         #: Called with the transport and the outcome.
         self.authentication = self.counter(
             "authentications",

@@ -52,3 +52,22 @@ def test_other_parameters_stay_as_they_are() -> None:
 
     assert [parameter.name for parameter in expanded(_parameters(plain))] == ["name", "numbers"]
     assert grouped(_parameters(plain), {"name": "x", "numbers": [1]}) == {"name": "x", "numbers": [1]}
+
+
+@dataclass(frozen=True)
+class Named:
+    span: Span
+    of: str
+
+
+option_group(Named, Named, span=(Span, Span(0, 0)), of=(Annotated[str, typer.Option("--of")], "it"))
+
+
+def shift_named(named: Named) -> None:
+    raise AssertionError(named)
+
+
+def test_a_group_in_a_group() -> None:
+    parameters = _parameters(shift_named)
+    assert [parameter.name for parameter in expanded(parameters)] == ["low", "high", "of"]
+    assert grouped(parameters, {"low": 3, "high": 9, "of": "x"}) == {"named": Named(Span(3, 9), "x")}

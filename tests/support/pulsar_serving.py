@@ -153,7 +153,7 @@ async def serving(
         address = await server.start("127.0.0.1", 0)
         tls_address = None if tls is None else await server.start_tls("127.0.0.1", 0)
         if send_buffer is not None:
-            for listening in (*server._acceptor.sockets, *server._tls_acceptor.sockets):
+            for listening in server._arrivals.sockets:
                 # What it accepts has the same.
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
         held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, tls_address, logs)

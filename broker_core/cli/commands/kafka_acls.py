@@ -11,21 +11,14 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.kafka_acls import (
-    AllowOption,
     ClusterOption,
-    DenyOption,
+    GivenBindings,
     GroupOption,
-    HostOption,
-    OperationOption,
     PatternFilterOption,
-    PatternTypeOption,
     PrincipalOption,
     TopicOption,
     TransactionOption,
-    given_bindings,
     given_filters,
-    given_operations,
-    given_pattern,
     given_resources,
 )
 from broker_core.cli.options.kafka_server import GivenKafka
@@ -68,15 +61,7 @@ def add_acls(
     invocation: Invocation,
     namespace: NamespaceArgument = None,
     *,
-    allow_principal: AllowOption = None,
-    deny_principal: DenyOption = None,
-    host: HostOption = None,
-    operation: OperationOption = None,
-    topic: TopicOption = None,
-    group: GroupOption = None,
-    transactional_id: TransactionOption = None,
-    cluster: ClusterOption = False,
-    resource_pattern_type: PatternTypeOption = "literal",
+    given: GivenBindings,
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
@@ -89,17 +74,7 @@ def add_acls(
     from broker_core.kafka.acls.bindings import binding_text
 
     of = _namespace(namespace, server)
-    resources = given_resources(topic, group, transactional_id, cluster=cluster)
-    bindings = list(
-        given_bindings(
-            allow_principal,
-            deny_principal,
-            host,
-            given_operations(operation),
-            resources,
-            given_pattern(resource_pattern_type),
-        )
-    )
+    bindings = given.bindings()
     if of is None:
         add_at_server(invocation, server, bindings)
         return
@@ -146,15 +121,7 @@ def remove_acls(
     invocation: Invocation,
     namespace: NamespaceArgument = None,
     *,
-    allow_principal: AllowOption = None,
-    deny_principal: DenyOption = None,
-    host: HostOption = None,
-    operation: OperationOption = None,
-    topic: TopicOption = None,
-    group: GroupOption = None,
-    transactional_id: TransactionOption = None,
-    cluster: ClusterOption = False,
-    resource_pattern_type: PatternTypeOption = "literal",
+    given: GivenBindings,
     catalog: CatalogOption = None,
     server: GivenKafka,
 ) -> None:
@@ -166,17 +133,7 @@ def remove_acls(
     from broker_core.kafka.acls.bindings import binding_text
 
     of = _namespace(namespace, server)
-    resources = given_resources(topic, group, transactional_id, cluster=cluster)
-    bindings = list(
-        given_bindings(
-            allow_principal,
-            deny_principal,
-            host,
-            given_operations(operation),
-            resources,
-            given_pattern(resource_pattern_type),
-        )
-    )
+    bindings = given.bindings()
     if of is None:
         remove_at_server(invocation, server, bindings)
         return

@@ -22,10 +22,11 @@ __all__ = [
     "KeyOption",
     "TokenFileOption",
     "UnusableCredentials",
+    "secret_text",
 ]
 
-#: Bytes of a token; more than any header has room for.
-_LONGEST_TOKEN: Final = 64 * 1024
+#: Bytes of a secret; more than any header has room for, and any server takes.
+_LONGEST: Final = 64 * 1024
 
 #: Of OpenSSL's words for a certificate of an authority that is not trusted.
 _UNKNOWN_AUTHORITY: Final = ("self-signed certificate", "local issuer certificate", "first certificate")
@@ -69,6 +70,22 @@ class UnusableCredentials(BrokerCoreError):
     """A file of credentials cannot be used; the message names it, and shows nothing of what is in it."""
 
 
+def secret_text(option: str, file: Path, *, encoding: str = "utf-8", first_line: bool = False) -> str:
+    """What is in a file that an option names; empty where that is no text, or too long for a secret.
+
+    Raises :exc:`UnusableCredentials` for a file that cannot be read.
+    """
+    try:
+        with file.open("rb") as stream:
+            data = stream.readline(_LONGEST + 1) if first_line else stream.read(_LONGEST + 1)
+    except OSError as error:
+        raise UnusableCredentials(f"{option} {file}: {(error.strerror or str(error)).lower()}") from None
+    try:
+        return data.decode(encoding) if len(data) <= _LONGEST else ""
+    except UnicodeDecodeError:
+        return ""
+
+
 @dataclass(frozen=True, slots=True)
 class GivenCredentials:
     """What ``--token-file``, ``--cert``, ``--key`` and ``--ca`` say: files, which are read when they are used."""
@@ -87,15 +104,8 @@ class GivenCredentials:
         """The token, without white space around it. Raises :exc:`UnusableCredentials`."""
         if self.token_file is None:
             return None
-        try:
-            with self.token_file.open("rb") as stream:
-                token = stream.read(_LONGEST_TOKEN + 1).decode("ascii").strip()
-        except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise UnusableCredentials(f"--token-file {self.token_file}: {reason}") from None
-        except UnicodeDecodeError:
-            token = ""
-        if not token or len(token) > _LONGEST_TOKEN or not token.isprintable() or " " in token:
+        token = secret_text("--token-file", self.token_file, encoding="ascii").strip()
+        if not token or not token.isprintable() or " " in token:
             raise UnusableCredentials(f"--token-file {self.token_file}: there is no token in it")
         return token
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
+from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.question import UnusableQuestion
 
 if TYPE_CHECKING:
@@ -15,14 +17,10 @@ if TYPE_CHECKING:
     from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, ResourceType
 
 __all__ = [
-    "AllowOption",
     "ClusterOption",
-    "DenyOption",
+    "GivenBindings",
     "GroupOption",
-    "HostOption",
-    "OperationOption",
     "PatternFilterOption",
-    "PatternTypeOption",
     "PrincipalOption",
     "TopicOption",
     "TransactionOption",
@@ -152,6 +150,50 @@ def given_pattern(word: str) -> PatternType:
     if found is None:
         raise UnusableQuestion(f"--resource-pattern-type {word!r}: expected literal or prefixed")
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class GivenBindings:
+    """What the options of a command say that adds or removes bindings: every combination of them is one."""
+
+    allow_principal: Sequence[str] | None = None
+    deny_principal: Sequence[str] | None = None
+    host: Sequence[str] | None = None
+    operation: Sequence[str] | None = None
+    topic: Sequence[str] | None = None
+    group: Sequence[str] | None = None
+    transactional_id: Sequence[str] | None = None
+    cluster: bool = False
+    resource_pattern_type: str = "literal"
+
+    def bindings(self) -> list[AclBinding]:
+        """All of them; raises :exc:`UnusableQuestion` for one that there cannot be."""
+        resources = given_resources(self.topic, self.group, self.transactional_id, cluster=self.cluster)
+        return list(
+            given_bindings(
+                self.allow_principal,
+                self.deny_principal,
+                self.host,
+                given_operations(self.operation),
+                resources,
+                given_pattern(self.resource_pattern_type),
+            )
+        )
+
+
+option_group(
+    GivenBindings,
+    GivenBindings,
+    allow_principal=(AllowOption, None),
+    deny_principal=(DenyOption, None),
+    host=(HostOption, None),
+    operation=(OperationOption, None),
+    topic=(TopicOption, None),
+    group=(GroupOption, None),
+    transactional_id=(TransactionOption, None),
+    cluster=(ClusterOption, False),
+    resource_pattern_type=(PatternTypeOption, "literal"),
+)
 
 
 def given_bindings(

@@ -13,12 +13,9 @@ import typer
 from broker_core.cli.option_groups import option_group
 from broker_core.cli.options.credentials import (
     NO_CREDENTIALS,
-    CaOption,
-    CertOption,
     GivenCredentials,
-    KeyOption,
-    TokenFileOption,
     UnusableCredentials,
+    secret_text,
 )
 from broker_core.cli.options.question import UnusableQuestion, usable
 from broker_core.errors import BrokerCoreError
@@ -33,8 +30,6 @@ Mechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
 #: Attempts behind the first: a cluster that is not there is told of after two or three seconds.
 _RETRIES: Final = 5
-#: Bytes of a password; more than any server takes.
-_LONGEST_PASSWORD: Final = 64 * 1024
 
 BootstrapOption: TypeAlias = Annotated[
     str | None,
@@ -157,18 +152,8 @@ class GivenKafka:
 
 def _password(file: Path) -> str:
     """The first line of a file. Raises :exc:`UnusableCredentials`."""
-    line = b""
-    try:
-        with file.open("rb") as stream:
-            line = stream.readline(_LONGEST_PASSWORD + 1)
-        password = line.decode().rstrip("\r\n")
-    except OSError as error:
-        raise UnusableCredentials(
-            f"--password-file {file}: {(error.strerror or str(error)).lower()}"
-        ) from None
-    except UnicodeDecodeError:
-        password = ""
-    if not password or len(line) > _LONGEST_PASSWORD:
+    password = secret_text("--password-file", file, first_line=True).rstrip("\r\n")
+    if not password:
         raise UnusableCredentials(f"--password-file {file}: there is no password in its first line")
     return password
 
@@ -191,40 +176,14 @@ def _of_settings(settings: Settings, *, tls: bool) -> str:
     return str(listen.from_here)
 
 
-def _given(
-    bootstrap: str | None,
-    timeout: float,
-    tls: bool,
-    user: str | None,
-    password_file: Path | None,
-    mechanism: Mechanism,
-    token_file: Path | None,
-    cert: Path | None,
-    key: Path | None,
-    ca: Path | None,
-) -> GivenKafka:
-    return GivenKafka(
-        bootstrap,
-        timeout,
-        tls,
-        user,
-        password_file,
-        mechanism,
-        GivenCredentials(token_file, cert, key, ca),
-    )
-
-
 option_group(
     GivenKafka,
-    _given,
+    GivenKafka,
     bootstrap=(BootstrapOption, None),
     timeout=(TimeoutOption, 30.0),
     tls=(TlsOption, False),
     user=(UserOption, None),
     password_file=(PasswordFileOption, None),
     mechanism=(MechanismOption, "SCRAM-SHA-512"),
-    token_file=(TokenFileOption, None),
-    cert=(CertOption, None),
-    key=(KeyOption, None),
-    ca=(CaOption, None),
+    credentials=(GivenCredentials, NO_CREDENTIALS),
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from broker_core.servers.arrival.arrivals import Arrivals
 from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import (
@@ -15,6 +16,7 @@ from broker_core.servers.arrival.tls_metrics import TlsMetrics
 from broker_core.servers.arrival.tls_transport import TlsTransport
 
 __all__ = [
+    "Arrivals",
     "CertificateUnusable",
     "PreambleSources",
     "RefusedArrival",

@@ -9,6 +9,7 @@ from broker_core.servers.connection.command_handler import (
     OutgoingAnswer,
     Unasked,
 )
+from broker_core.servers.connection.open_connections import OpenConnections
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "ClientConnection",
     "Closing",
     "ConnectionContext",
+    "OpenConnections",
     "OutgoingAnswer",
     "ReaderPace",
     "Unasked",

@@ -14,7 +14,7 @@ from typing import Final
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 
-__all__ = ["MESSAGES", "RefusedConnection", "refuse_at_once"]
+__all__ = ["MESSAGES", "RefusedConnection", "RefusedConnections"]
 
 #: What a client reads, by the reason in the metrics.
 MESSAGES: Final = {
@@ -74,15 +74,42 @@ class RefusedConnection(asyncio.Protocol):
         self._transport.abort()
 
 
-def refuse_at_once(sock: socket.socket, reason: str) -> None:
-    """Tell the client of a socket that does not block, and close it."""
-    with sock:
-        try:
-            sock.recv(_MOST)  # its CONNECT, if that is here already
-        except OSError:
-            pass
-        try:
-            sock.send(_FRAMES[reason])
-            sock.shutdown(socket.SHUT_WR)
-        except OSError:
-            pass
+class RefusedConnections:
+    """Those of one server, ``most`` at a time (:class:`broker_core.servers.arrival.Refusals`)."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._open: set[asyncio.Protocol] = set()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, reason: str) -> asyncio.Protocol | None:
+        if len(self._open) >= self._most:
+            return None
+        refusal = RefusedConnection(reason, self._open.discard)
+        self._open.add(refusal)
+        return refusal
+
+    def forget(self, refusal: asyncio.Protocol) -> None:
+        self._open.discard(refusal)
+
+    def at_once(self, sock: socket.socket, reason: str) -> None:
+        with sock:
+            try:
+                sock.recv(_MOST)  # its CONNECT, if that is here already
+            except OSError:
+                pass
+            try:
+                sock.send(_FRAMES[reason])
+                sock.shutdown(socket.SHUT_WR)
+            except OSError:
+                pass
+
+    async def close(self) -> None:
+        """Close all of them."""
+        while self._open:
+            for refusal in list(self._open):
+                assert isinstance(refusal, RefusedConnection)
+                refusal.abort()
+            await asyncio.sleep(0)

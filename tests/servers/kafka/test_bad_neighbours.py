@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -93,9 +92,7 @@ async def test_a_client_above_the_ceiling_of_files_gets_no_place(tmp_path: Path)
         server = broker._kafka
         assert server is not None
         assert broker.kafka_address is not None
-        server._services = replace(
-            server._services, options=replace(server._services.options, file_ceiling=3)
-        )
+        server._arrivals._file_ceiling = 3
         with capture_logs():
             async with raw_client(broker.kafka_address) as client:
                 client.send(METADATA, 12, {"topics": None})

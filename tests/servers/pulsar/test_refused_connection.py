@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.errors import ServerError
 from broker_core.servers.pulsar import PulsarOptions
-from broker_core.servers.pulsar.refused_connection import MESSAGES, RefusedConnection, refuse_at_once
+from broker_core.servers.pulsar.refused_connection import MESSAGES, RefusedConnection, RefusedConnections
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
@@ -130,7 +130,7 @@ def test_a_socket_is_refused_at_once(reason: str) -> None:
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     theirs.send(commands.connect("x"))
-    refuse_at_once(ours, reason)
+    RefusedConnections(0).at_once(ours, reason)
     assert ours.fileno() == -1
     (frame,) = FrameDecoder(1 << 20).feed(theirs.recv(4096))
     assert commands.decode(frame).error.message == MESSAGES[reason]
@@ -139,4 +139,4 @@ def test_a_socket_is_refused_at_once(reason: str) -> None:
     gone, left = socket.socketpair()
     left.close()
     gone.setblocking(False)
-    refuse_at_once(gone, reason)
+    RefusedConnections(0).at_once(gone, reason)

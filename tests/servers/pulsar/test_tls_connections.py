@@ -64,7 +64,7 @@ async def test_the_verified_name_is_that_of_the_peer(
         assert (peer.is_tls, peer.common_name, peer.transport) == (True, "team-a", "pulsar")
         plain = await s.client()
         await plain.ping()
-        (other,) = s.server._connections - {connection}
+        (other,) = set(s.server._connections) - {connection}
         assert (other._handler._peer.is_tls, other._handler._peer.common_name) == (False, None)  # type: ignore[attr-defined]
 
 
@@ -88,7 +88,7 @@ async def test_a_failed_handshake_gives_its_place_back(certificate: ServerCertif
             await client.send(commands.connect("Pulsar-Java"))  # not TLS
             with pytest.raises(Closed):
                 await client.receive()
-        assert s.server._places.taken == 0
+        assert s.server._arrivals.places.taken == 0
         assert s.sample("tls_handshakes_total", listener="pulsar", outcome="not_tls") == 3
 
 
@@ -97,4 +97,4 @@ async def test_a_server_that_stops_waits_for_no_handshake(certificate: ServerCer
         assert s.tls_address is not None
         for _ in range(5):
             s.closed_at_end(await RawClient.open(s.tls_address, handshake=False))
-        await eventually(lambda: len(s.server._arriving) == 5)
+        await eventually(lambda: s.server._arrivals.waiting == 5)

@@ -1,0 +1,208 @@
+"""The way of all connections of one server from their acceptance to their protocol.
+
+A connection goes in steps: the preamble of a proxy that is in front, a place, the TLS handshake.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable, Coroutine
+from functools import partial
+from typing import Any, Final, Protocol, TypeAlias
+
+import structlog
+
+from broker_core.access.peer import Peer
+from broker_core.metrics.metrics import Metrics
+from broker_core.quantities import ListenAddress
+from broker_core.servers.admission import Acceptor, ConnectionLimits
+from broker_core.servers.arrival.preamble_sources import PreambleSources
+from broker_core.servers.arrival.refused_arrival import RefusedArrival
+from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
+from broker_core.servers.arrival.tls_transport import TlsTransport
+
+__all__ = ["Arrivals", "MakeProtocol", "Refusals"]
+
+_log = structlog.get_logger(__name__)
+
+#: Connections that are accepted in one turn of the event loop.
+_AT_ONCE: Final = 16
+
+#: Makes the protocol of a client that has a place. The protocol calls the function once, when the connection is over.
+MakeProtocol: TypeAlias = Callable[[Peer, Callable[[], None]], asyncio.Protocol]
+
+
+class Refusals(Protocol):
+    """What tells clients that there is no place for them; ``reason`` is a label of the metrics."""
+
+    def begin(self, reason: str) -> asyncio.Protocol | None:
+        """The protocol of such a connection; ``None`` where no more can be told so."""
+
+    def forget(self, refusal: asyncio.Protocol) -> None:
+        """A connection that got this protocol is over before the protocol has heard of it."""
+
+    def at_once(self, sock: socket.socket, reason: str) -> None:
+        """Tell the client of a socket without waiting, and close it."""
+
+
+class Arrivals:
+    """``transport`` is the protocol's name, ``file_ceiling`` the descriptor from which on clients get no place
+    (``None``: nothing bounds them). Without ``refusals``, a client that gets no place is just closed.
+    """
+
+    def __init__(
+        self,
+        transport: str,
+        places: ConnectionLimits,
+        metrics: Metrics,
+        *,
+        proxies: PreambleSources,
+        file_ceiling: int | None = None,
+        refusals: Refusals | None = None,
+    ) -> None:
+        self.places = places
+        self._transport = transport
+        self._metrics = metrics
+        self._proxies = proxies
+        self._file_ceiling = file_ceiling
+        self._refusals = refusals
+        self._acceptors: list[Acceptor] = []
+        self._opening: set[asyncio.Task[None]] = set()
+        self._waiting: set[asyncio.Task[None]] = set()  # for clients that have yet to do something
+
+    async def listen(
+        self, host: str, port: int, protocol: MakeProtocol, tls: TlsEntrance | None = None
+    ) -> tuple[str, int]:
+        """Accept connections on an address; port 0 is a free one. Returns the address.
+
+        :exc:`OSError` where it is not to be had.
+        """
+        acceptor = Acceptor(
+            partial(self._accepted, protocol, tls), at_once=_AT_ONCE, on_pause=self._metrics.accept_paused
+        )
+        address = await acceptor.listen(host, port)
+        self._acceptors.append(acceptor)
+        return address
+
+    @property
+    def sockets(self) -> list[socket.socket]:
+        """Those that are listened on; none after :meth:`close`."""
+        return [sock for acceptor in self._acceptors for sock in acceptor.sockets]
+
+    @property
+    def waiting(self) -> int:
+        """Connections whose proxies or clients have yet to do something."""
+        return len(self._waiting)
+
+    async def close(self) -> None:
+        """Accept no more. Connections that clients keep waiting are closed, the others get to their protocol."""
+        for acceptor in self._acceptors:
+            acceptor.close()
+        for task in self._waiting:
+            task.cancel()
+        if under_way := self._opening | self._waiting:
+            await asyncio.wait(under_way)
+
+    def _accepted(
+        self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, peer: Any
+    ) -> None:
+        """Someone has connected; a proxy tells who it is."""
+        address = ListenAddress(str(peer[0]), int(peer[1]))
+        if self._proxies.has(address.host) and not self._is_near_file_limit(sock):
+            _start(self._waiting, self._read_preamble(protocol, tls, sock, address))
+        else:
+            self._admit(protocol, tls, sock, address)
+
+    async def _read_preamble(
+        self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, proxy: ListenAddress
+    ) -> None:
+        count = self._metrics.haproxy_preamble
+        try:
+            client = await self._proxies.client(sock)
+        except RefusedArrival as refused:
+            sock.close()
+            count("refused")
+            _log.info("connection of a proxy refused", peer=str(proxy), error=str(refused))
+            return
+        except BaseException:
+            sock.close()
+            raise
+        count("own" if client is None else "client")
+        self._admit(protocol, tls, sock, client or proxy)
+
+    def _is_near_file_limit(self, sock: socket.socket) -> bool:
+        return self._file_ceiling is not None and sock.fileno() >= self._file_ceiling
+
+    def _admit(
+        self, protocol: MakeProtocol, tls: TlsEntrance | None, sock: socket.socket, address: ListenAddress
+    ) -> None:
+        """Give a client a place, or tell it that there is none."""
+        host = address.host
+        reason = "files" if self._is_near_file_limit(sock) else self.places.take(host)
+        if reason is None:
+            gone = partial(self.places.give_back, host)
+            self._open(tls, sock, address, lambda peer: protocol(peer, gone), gone)
+            return
+        self._metrics.connection_refused(reason)
+        _log.warning("connection refused", peer=host, reason=reason, connections=self.places.taken)
+        refusals = self._refusals
+        if refusals is None:
+            sock.close()
+        elif (refusal := refusals.begin(reason)) is not None:
+            self._open(tls, sock, address, lambda _: refusal, partial(refusals.forget, refusal))
+        elif tls is None:
+            refusals.at_once(sock, reason)
+        else:
+            sock.close()
+
+    def _open(
+        self,
+        tls: TlsEntrance | None,
+        sock: socket.socket,
+        address: ListenAddress,
+        protocol: Callable[[Peer], asyncio.Protocol],
+        gone: Callable[[], None],
+    ) -> None:
+        if tls is None:
+            plain = partial(protocol, Peer(str(address), self._transport))
+            _start(self._opening, _connect(sock, plain, gone))
+        else:
+            _start(self._waiting, self._secure(tls, sock, address, protocol, gone))
+
+    async def _secure(
+        self,
+        tls: TlsEntrance,
+        sock: socket.socket,
+        address: ListenAddress,
+        protocol: Callable[[Peer], asyncio.Protocol],
+        gone: Callable[[], None],
+    ) -> None:
+        try:
+            secured = await tls.enter(sock, address.host)
+        except RefusedArrival as refused:
+            gone()
+            _log.info("TLS connection refused", peer=str(address), reason=refused.reason, error=str(refused))
+        except BaseException:
+            gone()
+            raise
+        else:
+            peer = Peer(str(address), self._transport, True, common_name(secured))
+            TlsTransport(secured, protocol(peer), (address.host, address.port))
+
+
+async def _connect(
+    sock: socket.socket, protocol: Callable[[], asyncio.Protocol], gone: Callable[[], None]
+) -> None:
+    try:
+        await asyncio.get_running_loop().connect_accepted_socket(protocol, sock)
+    except OSError as error:  # before the protocol has heard of it
+        _log.warning("a connection could not be accepted", error=str(error))
+        sock.close()
+        gone()
+
+
+def _start(tasks: set[asyncio.Task[None]], step: Coroutine[Any, Any, None]) -> None:
+    task = asyncio.get_running_loop().create_task(step)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)

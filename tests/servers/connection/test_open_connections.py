@@ -1,0 +1,109 @@
+"""The connections of a server, without sockets."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.servers.admission import ServerLoad
+from broker_core.servers.connection.open_connections import OpenConnections
+from tests.support.eventually import eventually
+
+
+class Connection:
+    """Notes what it is told; ``slow`` are the seconds in which its peer has been reading."""
+
+    def __init__(self, of: Any, slow: float | None = None, *, drains: bool = False) -> None:
+        self.of = of
+        self.slow = slow
+        self.drains = drains
+        self.told: list[str] = []
+
+    def holds_slowly(self, _budget: PermitBudget, _now: float) -> float | None:
+        return self.slow
+
+    def make_room(self) -> None:
+        self.told.append("make room")
+
+    def drain(self) -> None:
+        self.told.append("drain")
+        if self.drains:
+            self.of.closed(self)
+
+    def abort(self) -> None:
+        self.told.append("abort")
+        asyncio.get_running_loop().call_soon(self.of.closed, self)
+
+
+def _opened(load: ServerLoad, *slow: float | None, drains: bool = False) -> tuple[Any, list[Connection]]:
+    connections: Any = OpenConnections(load)
+    each = [Connection(connections, seconds, drains=drains) for seconds in slow]
+    for connection in each:
+        connections.opened(connection)
+    return connections, each
+
+
+async def test_they_are_counted() -> None:
+    load = ServerLoad()
+    connections, (first, second) = _opened(load, None, None)
+    assert (len(connections), load.connections) == (2, 2)
+    assert set(connections) == {first, second}
+    connections.closed(first)
+    assert (len(connections), load.connections) == (1, 1)
+
+
+async def test_the_slowest_reader_makes_room() -> None:
+    connections, each = _opened(ServerLoad(), 1.0, None, 3.0, 2.0)
+    connections.make_room(PermitBudget(1))
+    assert [one.told for one in each] == [[], [], ["make room"], []]
+
+
+async def test_nobody_makes_room_who_holds_nothing() -> None:
+    connections, each = _opened(ServerLoad(), None, None)
+    connections.make_room(PermitBudget(1))
+    assert [one.told for one in each] == [[], []]
+
+
+async def test_drained_connections_end_by_themselves() -> None:
+    connections, each = _opened(ServerLoad(), None, None, drains=True)
+    await connections.close(60)
+    assert [one.told for one in each] == [["drain"], ["drain"]]
+
+
+async def test_who_does_not_end_is_closed() -> None:
+    load = ServerLoad()
+    connections, each = _opened(load, None, None)
+    await connections.close(0)
+    assert [one.told for one in each] == [["drain", "abort"], ["drain", "abort"]]
+    assert load.connections == 0
+
+
+async def test_a_connection_of_the_last_moment_is_closed() -> None:
+    connections, _ = _opened(ServerLoad())
+    await connections.close(0)
+    late = Connection(connections)
+    connections.opened(late)
+    assert late.told == ["abort"]
+    await eventually(lambda: not len(connections))
+
+
+async def test_the_end_waits_for_cancelled_requests() -> None:
+    load = ServerLoad()
+    connections, _ = _opened(load)
+    ended: list[str] = []
+
+    async def request() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            ended.append("request")
+
+    task = asyncio.create_task(request())
+    load.request_tasks.add(task)
+    task.add_done_callback(load.request_tasks.discard)
+    await asyncio.sleep(0)
+    task.cancel()
+    await connections.close(0)
+    assert ended == ["request"]
