@@ -41,7 +41,7 @@ class WriteThread:
         It takes until ``deadline`` (loop time) at the most, and begins within some seconds. Raises
         :exc:`~broker_core.errors.ListingFailed` with the cause ``QUEUE`` and
         :exc:`~broker_core.catalog.errors.CatalogBusy`: nothing was changed then. A change that has begun is made though
-        its caller is cancelled.
+        its caller is cancelled, and the caller goes on with what became of it.
         """
         if self._waiting >= _MOST_WAITING:
             raise ListingFailed(f"{_MOST_WAITING} changes of topics wait already", cause=Cause.QUEUE)
@@ -60,8 +60,8 @@ class WriteThread:
                 raise CatalogBusy("Other changes of the catalogue take too long; try again later") from None
             return await done  # it has begun, and tells what became of it
         except asyncio.CancelledError:
-            begun.cancel()
-            done.add_done_callback(lambda ended: ended.cancelled() or ended.exception())
-            raise
+            if begun.cancel():
+                raise
+            return await done
         finally:
             self._waiting -= 1

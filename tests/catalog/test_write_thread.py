@@ -88,3 +88,19 @@ async def test_what_is_cancelled_in_the_queue_is_not_made() -> None:
         free.set()
         await first
     assert made == ["first"]
+
+
+async def test_a_cancelled_caller_hears_of_a_change_that_has_begun() -> None:
+    begun, free = threading.Event(), threading.Event()
+
+    def change(_wait: float) -> str:
+        begun.set()
+        free.wait()
+        return "made"
+
+    async with running() as thread:
+        task = asyncio.create_task(thread.run(change))
+        await asyncio.to_thread(begun.wait)
+        task.cancel()
+        asyncio.get_running_loop().call_soon(free.set)
+        assert await task == "made"

@@ -35,8 +35,8 @@ def operations() -> list[Operation]:
         declared("GET", f"{ADMIN}tenants", _tenants),
         declared("GET", f"{ADMIN}namespaces/{{tenant}}", _namespaces),
         declared("GET", namespace, _policies),
-        declared("PUT", namespace, _no_such_write, body=_POLICIES),
-        declared("DELETE", namespace, _no_such_write, body=_POLICIES),
+        declared("PUT", namespace, _no_such_write, body=_POLICIES, changes="create_namespace"),
+        declared("DELETE", namespace, _no_such_write, body=_POLICIES, changes="delete_namespace"),
     ]
 
 

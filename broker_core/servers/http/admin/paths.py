@@ -11,6 +11,7 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
+from broker_core.access.audit_log import Action
 from broker_core.errors import Cause, InvalidName
 from broker_core.names import NamespaceName
 from broker_core.pipeline import QuestionText
@@ -30,6 +31,7 @@ def declared(
     *,
     body: Body | None = None,
     question: Callable[[web.Request], QuestionText] | None = None,
+    changes: Action | None = None,
 ) -> Operation:
     """An operation whose handler asks for the rights; ``question`` is that of a listing."""
     operation_id = "pulsarLookup" if path.startswith(LOOKUP) else "pulsarAdmin"  # a label of metrics
@@ -47,6 +49,7 @@ def declared(
         parameters=parts,
         body=body,
         question=question,
+        changes=changes,
     )
 
 

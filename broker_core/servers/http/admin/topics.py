@@ -13,6 +13,7 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
+from broker_core.access.audit_log import Action
 from broker_core.catalog import (
     PartitionCountRefused,
     PartitionedRefused,
@@ -20,6 +21,7 @@ from broker_core.catalog import (
     TopicExists,
     TopicInvalid,
     TopicMissing,
+    TopicWrite,
 )
 from broker_core.names import DOMAINS, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
@@ -40,7 +42,7 @@ __all__ = ["operations"]
 _ODD_PARTITION: Final = re.compile(f"{PARTITION_SUFFIX}0[0-9]+$", re.ASCII)
 
 #: Changes a topic of a catalogue, or raises what a client is told.
-_Write: TypeAlias = Callable[[ApiRequest, TopicWrites, TopicName], Awaitable[object]]
+_Write: TypeAlias = Callable[[ApiRequest, TopicWrites, TopicName], Awaitable[TopicWrite]]
 
 
 def operations() -> list[Operation]:
@@ -49,16 +51,19 @@ def operations() -> list[Operation]:
     for domain in DOMAINS:
         topic = f"{ADMIN}{domain}/{{tenant}}/{{namespace}}/{{topic}}"
 
-        def write(method: str, path: str, change: _Write, body: Body | None = None, of: str = domain) -> None:
-            found.append(declared(method, path, partial(_written, domain=of, change=change), body=body))
+        def write(
+            method: str, path: str, action: Action, change: _Write, body: Body | None = None, of: str = domain
+        ) -> None:
+            handler = partial(_written, domain=of, change=change)
+            found.append(declared(method, path, handler, body=body, changes=action))
 
-        write("PUT", topic, _create, PROPERTIES)
-        write("DELETE", topic, _delete)
-        write("PUT", f"{topic}/partitions", _create_partitioned, PARTITIONS)
-        write("POST", f"{topic}/partitions", _grow, PARTITIONS)
-        write("DELETE", f"{topic}/partitions", _delete_partitioned)
-        write("PUT", f"{topic}/properties", _set_properties, PROPERTIES)
-        write("DELETE", f"{topic}/properties", _remove_property)
+        write("PUT", topic, "create_topic", _create, PROPERTIES)
+        write("DELETE", topic, "delete_topic", _delete)
+        write("PUT", f"{topic}/partitions", "create_topic", _create_partitioned, PARTITIONS)
+        write("POST", f"{topic}/partitions", "add_partitions", _grow, PARTITIONS)
+        write("DELETE", f"{topic}/partitions", "delete_topic", _delete_partitioned)
+        write("PUT", f"{topic}/properties", "change_topic", _set_properties, PROPERTIES)
+        write("DELETE", f"{topic}/properties", "change_topic", _remove_property)
         found.append(declared("GET", f"{topic}/properties", partial(_properties, domain=domain)))
     return found
 
@@ -72,34 +77,36 @@ async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse
 
 async def _written(request: ApiRequest, *, domain: str, change: _Write) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
+    request.change.target = str(topic)
     catalog_of(request.services)
     writes = request.services.writes
     assert writes is not None, "where there is a catalogue, it can be written"
     await writes.authorize(request.asker, topic.namespace, topic, request.deadline)  # before the body is read
     with write_problems():
-        await change(request, writes, topic)
+        write = await change(request, writes, topic)
+    request.change.made(write.version, changed=write.changed)
     return web.Response(status=204)
 
 
-async def _create(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
+async def _create(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
     properties = await properties_in(request)
     if _ODD_PARTITION.search(topic.local):  # a broker takes it for a partition, and finds none of that number
         raise _no_partition(topic, 0)
     try:
-        await writes.create(request.asker, topic, properties, deadline=request.deadline)
+        return await writes.create(request.asker, topic, properties, deadline=request.deadline)
     except TopicExists:
         raise _exists() from None
     except PartitionRefused as error:
         raise _no_partition(topic, error.partitions) from None
 
 
-async def _create_partitioned(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
+async def _create_partitioned(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
     partitions, properties = await partitions_in(request)
     if partitions <= 0:
         raise refused(406, "Number of partitions should be more than 0")
     _check_not_partition(topic)
     try:
-        await writes.create_partitioned(
+        return await writes.create_partitioned(
             request.asker, topic, partitions, properties, deadline=request.deadline
         )
     except TopicExists:
@@ -108,11 +115,11 @@ async def _create_partitioned(request: ApiRequest, writes: TopicWrites, topic: T
         raise refused(406, str(error)) from None
 
 
-async def _grow(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
+async def _grow(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
     partitions, _ = await partitions_in(request)
     _check_not_partition(topic)
     try:
-        await writes.grow(request.asker, topic, max(partitions, 0), deadline=request.deadline)
+        return await writes.grow(request.asker, topic, max(partitions, 0), deadline=request.deadline)
     except TopicInvalid as error:
         raise refused(406, str(error)) from None
     except TopicMissing:
@@ -126,9 +133,9 @@ async def _grow(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> N
         ) from None
 
 
-async def _delete(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
+async def _delete(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
     try:
-        await writes.delete(request.asker, topic, deadline=request.deadline)
+        return await writes.delete(request.asker, topic, deadline=request.deadline)
     except TopicMissing:
         raise refused(404, f"Topic {topic} not found") from None
     except PartitionedRefused:
@@ -138,10 +145,10 @@ async def _delete(request: ApiRequest, writes: TopicWrites, topic: TopicName) ->
         ) from None
 
 
-async def _delete_partitioned(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
+async def _delete_partitioned(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
     _check_not_partition(topic)
     try:
-        await writes.delete_partitioned(request.asker, topic, deadline=request.deadline)
+        return await writes.delete_partitioned(request.asker, topic, deadline=request.deadline)
     except TopicMissing:
         if await asyncio.to_thread(writes.catalog.topic, topic) is None:
             raise refused(404, f"Topic {topic} not found.") from None
@@ -151,23 +158,23 @@ async def _delete_partitioned(request: ApiRequest, writes: TopicWrites, topic: T
         ) from None
 
 
-async def _set_properties(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
-    await _merge(request, writes, topic, await properties_in(request))
+async def _set_properties(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+    return await _merge(request, writes, topic, await properties_in(request))
 
 
-async def _remove_property(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> None:
+async def _remove_property(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
     key = request.values.get("key")
-    await _merge(request, writes, topic, {} if key is None else {key: None})
+    return await _merge(request, writes, topic, {} if key is None else {key: None})
 
 
 async def _merge(
     request: ApiRequest, writes: TopicWrites, topic: TopicName, properties: Mapping[str, str | None]
-) -> None:
+) -> TopicWrite:
     if topic.partition >= 0:
         whole = topic.partitioned_name
         raise refused(412, f"{topic} is a partition: it has the properties of its topic, {whole}")
     try:
-        await writes.merge(request.asker, topic, properties, deadline=request.deadline)
+        return await writes.merge(request.asker, topic, properties, deadline=request.deadline)
     except TopicMissing:
         raise refused(404, f"Topic {topic} not found") from None
 

@@ -12,6 +12,7 @@ from aiohttp import hdrs, web
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.audited_change import AuditedChange
 from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
@@ -69,48 +70,61 @@ class Api:
             started = time.perf_counter()
             metrics = self._services.http_metrics
             metrics.under_way += 1
-            status, size = None, 0
+            change = AuditedChange(operation.changes, request)
+            status, size, problem = None, 0, None
             try:
                 try:
-                    response = await self._answer(operation, request)
+                    response = await self._answer(operation, request, change)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
                     if request.writer.output_size > 0 or isinstance(error, ConnectionError):
                         return _cut(error, request)
-                    response = self._refused(error, request)
+                    problem = problem_of(error, request)
+                    response = self._refused(problem, request)
                 status, size = response.status, _size_to_come(response)
                 return response
             finally:
                 metrics.under_way -= 1
                 size += request.writer.output_size
                 metrics.answered(operation.operation_id, status, time.perf_counter() - started, size)
+                change.ended(status, problem)
 
         return handle
 
-    async def _answer(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+    async def _answer(
+        self, operation: Operation, request: web.Request, change: AuditedChange
+    ) -> web.StreamResponse:
         tracing = self._services.pipeline.sight.tracing
         if tracing is None:
-            return await self._operate(operation, request)
+            return await self._operate(operation, request, change)
         with tracing.under(request.headers):
-            return await self._operate(operation, request)
+            return await self._operate(operation, request, change)
 
-    async def _operate(self, operation: Operation, request: web.Request) -> web.StreamResponse:
+    async def _operate(
+        self, operation: Operation, request: web.Request, change: AuditedChange
+    ) -> web.StreamResponse:
         _check_no_web_page(request)
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
+        change.by(asker)
         if operation.question is None:
-            return await self._operate_for(asker, operation, request, admit)
+            return await self._operate_for(asker, operation, request, admit, change)
         try:
-            return await self._operate_for(asker, operation, request, admit)
+            return await self._operate_for(asker, operation, request, admit, change)
         except Exception as error:
             if request.writer.output_size == 0 and not isinstance(error, ConnectionError):
                 tell_refused(self._services, operation.question(request), asker, error)
             raise
 
     async def _operate_for(
-        self, asker: Asker, operation: Operation, request: web.Request, admit: Callable[[], Awaitable[Asker]]
+        self,
+        asker: Asker,
+        operation: Operation,
+        request: web.Request,
+        admit: Callable[[], Awaitable[Asker]],
+        change: AuditedChange,
     ) -> web.StreamResponse:
         values = self._read(request, operation)
-        asked = ApiRequest(request, self._services, asker, values, operation.body, admit)
+        asked = ApiRequest(request, self._services, asker, values, operation.body, admit, change)
         if operation.has_namespace:
             asked.namespace()
         with self._services.admission.place(asker):
@@ -119,8 +133,8 @@ class Api:
             check_body(request, operation.body)
             return await operation.handler(asked)
 
-    def _refused(self, error: Exception, request: web.Request) -> web.Response:
-        response = self._form(problem_of(error, request))
+    def _refused(self, problem: Problem, request: web.Request) -> web.Response:
+        response = self._form(problem)
         if self._services.admission.draining.is_set() or awaits_leave(request):
             response.force_close()
         return response

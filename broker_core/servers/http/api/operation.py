@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
+from broker_core.access.audit_log import Action
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.request_body import Body, Schema
@@ -99,12 +100,16 @@ class Operation:
     body: Body | None = None
     #: What a request asks for, of an operation that is a listing.
     question: Callable[[web.Request], QuestionText] | None = None
+    #: What it changes, for the audit log; ``None`` where it only reads.
+    changes: Action | None = None
 
     def __post_init__(self) -> None:
         declared = {each.name for each in self.parameters if each.within == "path"} | {"tenant", "namespace"}
         for name in _PLACEHOLDER.findall(self.path):
             if name not in declared:
                 raise ValueError(f"{self.operation_id}: {{{name}}} of its path is not declared")
+        if self.changes is None and self.method in {"PUT", "PATCH", "DELETE"}:
+            raise ValueError(f"{self.operation_id}: what it changes is not declared")
         if self.needs.action is not None and not self.has_namespace:
             raise ValueError(f"{self.operation_id}: there is no namespace to ask {self.needs} about")
 

@@ -83,6 +83,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             description="A topic that has its name by now is left as it is.",
             parameters=(_TOPIC_ID, IF_MATCH),
             tag="writes",
+            changes="delete_topic",
         ),
     ]
 
@@ -97,6 +98,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
     writes, topic_id = needs_writes(request.services), request.values[_TOPIC_ID.name]
     writes.check_allowed()
     found = await _found(request, writes.catalog, topic_id)
+    request.change.target = str(found.name)
     try:
         await writes.authorize(request.asker, found.name.namespace, found.name, request.deadline)
     except ListingFailed as failure:
@@ -116,6 +118,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
             )
         except _Gone:
             raise _unknown(topic_id) from None
+    request.change.made(write.version, changed=write.changed)
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
 

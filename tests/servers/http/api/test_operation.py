@@ -34,3 +34,10 @@ def test_a_right_in_a_namespace_needs_one() -> None:
 
 def test_rights_are_actions_of_gates() -> None:
     assert {right.action for right in Right} - {None} <= set(ACTIONS)
+
+
+def test_what_changes_something_declares_what() -> None:
+    arguments = ("/v1/x", "x", "x", Right.CREDENTIALS, _answer, {200: Reply("x")})
+    with pytest.raises(ValueError, match="what it changes is not declared"):
+        Operation("DELETE", *arguments)
+    assert Operation("DELETE", *arguments, changes="delete_topic").changes == "delete_topic"

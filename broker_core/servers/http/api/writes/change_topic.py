@@ -8,6 +8,7 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from broker_core.catalog import TopicRecord, TopicWrite, has_name
+from broker_core.names import TopicName
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation, Reply, Right, Schema
@@ -18,6 +19,7 @@ from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEM
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
+from broker_core.servers.http.topic_writes import TopicWrites
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
@@ -111,6 +113,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 examples={_JSON: {"partitions": 2, "properties": {"region": "eu"}}},
             ),
             tag="writes",
+            changes="put_topic",
         ),
         Operation(
             "PATCH",
@@ -134,6 +137,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 examples={_MERGE_PATCH: {"properties": {"region": "us", "team": None}}},
             ),
             tag="writes",
+            changes="change_topic",
         ),
         Operation(
             "DELETE",
@@ -150,12 +154,13 @@ def operations(_services: ApiServices) -> list[Operation]:
             description=_ETAG,
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
             tag="writes",
+            changes="delete_topic",
         ),
     ]
 
 
 async def _put(request: ApiRequest) -> web.StreamResponse:
-    writes, topic = needs_writes(request.services), topic_of(request)
+    writes, topic = _asked_for(request)
     await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
     content = _members(await request.json())
     partitions, properties = _partitions(content.get("partitions", 0)), content.get("properties", {})
@@ -176,12 +181,12 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
             deadline=request.deadline,
         )
     if write.before is not None and has_name(write.before, topic):
-        return _said(write)
-    return _said(write, 201, {str(hdrs.LOCATION): path_of(topic)})
+        return _said(request, write)
+    return _said(request, write, 201, {str(hdrs.LOCATION): path_of(topic)})
 
 
 async def _patch(request: ApiRequest) -> web.StreamResponse:
-    writes, topic = needs_writes(request.services), topic_of(request)
+    writes, topic = _asked_for(request)
     await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
     changes = _members(await request.json())
     partitions = _partitions(changes["partitions"]) if "partitions" in changes else None
@@ -196,11 +201,11 @@ async def _patch(request: ApiRequest) -> web.StreamResponse:
             require=lambda there: _check_if_there(request, there),
             deadline=request.deadline,
         )
-    return _said(write)
+    return _said(request, write)
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
-    writes, topic = needs_writes(request.services), topic_of(request)
+    writes, topic = _asked_for(request)
     with write_problems():
         write = await writes.delete(
             request.asker,
@@ -209,7 +214,14 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
             require=lambda there: _check_if_there(request, there),
             deadline=request.deadline,
         )
+    request.change.made(write.version, changed=write.changed)
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
+
+
+def _asked_for(request: ApiRequest) -> tuple[TopicWrites, TopicName]:
+    writes, topic = needs_writes(request.services), topic_of(request)
+    request.change.target = str(topic)
+    return writes, topic
 
 
 def _check_if_there(request: ApiRequest, topic: TopicRecord | None) -> None:
@@ -218,8 +230,11 @@ def _check_if_there(request: ApiRequest, topic: TopicRecord | None) -> None:
         check_conditions(topic, request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name])
 
 
-def _said(write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+def _said(
+    request: ApiRequest, write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None
+) -> web.Response:
     assert write.after is not None
+    request.change.made(write.version, changed=write.changed)
     return web.Response(
         status=status,
         text=json.dumps(topic_object(write.after, write.version)) + "\n",

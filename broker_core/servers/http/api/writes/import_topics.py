@@ -144,6 +144,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 examples={_NDJSON: _EXAMPLE},
             ),
             tag="writes",
+            changes="import_topics",
         )
     ]
 
@@ -165,6 +166,8 @@ async def _import(request: ApiRequest) -> web.StreamResponse:
             )
         except BodyTooLarge as error:
             raise refused(413, str(error)) from None
+    changes = {name: getattr(report, name) for name in ("created", "updated", "deleted")}
+    request.change.made(report.version, changed=any(changes.values()), **changes)
     return web.Response(
         text=json.dumps(_told(report)) + "\n",
         content_type="application/json",

@@ -1,0 +1,71 @@
+"""The audit log: one line for each attempt of a client to change something, whatever its protocol.
+
+The lines are part of the server's log, by a logger of their own, and are never folded into a count.
+docs/how-to/monitor.md#changes-in-the-log
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias, get_args
+
+import structlog
+
+from broker_core.access.asker import Asker
+from broker_core.logs import shown
+
+__all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Outcome", "audit"]
+
+#: The field ``logger`` of the lines.
+AUDIT_LOGGER: Final = "broker_core.audit"
+
+#: What a client may want to change.
+Action: TypeAlias = Literal[
+    "create_topic",
+    "put_topic",
+    "change_topic",
+    "delete_topic",
+    "add_partitions",
+    "import_topics",
+    "create_namespace",
+    "delete_namespace",
+]
+#: ``abandoned``: the client left before anything was changed.
+Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]
+
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+
+_log = structlog.get_logger(AUDIT_LOGGER)
+
+
+def audit(
+    asker: Asker,
+    action: Action,
+    outcome: Outcome,
+    *,
+    namespace: str = "",
+    target: str = "",
+    cause: str = "",
+    **numbers: int | str | None,
+) -> None:
+    """Log that ``asker`` wanted to change something, and what became of it.
+
+    ``target`` is the name of what is changed, such as a topic, ``cause`` why it was not. ``numbers`` are further
+    fields: counts, codes and versions. No field may have a value that a client gave to something, such as a property's,
+    a config's or a password; fields without a value are left out. From any thread; it waits for nothing.
+    """
+    fields: dict[str, object] = {
+        "action": action,
+        "outcome": outcome,
+        "cause": cause,
+        "role": asker.role,
+        "principal": asker.original_principal,
+        "address": asker.remote_address,
+        "client_version": shown(asker.client_version),
+        "transport": asker.transport,
+        "namespace": shown(namespace),
+        "target": shown(target),
+        **numbers,
+    }
+    told = {name: value for name, value in fields.items() if value is not None and value != ""}
+    _log.info("audit", logger=AUDIT_LOGGER, **told)
