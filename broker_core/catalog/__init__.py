@@ -25,6 +25,7 @@ from broker_core.catalog.errors import (
 )
 
 # What is named twice here and below is for other parts of the core.
+from broker_core.catalog.errors import NameCollides as NameCollides
 from broker_core.catalog.errors import PartitionCountRefused as PartitionCountRefused
 from broker_core.catalog.errors import PartitionedRefused as PartitionedRefused
 from broker_core.catalog.errors import PartitionRefused as PartitionRefused

@@ -7,6 +7,7 @@ CatalogError
 |-- CatalogFull          the disk has no room for a change
 |-- TopicInvalid         properties or a number of partitions that no topic can have
 |-- TopicExists          create() of what is there already
+|-- NameCollides         a new name that Kafka does not tell from that of another topic
 |-- TopicMissing         delete(), set_properties() of what is not there
 |-- PartitionRefused     a partition's name that no partitioned topic has room for
 |-- PartitionCountRefused  a number of partitions that a topic cannot change to
@@ -38,6 +39,7 @@ __all__ = [
     "CatalogUnusable",
     "ExportRefused",
     "ImportRefused",
+    "NameCollides",
     "PairRefused",
     "PartitionCountRefused",
     "PartitionRefused",
@@ -76,6 +78,17 @@ class TopicInvalid(CatalogError):
 
 class TopicExists(CatalogError):
     """A topic to be created is there already."""
+
+
+class NameCollides(CatalogError):
+    """A new topic has the name of another one, but for ``.`` and ``_``, which Kafka does not tell apart in metrics.
+
+    ``other`` is the local name of the topic that is there.
+    """
+
+    def __init__(self, name: str, other: str) -> None:
+        super().__init__(f"Topic {name!r} collides with the topic {other!r}")
+        self.other = other
 
 
 class TopicMissing(CatalogError):

@@ -1,56 +1,64 @@
 """The names that a new topic cannot have in Kafka: those of topics that are there, and those that collide with them.
 
-Two names collide that are the same with ``_`` for ``.``.
+Two names collide that are the same with ``_`` for ``.``. They are looked for from one such mark to the next, as far as
+any topic begins so: a name of twenty marks would have a million spellings.
 """
 
 from __future__ import annotations
 
-import itertools
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
 
 __all__ = ["taken_names"]
 
-#: Names that are looked up one by one, each in a few microseconds; for more, all names are read once.
-_MOST_LOOKUPS: Final = 4096
-_NAMESPACE: Final = "(SELECT id FROM namespaces WHERE name = ?)"
-_LOOKUP: Final = (
-    "SELECT base FROM json_each(?) CROSS JOIN topics"  # noqa: S608 - constants
-    f" WHERE namespace = {_NAMESPACE} AND domain = ? AND base = value"
+_TOPICS: Final = "topics WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) AND domain = ?"
+#: Those of these beginnings, up to a mark, that a topic has. After the marks come the characters ``/`` and `````.
+_BEGINNINGS: Final = (
+    f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM {_TOPICS} AND base >= value"  # noqa: S608 - constants
+    " AND base < substr(value, 1, length(value) - 1) || CASE substr(value, -1) WHEN '.' THEN '/' ELSE '`' END)"
 )
-_SCAN: Final = (
-    f"SELECT base FROM topics WHERE namespace = {_NAMESPACE} AND domain = ?"  # noqa: S608 - constants
-    " AND replace(base, '.', '_') IN (SELECT value FROM json_each(?))"
-)
+_NAMES: Final = f"SELECT value FROM json_each(?) WHERE EXISTS (SELECT 1 FROM {_TOPICS} AND base = value)"  # noqa: S608
 
 
 def taken_names(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[str]
 ) -> dict[str, str]:
     """By each of these local names that is taken, the topic that has it or else the first that collides with it."""
+
+    def there(statement: str, spellings: list[str]) -> list[str]:
+        values = (json.dumps(spellings), str(namespace), DOMAINS.index(PERSISTENT))
+        return [value for (value,) in connection.execute(statement, values)]
+
     by_key: dict[str, list[str]] = {}
     for name in names:
         by_key.setdefault(_key(name), []).append(name)
-    where = (str(namespace), DOMAINS.index(PERSISTENT))
-    looked_up: list[str] = []
-    scanned: list[str] = []
-    left = _MOST_LOOKUPS
-    for key in by_key:
-        count = 1 << min(key.count("_"), _MOST_LOOKUPS.bit_length())
-        if count > left:
-            scanned.append(key)
-        else:
-            left -= count
-            looked_up.extend(_variants(key))
-    found = [base for (base,) in connection.execute(_LOOKUP, (json.dumps(looked_up), *where))]
-    if scanned:
-        found += [base for (base,) in connection.execute(_SCAN, (*where, json.dumps(scanned)))]
+    whole: list[str] = []
+    # Up to where each key is looked for, and by that beginning of it all spellings that topics have.
+    reached = dict.fromkeys(by_key, 0)
+    spelled = {"": [""]}
+    while reached:
+        longer: dict[str, int] = {}
+        spellings: dict[str, list[str]] = {}
+        for key, start in reached.items():
+            before = spelled.get(key[:start], ())
+            end = key.find("_", start) + 1
+            if not end:
+                whole += [each + key[start:] for each in before]
+            elif before:
+                longer[key] = end
+                if key[:end] not in spellings:
+                    part = key[start : end - 1]
+                    spellings[key[:end]] = [each + part + mark for each in before for mark in "._"]
+        spelled = {}
+        for each in there(_BEGINNINGS, [each for some in spellings.values() for each in some]):
+            spelled.setdefault(_key(each), []).append(each)
+        reached = longer
     taken: dict[str, str] = {}
-    for base in sorted(found, reverse=True):
+    for base in sorted(there(_NAMES, whole), reverse=True):
         for name in by_key[_key(base)]:
             if taken.get(name) != name:
                 taken[name] = base
@@ -59,10 +67,3 @@ def taken_names(
 
 def _key(name: str) -> str:
     return name.replace(".", "_")
-
-
-def _variants(key: str) -> Iterator[str]:
-    """All names with this key."""
-    first, *rest = key.split("_")
-    for marks in itertools.product("._", repeat=len(rest)):
-        yield first + "".join(itertools.chain.from_iterable(zip(marks, rest, strict=True)))

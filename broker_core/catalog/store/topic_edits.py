@@ -6,8 +6,9 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.errors import CatalogError, NameCollides
 from broker_core.catalog.store.namespace_change import NamespaceChange
+from broker_core.catalog.store.taken_names import taken_names
 from broker_core.catalog.store.topic_rows import TopicWriter, named_topic, own_topic, own_topics
 from broker_core.catalog.topic_decisions import Decide, has_name
 from broker_core.catalog.topic_record import TopicRecord
@@ -22,11 +23,16 @@ Require = Callable[[TopicRecord | None], object]
 
 
 class Edit(NamedTuple):
-    """What to make of the topic of a name (:mod:`broker_core.catalog.topic_decisions`)."""
+    """What to make of the topic of a name (:mod:`broker_core.catalog.topic_decisions`).
+
+    ``distinct``: the name is refused where it collides with that of another topic, as Kafka has it. Topics of the same
+    transaction may collide.
+    """
 
     topic: TopicName
     decide: Decide
     require: Require | None = None
+    distinct: bool = False
 
 
 def edit_each(
@@ -41,10 +47,16 @@ def edit_each(
     if len(edits) >= _TOGETHER:
         plain = [edit.topic for edit in edits if edit.topic.partition < 0]
         known = own_topics(connection, change.namespace, plain)
+    marked = [
+        name.local for name, _, _, distinct in edits if distinct and ("." in name.local or "_" in name.local)
+    ]
+    taken = taken_names(connection, change.namespace, marked) if marked else {}
     done: list[tuple[TopicRecord | None, TopicRecord | None] | CatalogError] = []
-    for name, decide, require in edits:
+    for name, decide, require, distinct in edits:
         key = (name.domain, name.local)
         try:
+            if distinct and (other := taken.get(name.local, name.local)) != name.local:
+                raise NameCollides(name.local, other)
             if key in known:
                 before = known[key]
             else:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from broker_core.catalog.errors import TopicMissing
+from broker_core.catalog.errors import NameCollides, TopicExists, TopicMissing
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit, edit_each
 from broker_core.catalog.topic_decisions import creation, deletion
@@ -51,3 +51,18 @@ def test_an_edit_that_makes_another_topic_of_the_name_deletes_and_creates(catalo
     assert catalog.topic_by_id(made.topic_id) is None
     assert catalog.was_deleted(made.topic_id)
     assert catalog.topic_by_id(fresh) is not None
+
+
+def test_a_distinct_name_collides_with_topics_of_earlier_transactions_alone(catalog: SqliteCatalog) -> None:
+    catalog.create(topic("a.b"), partitions=1)
+    names = ("a_b", "a.b", "c_d", "c.d", "plain")
+    with catalog.changing(NAMESPACE) as (connection, change):
+        edits = [Edit(topic(name), creation(topic(name), 1), distinct=True) for name in names]
+        done = edit_each(connection, change, [*edits, Edit(topic("a_b"), creation(topic("a_b"), 1))])
+    collides, there, *made = done
+    assert isinstance(collides, NameCollides)
+    assert collides.other == "a.b"
+    assert isinstance(there, TopicExists)
+    assert [each[1].name for each in made if isinstance(each, tuple) and each[1] is not None] == [
+        topic(name) for name in ("c_d", "c.d", "plain", "a_b")
+    ]

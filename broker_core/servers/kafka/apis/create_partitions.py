@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from broker_core.catalog import Edit, PartitionCountRefused, TopicWrite, merge
+from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.call import KafkaCall
@@ -42,7 +42,8 @@ async def _later(call: KafkaCall) -> Fields:
         edits = []
         for name in grown:
             topic = TopicName(PERSISTENT, call.namespace, name)
-            edits.append(Edit(topic, merge(topic, {}, rows[name]["count"])))
+            count = rows[name]["count"]
+            edits.append(Edit(topic, merge(topic, {}, count), _has_fewer(name, count)))
         done = await changes.change(call, edits, call.body["timeout_ms"])
         for name, each in zip(grown, done, strict=True):
             if isinstance(each, PartitionCountRefused):
@@ -94,6 +95,16 @@ def _check(topic: NamedTopic, row: Fields, node_id: int) -> RowError | None:
     if topic.record is not None and not topic.record.partitions:
         return _no_partitions(topic.name)
     return None
+
+
+def _has_fewer(name: str, count: int) -> Callable[[TopicRecord | None], None]:
+    """Another client may have added partitions by now."""
+
+    def check(topic: TopicRecord | None) -> None:
+        if topic is not None and topic.partitions >= count:
+            raise PartitionCountRefused(f"Topic {name} has {topic.partitions} partitions", topic.partitions)
+
+    return check
 
 
 def _wrong_count(name: str, now: int, count: int) -> RowError:

@@ -9,7 +9,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from broker_core.catalog import CatalogError, Edit, TopicExists, TopicInvalid, TopicWrite, creation
+from broker_core.catalog import (
+    CatalogError,
+    Edit,
+    NameCollides,
+    TopicExists,
+    TopicInvalid,
+    TopicWrite,
+    creation,
+)
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
 from broker_core.kafka.topic_names import is_legal
 from broker_core.names.topic_id import new_topic_id
@@ -41,8 +49,10 @@ async def _later(call: KafkaCall) -> Fields:
     left = [row for row in asked if row["name"] not in refused]
     plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
     planned = {row["name"]: plan for row, plan in zip(left, plans, strict=True)}
-    planned |= await _taken(call, changes, planned)
-    if sum(each.records for each in planned.values() if isinstance(each, NewTopic)) > MOST_CHANGES:
+    planned |= await _taken(call, changes, planned, everything=call.body["validate_only"])
+    if _records(planned) > MOST_CHANGES:
+        planned |= await _taken(call, changes, planned, everything=True)
+    if _records(planned) > MOST_CHANGES:
         return {"topics": [_refused(row["name"], TOO_LARGE) for row in asked]}
     rows = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
@@ -70,19 +80,22 @@ async def _not_allowed(
     return refused | await changes.denied(call, left)
 
 
-async def _taken(
-    call: KafkaCall, changes: TopicChanges, planned: Mapping[str, NewTopic | RowError]
-) -> dict[str, RowError]:
-    """The names of topics that are there, or collide with one, as far as the change itself does not find out.
+def _records(planned: Mapping[str, NewTopic | RowError]) -> int:
+    return sum(each.records for each in planned.values() if isinstance(each, NewTopic))
 
-    A name that no topic of Kafka can have stays that, whatever Pulsar clients have made of it.
+
+async def _taken(
+    call: KafkaCall, changes: TopicChanges, planned: Mapping[str, NewTopic | RowError], *, everything: bool
+) -> dict[str, RowError]:
+    """The names of topics that are there, or collide with one: of those that are refused anyway, or of all.
+
+    For topics that are made, the change itself finds it out. A name that no topic of Kafka can have stays that,
+    whatever Pulsar clients have made of it.
     """
-    dry_run = call.body["validate_only"]
     names = [
         name
         for name, each in planned.items()
-        if (dry_run or not isinstance(each, NewTopic) or "." in name or "_" in name)
-        and not (isinstance(each, RowError) and each.code is ErrorCode.INVALID_TOPIC_EXCEPTION)
+        if (everything if isinstance(each, NewTopic) else each.code is not ErrorCode.INVALID_TOPIC_EXCEPTION)
     ]
     if not names:
         return {}
@@ -90,16 +103,17 @@ async def _taken(
         taken = await changes.taken(call, names)
     except CatalogError as error:
         return dict.fromkeys(names, error_of(error))
-    others = sorted({other for name, other in taken.items() if name != other})
-    shown = {
-        topic.name
-        for topic in await call.services.topics.named(call, others, operation=None)
-        if not topic.error
-    }
-    return {
-        name: _exists(name) if name == other else _collision(name, other if other in shown else None)
-        for name, other in taken.items()
-    }
+    colliding = {name: other for name, other in taken.items() if name != other}
+    return {name: _exists(name) for name in taken} | await _collisions(call, colliding)
+
+
+async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, RowError]:
+    """The errors of names, each by the topic that it collides with, which is named where the client is shown it."""
+    if not others:
+        return {}
+    topics = await call.services.topics.named(call, sorted(set(others.values())), operation=None)
+    shown = {topic.name for topic in topics if not topic.error}
+    return {name: _collision(name, other if other in shown else None) for name, other in others.items()}
 
 
 async def _made(call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopic]) -> list[Fields]:
@@ -116,16 +130,19 @@ async def _made(call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopi
         except TopicInvalid as error:
             rows.append(_refused(topic.name.local, error_of(error)))
         else:
-            edits.append((topic, Edit(topic.name, decide)))
+            edits.append((topic, Edit(topic.name, decide, distinct=True)))
     done = await changes.change(call, [edit for _, edit in edits], call.body["timeout_ms"])
+    colliding: dict[str, str] = {}
     for (topic, _), each in zip(edits, done, strict=True):
+        name = topic.name.local
         if isinstance(each, TopicWrite):
             assert each.after is not None
             rows.append(_success(call, topic) | {"topic_id": each.after.topic_id})
+        elif isinstance(each, NameCollides):
+            colliding[name] = each.other
         else:
-            name = topic.name.local
             rows.append(_refused(name, _exists(name) if isinstance(each, TopicExists) else error_of(each)))
-    return rows
+    return rows + [_refused(name, error) for name, error in (await _collisions(call, colliding)).items()]
 
 
 def _success(call: KafkaCall, topic: NewTopic) -> Fields:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 from broker_core.catalog import SqliteCatalog
@@ -31,6 +32,17 @@ async def test_topics_get_more_partitions_and_the_others_say_why_not(catalog: Sq
         "a b": (3, None),
     }
     assert (catalog.partitions(a.name), catalog.partitions(b.name)) == (4, 3)
+
+
+async def test_of_requests_at_once_that_ask_for_as_many_one_adds_partitions(catalog: SqliteCatalog) -> None:
+    made = create(catalog, "a", 1)
+    async with kafka_broker(catalog.path.parent) as broker:
+        answers = await asyncio.gather(
+            *(ask_once(broker, CREATE_PARTITIONS, 3, _request(("a", count))) for count in (2, 2, 2, 2))
+        )
+    told = [(row["error_code"], row["error_message"]) for answer in answers for row in answer["results"]]
+    assert sorted(told, key=str) == [(0, None), *[(37, "Topic already has 2 partition(s).")] * 3]
+    assert catalog.partitions(made.name) == 2
 
 
 async def test_a_topic_without_partitions_stays_one(catalog: SqliteCatalog) -> None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import asyncio
+from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -13,9 +16,10 @@ from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
 from broker_core.wire.kafka import CREATE_TOPICS, METADATA, ZERO_ID, Fields
 from tests.support.kafka_acls import acl, put_acls
 from tests.support.kafka_calls import call_of
-from tests.support.kafka_serving import ask_once, kafka_broker
+from tests.support.kafka_serving import ask_once, kafka_broker, raw_client
 from tests.support.kafka_topics import NAMESPACE, create
 from tests.support.plugins import PluginOf
+from tests.support.served import Served
 
 
 def _request(*names: str, **fields: Any) -> Fields:
@@ -90,6 +94,59 @@ async def test_a_collision_with_a_topic_that_is_shown_names_it(catalog: SqliteCa
     async with kafka_broker(catalog.path.parent) as broker:
         (row,) = (await ask_once(broker, CREATE_TOPICS, 7, _request("shown_x")))["topics"]
     assert row["error_message"] == "Topic 'shown_x' collides with existing topic: shown.x"
+
+
+@pytest.mark.parametrize("validate_only", [False, True])
+async def test_names_collide_with_topics_that_are_there_and_not_within_a_request(
+    catalog: SqliteCatalog, validate_only: bool
+) -> None:
+    create(catalog, "a.b", 1)
+    request = _request("a_b", "c.d", "c_d", validate_only=validate_only)
+    async with kafka_broker(catalog.path.parent) as broker:
+        rows = (await ask_once(broker, CREATE_TOPICS, 7, request))["topics"]
+    told = {row["name"]: (row["error_code"], row["error_message"]) for row in rows}
+    assert told == {
+        "a_b": (17, "Topic 'a_b' collides with existing topic: a.b"),
+        "c.d": (0, None),
+        "c_d": (0, None),
+    }
+
+
+async def test_of_names_that_collide_one_is_made_by_two_servers_at_once(tmp_path: Path) -> None:
+    tables = {"catalog": {"path": str(tmp_path / "catalog.sqlite")}, "kafka": {"listen": "127.0.0.1:0"}}
+    async with AsyncExitStack() as stack:
+        servers = [Served(tmp_path / name, tables) for name in ("first", "second")]
+        for served in servers:
+            stack.callback(served.stop)
+        await asyncio.gather(*(asyncio.to_thread(served.start) for served in servers))
+        clients = []
+        for served in servers:
+            host, _, port = served.ready["kafka"].rpartition(":")
+            clients.append(await stack.enter_async_context(raw_client((host, int(port)))))
+        for count in range(20):
+            names = (f"x.{count}", f"x_{count}")
+            answers = await asyncio.gather(
+                *(
+                    client.ask(CREATE_TOPICS, 7, _request(name))
+                    for client, name in zip(clients, names, strict=True)
+                )
+            )
+            rows = {row["name"]: row for answer in answers for row in answer["topics"]}
+            made, refused = sorted(rows, key=lambda name: rows[name]["error_code"])
+            assert rows[made]["error_code"] == 0
+            assert (rows[refused]["error_code"], rows[refused]["error_message"]) == (
+                17,
+                f"Topic '{refused}' collides with existing topic: {made}",
+            )
+
+
+async def test_topics_that_are_there_do_not_count_for_what_a_request_may_make(catalog: SqliteCatalog) -> None:
+    create(catalog, "there", 1)
+    new = [{"name": "new", "num_partitions": 6000, "replication_factor": 1, "configs": []}]
+    there = [{"name": "there", "num_partitions": 4000, "replication_factor": 1, "configs": []}]
+    async with kafka_broker(catalog.path.parent) as broker:
+        rows = (await ask_once(broker, CREATE_TOPICS, 7, _request() | {"topics": new + there}))["topics"]
+    assert {row["name"]: row["error_code"] for row in rows} == {"new": 0, "there": 36}
 
 
 async def test_a_name_that_kafka_cannot_have_is_refused_though_it_is_there(catalog: SqliteCatalog) -> None:
