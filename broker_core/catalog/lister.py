@@ -24,15 +24,16 @@ import structlog
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
-from broker_core.catalog.store.namespace_change import read_changes, read_version
+from broker_core.catalog.store.namespace_change import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.catalog.warm_start.warm_start import WarmStart
-from broker_core.change_log import Changes, Gap
+from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
@@ -279,7 +280,7 @@ class CatalogLister:
         seen = self._watch.state
         permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
         self._at_once += permit is not None
-        read: list[Changes] = []
+        read: list[NameChanges] = []
         try:
             room = 0 if permit is None else _ROOM
             known = self._kept.known(key[0])
@@ -309,7 +310,7 @@ class CatalogLister:
         return made
 
     def _read_or_move(
-        self, key: SnapshotKey, known: list[Snapshot], room: int | None, read: list[Changes]
+        self, key: SnapshotKey, known: list[Snapshot], room: int | None, read: list[NameChanges]
     ) -> Snapshot | int:
         """The newest snapshot, made of one that is known where that is less work; in a thread.
 
@@ -333,7 +334,7 @@ class CatalogLister:
                     size = own.moved_bytes(changes)
                     if size > room:
                         return size
-                return own.moved(changes.version, changes) if changes else own
+                return own.moved(changes) if changes else own
             if room is not None:
                 size = self._expected_bytes(connection, namespace, mode)
                 if size > min(room, _SMALL):
@@ -350,14 +351,20 @@ class CatalogLister:
 
 
 def _changes_since(
-    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[Changes]
-) -> Changes | Gap:
+    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[NameChanges]
+) -> NameChanges | Gap:
     """The changes of a snapshot until now; those in ``read``, where they are."""
     if read and read[0].since.same_state(snapshot.version):
         if read[0].version.same_state(read_version(connection, namespace)):
             return read[0]
-    changes = read_changes(connection, namespace, snapshot.version, most=snapshot.most_changes)
-    if isinstance(changes, Changes):
+    changes = read_name_changes(
+        connection,
+        namespace,
+        snapshot.version,
+        most=snapshot.most_changes,
+        properties=bool(snapshot.property_keys),
+    )
+    if isinstance(changes, NameChanges):
         read[:] = [changes]
     return changes
 

@@ -19,6 +19,7 @@ from broker_core.listing.chunk_splice import spliced_chunk
 from broker_core.listing.few_names import FEW_NAMES, chunks_of_few
 from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
+from broker_core.listing.name_places import places
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.hash_order import hash_order_bytes, hash_order_keys
@@ -70,7 +71,7 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
     additions = _additions(listing, changed)
-    removed = _keys(changed.removed)
+    removed = sorted(_keys(changed.removed))
     others = bisect_left(
         listing.chunks, PERSISTENT, key=attrgetter("domain")
     )  # the non-persistent come first
@@ -129,8 +130,7 @@ def _spliced_domain(
     fresh = joined_chunks(addition) if addition else None
     touched: dict[int, Touched] = {}
     kept: set[tuple[int, int]] = set()
-    for index, key in enumerate(_keys_of(fresh)):
-        number, row, is_there = listing.place(key, low, high)
+    for index, (number, row, is_there) in enumerate(places(listing, _keys_of(fresh), low, high)):
         if is_there:
             kept.add((number, row))
             if fresh is not None and fresh.properties:
@@ -141,8 +141,7 @@ def _spliced_domain(
         change = touched.setdefault(number - low, Touched())
         change.put.append(row)
         change.fresh.append(index)
-    for key in removed:
-        number, row, is_there = listing.place(key, low, high)
+    for number, row, is_there in places(listing, removed, low, high):
         if is_there and (number, row) not in kept:
             touched.setdefault(number - low, Touched()).gone.append(row)
     if not touched:

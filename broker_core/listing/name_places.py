@@ -19,23 +19,27 @@ Place: TypeAlias = tuple[int, int, bool]
 _CHUNKS_A_NAME: Final = 8
 
 
-def places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
-    """The place of each key of a name (:func:`~broker_core.names.hash_order.hash_order_bytes`); they ascend."""
-    if len(keys) * _CHUNKS_A_NAME <= len(data.chunks) or len(keys) < 2:
-        return [data.place(key) for key in keys]
-    firsts = [hash_order_bytes(chunk.name(0)) for chunk in data.chunks]
+def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | None = None) -> list[Place]:
+    """The place of each key of a name (:func:`~broker_core.names.hash_order.hash_order_bytes`); they ascend.
+
+    They are looked for in the chunks from number ``low`` to ``high`` alone.
+    """
+    chunks = data.chunks[low:high]
+    if len(keys) * _CHUNKS_A_NAME <= len(chunks) or len(keys) < 2:
+        return [data.place(key, low, high) for key in keys]
+    firsts = [hash_order_bytes(chunk.name(0)) for chunk in chunks]
     found: list[Place] = []
     begin = 0
     while begin < len(keys):
         number = bisect_right(firsts, keys[begin]) - 1
         if number < 0:
-            found.append((0, 0, False))
+            found.append((low, 0, False))
             begin += 1
             continue
         end = len(keys)
         if number + 1 < len(firsts):
             end = bisect_left(keys, firsts[number + 1], begin)
-        found += _places_in(data.chunks[number], number, keys[begin:end])
+        found += _places_in(chunks[number], low + number, keys[begin:end])
         begin = end
     return found
 

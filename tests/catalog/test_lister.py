@@ -15,11 +15,11 @@ import pytest
 from broker_core.catalog import lister as lister_module
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.store.namespace_change import LogBounds, read_changes
+from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.change_log import Changes
 from broker_core.errors import ListingFailed, ServerError, TooManyRequests
 from broker_core.listing.listing import Listing, Selection, part_of
 from broker_core.memory.permit_budget import PermitBudget
@@ -113,12 +113,12 @@ async def test_changes_are_read_once_also_where_the_move_needs_more_permits(
     read: list[int] = []
 
     def reading(*arguments: Any, **keywords: Any) -> Any:
-        changes = read_changes(*arguments, **keywords)
-        assert isinstance(changes, Changes)
+        changes = read_name_changes(*arguments, **keywords)
+        assert isinstance(changes, NameChanges)
         read.append(len(changes))
         return changes
 
-    monkeypatch.setattr(lister_module, "read_changes", reading)
+    monkeypatch.setattr(lister_module, "read_name_changes", reading)
     monkeypatch.setattr(lister_module, "_ROOM", 1)
     catalog.create(topic("c"))
     assert sorted(names_of(await lister.list_topics(ListingRequest(NAMESPACE)))) == ["a", "b", "c"]

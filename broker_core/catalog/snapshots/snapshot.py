@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
-from broker_core.change_log import CatalogVersion, Change, Changes
+from broker_core.catalog.snapshots.name_changes import NameChanges
+from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_splice import Changed, splice
+from broker_core.listing.listing_splice import splice
 from broker_core.listing.select_by_properties import (
     is_quick_to_select,
     remembered_selection,
@@ -76,10 +77,9 @@ class Snapshot:
         own = [chunk for chunk in data.chunks if mode.lists(chunk.domain)]
         return Snapshot(self.version, listing_of(ListingData(data.namespace, mode, own)), self.property_keys)
 
-    def worth_moving(self, changes: Changes) -> bool:
+    def worth_moving(self, changes: NameChanges) -> bool:
         """Whether :meth:`moved` is less work than reading anew."""
-        changed = sum(len(change.listed_before) + len(change.listed_after) for change in changes)
-        return changed <= self.most_changes
+        return changes.count() <= self.most_changes
 
     @property
     def most_changes(self) -> int:
@@ -113,49 +113,22 @@ class Snapshot:
 
     # -- changes
 
-    def moved_bytes(self, changes: Changes) -> int:
+    def moved_bytes(self, changes: NameChanges) -> int:
         """About the bytes that :meth:`moved` takes besides those of this: never less, as a rule."""
         data = data_of(self.listing)
-        shown = [change for change in changes if data.mode.lists(change.name.domain)]
-        count = sum(len(change.listed_before) + len(change.listed_after) for change in shown)
+        count = changes.count(data.mode)
         if count <= _LOOKED_UP:
-            names = (
-                name
-                for change in shown
-                for listed in (change.listed_before, change.listed_after)
-                for name in listed.names(str(change.name))
-            )
-            numbers = (
-                {data.place(hash_order_bytes(name.encode()))[0] for name in names} if data.chunks else ()
-            )
+            keys = [hash_order_bytes(name.encode()) for name in changes.names(data.mode)]
+            numbers = {data.place(key)[0] for key in keys} if data.chunks else ()
             touched = sum(data.chunks[number].nbytes for number in numbers)
         else:
             touched = self.nbytes
         return touched + data.own_bytes + count * (_MOVED_NAME + 8 * len(self.property_keys)) + _MOVED
 
-    def moved(self, version: CatalogVersion, changes: Iterable[Change]) -> Snapshot:
-        """The same after these changes, oldest first: chunks without a change are shared."""
+    def moved(self, changes: NameChanges) -> Snapshot:
+        """The same after these changes: chunks without a change are shared."""
         data = data_of(self.listing)
-        listed: dict[
-            str, Mapping[str, str] | None
-        ] = {}  # the properties of each changed name; None: not listed
-        for change in changes:
-            if not data.mode.lists(change.name.domain):
-                continue
-            before, after = change.properties_before, change.properties_after
-            for name in change.removed:
-                listed[name] = None
-            if all(before.get(key) == after.get(key) for key in self.property_keys):
-                names = change.added
-            else:
-                names = change.listed_after.names(str(change.name))
-            for name in names:
-                listed[name] = after
-        added = [(name, properties) for name, properties in listed.items() if properties is not None]
-        changed = Changed(
-            [name for name, properties in listed.items() if properties is None],
-            [name for name, _ in added],
-            {key: [properties.get(key) for _, properties in added] for key in self.property_keys},
-        )
-        spliced = splice(data, changed) if listed else data
-        return Snapshot(version, self.listing if spliced is data else listing_of(spliced), self.property_keys)
+        changed = changes.changed(data.mode, self.property_keys)
+        spliced = splice(data, changed) if len(changed) else data
+        listing = self.listing if spliced is data else listing_of(spliced)
+        return Snapshot(changes.version, listing, self.property_keys)

@@ -11,23 +11,28 @@ import sqlite3
 import uuid
 import weakref
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final, NamedTuple
+
+import pyarrow as pa
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache
 from broker_core.catalog.store.file_watch import FileWatch
-from broker_core.catalog.store.namespace_change import read_changes, read_version
+from broker_core.catalog.store.namespace_change import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import own_topic, topic_of_id
 from broker_core.catalog.topic_record import TopicRecord
-from broker_core.change_log import CatalogVersion, Change, Gap, Operation
+from broker_core.change_log import CatalogVersion, Gap
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicChange, TopicTable
-from broker_core.names import PERSISTENT, NamespaceName, TopicName
+from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, TopicName
+from broker_core.names.listed_names import ListedNames
+from broker_core.names.name_columns import system_topics
 
 __all__ = ["TopicTables"]
 
@@ -37,6 +42,9 @@ _KEPT: Final = 64
 _CHANGED_PART: Final = 8
 _MANY: Final = 1000
 _NOTHING: Final = TopicTable(())
+#: What a table needs of the log.
+_COLUMNS: Final = "base, listed_before, listed_after, topic_id"
+_PERSISTENT_TOPICS: Final = f"AND domain = {DOMAINS.index(PERSISTENT)}"
 
 
 class _Versioned(NamedTuple):
@@ -153,10 +161,10 @@ class TopicTables:
             now = read_version(connection, namespace)
             if known is not None and _is_known(connection, namespace, wanted, now):
                 version, table = known
-                changes = read_changes(connection, namespace, version, most=_most_changes(table.size))
-                if not isinstance(changes, Gap) and version.number <= wanted.number:
-                    shown = (change for change in changes if change.version <= wanted.number)
-                    return _Versioned(wanted, table.moved(_topic_changes(shown)))
+                span = read_span(connection, namespace, version, most=_most_changes(table.size))
+                if not isinstance(span, Gap) and version.number <= wanted.number:
+                    changes = _topic_changes(connection, span._replace(end=wanted), namespace)
+                    return _Versioned(wanted, table.moved(changes))
             return _Versioned(now, load_topic_table(connection, namespace))
 
 
@@ -166,7 +174,7 @@ def _is_known(
     """Whether a version is one that the catalogue's log goes on from."""
     if now.number == wanted.number:
         return now.same_state(wanted)
-    return not isinstance(read_changes(connection, namespace, wanted, limit=1), Gap)
+    return not isinstance(read_span(connection, namespace, wanted), Gap)
 
 
 def _most_changes(size: int) -> int:
@@ -174,11 +182,24 @@ def _most_changes(size: int) -> int:
     return 50 + max(size // 50, min(size // _CHANGED_PART, _MANY))
 
 
-def _topic_changes(changes: Iterable[Change]) -> Iterator[TopicChange]:
-    for change in changes:
-        after = change.listed_after
-        same = change.operation is Operation.UPDATE and change.listed_before.partitions == after.partitions
-        if change.name.domain == PERSISTENT and not change.name.is_system and not same:
-            partitions = max(after.partitions, 1) if after else None
-            existed = bool(change.listed_before)
-            yield TopicChange(change.name.local.encode(), partitions, change.topic_id.bytes, existed)
+def _topic_changes(
+    connection: sqlite3.Connection, span: LogSpan, namespace: NamespaceName
+) -> list[TopicChange]:
+    """The changes of persistent topics that are listed, as far as a table shows them."""
+    changes: list[TopicChange] = []
+    for base, listed_before, listed_after, topic_id in span.rows(connection, _COLUMNS, _PERSISTENT_TOPICS):
+        partitions = _partitions(listed_after)
+        if partitions is None or partitions != _partitions(listed_before):
+            changes.append(TopicChange(base.encode(), partitions, topic_id, listed_before != ""))
+    names = pa.array([change.name for change in changes], pa.large_binary()).cast(pa.large_string())
+    dropped = system_topics(names, namespace, PERSISTENT)
+    if dropped is None:
+        return changes
+    return [change for change, drop in zip(changes, dropped.to_pylist(), strict=True) if not drop]
+
+
+@lru_cache(maxsize=1024)
+def _partitions(listed: str) -> int | None:
+    """The partitions that are shown of a topic; ``None`` of none."""
+    names = ListedNames.parse(listed)
+    return max(names.partitions, 1) if names else None

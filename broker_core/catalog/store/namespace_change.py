@@ -13,7 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.deleted_topics import keep_deleted, keep_trimmed
@@ -23,10 +23,12 @@ from broker_core.names.listed_names import ListedNames
 
 __all__ = [
     "LogBounds",
+    "LogSpan",
     "LoggedTexts",
     "NamespaceChange",
     "read_catalog_id",
     "read_changes",
+    "read_span",
     "read_version",
     "when",
 ]
@@ -213,6 +215,22 @@ def read_version(connection: sqlite3.Connection, namespace: NamespaceName) -> Ca
     return CatalogVersion(catalog_id, number or 0, stamp or "")
 
 
+class LogSpan(NamedTuple):
+    """The rows of the log from one version, which is not in it, up to ``end``. ``namespace`` is its number."""
+
+    namespace: int
+    since: CatalogVersion
+    end: CatalogVersion
+
+    def rows(self, connection: sqlite3.Connection, columns: str, condition: str = "") -> sqlite3.Cursor:
+        """These columns of them, oldest first; ``condition`` begins with ``AND``."""
+        return connection.execute(
+            f"SELECT {columns} FROM changes WHERE namespace = ? AND version > ? AND version <= ? {condition}"  # noqa: S608
+            " ORDER BY version, id",
+            (self.namespace, self.since.number, self.end.number),
+        )
+
+
 def read_changes(
     connection: sqlite3.Connection,
     namespace: NamespaceName,
@@ -223,8 +241,31 @@ def read_changes(
 ) -> Changes | Gap:
     """The changes after ``since``; ``connection`` is within a transaction, so that they lead to one version.
 
-    More than ``most`` of them are not read: a :class:`Gap`, too. With a ``limit``, they lead to the last version up to
-    which there are so many at most, but one version at least.
+    ``most`` and ``limit`` are those of :func:`read_span`.
+    """
+    span = read_span(connection, namespace, since, most=most, limit=limit)
+    if isinstance(span, Gap):
+        return span
+    rows = span.rows(
+        connection,
+        "version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
+        " properties_after, time, configs_before, configs_after",
+    )
+    return Changes(since, span.end, tuple(_change(namespace, row) for row in rows))
+
+
+def read_span(
+    connection: sqlite3.Connection,
+    namespace: NamespaceName,
+    since: CatalogVersion,
+    *,
+    most: int | None = None,
+    limit: int | None = None,
+) -> LogSpan | Gap:
+    """Where the changes after ``since`` are; a :class:`Gap` where the log does not lead from there to now.
+
+    More than ``most`` of them are a :class:`Gap`, too. With a ``limit``, they lead to the last version up to which
+    there are so many at most, but one version at least.
     """
     now = read_version(connection, namespace)
     number, log_from = connection.execute(
@@ -250,14 +291,7 @@ def read_changes(
         if found > most:
             return Gap(since, now, f"there are more than {most} changes")
     end = now if limit is None else _version_within(connection, number, since, now, limit)
-    rows = connection.execute(
-        "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
-        " properties_after, time, configs_before, configs_after FROM changes"
-        " WHERE namespace = ? AND version > ? AND version <= ?"
-        " ORDER BY version, id",
-        (number, since.number, end.number),
-    )
-    return Changes(since, end, tuple(_change(namespace, row) for row in rows))
+    return LogSpan(number, since, end)
 
 
 #: Topics of names that were deleted and made since versions. ``:most`` bounds the rows.

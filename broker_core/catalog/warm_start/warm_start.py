@@ -8,13 +8,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
-from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
+from broker_core.catalog.store.namespace_change import read_catalog_id
 from broker_core.catalog.warm_start.manifest import Manifest
 from broker_core.catalog.warm_start.snapshot_writer import SnapshotWriter
 from broker_core.catalog.warm_start.stored_snapshots import LEAST_TOPICS, Stored, StoredSnapshots
-from broker_core.change_log import Changes, Gap
+from broker_core.change_log import Gap
 from broker_core.listing.listing import data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode, NamespaceName
@@ -30,7 +31,7 @@ class FoundSnapshot:
     """A stored snapshot that is not read yet, and the changes that lead from it to what the catalogue has now."""
 
     manifest: Manifest
-    changes: Changes
+    changes: NameChanges
 
     @property
     def expected_bytes(self) -> int:
@@ -40,7 +41,7 @@ class FoundSnapshot:
     @property
     def changed_names(self) -> int:
         """How many names the changes are about."""
-        return sum(len(change.listed_before) + len(change.listed_after) for change in self.changes)
+        return self.changes.count()
 
     @property
     def is_worth_reading(self) -> bool:
@@ -74,7 +75,10 @@ class WarmStart:
         if manifest is None:
             return None
         most = _worth_changing(manifest)
-        changes = read_changes(connection, namespace, manifest.catalog_version, most=most)
+        has_keys = bool(self._property_keys)
+        changes = read_name_changes(
+            connection, namespace, manifest.catalog_version, most=most, properties=has_keys
+        )
         found = None if isinstance(changes, Gap) else FoundSnapshot(manifest, changes)
         if found is None or not found.is_worth_reading:
             self._stored.stale(manifest)
@@ -89,7 +93,7 @@ class WarmStart:
             return None
         version = found.changes.version
         snapshot = Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), self._property_keys)
-        return snapshot.moved(version, found.changes) if found.changes else snapshot
+        return snapshot.moved(found.changes) if found.changes else snapshot
 
     # -- on the event loop
 

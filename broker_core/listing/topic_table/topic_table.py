@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from broker_core.kafka.topic_names import is_legal, legal_names
+from broker_core.kafka.topic_names import legal_names
 from broker_core.listing.topic_table.topic_chunk import TopicChunk, TopicRow
 from broker_core.listing.topic_table.topic_table_changes import TopicChange, changed_chunks, chunks_of
 from broker_core.names.column_sort import sorted_rows
@@ -62,13 +62,16 @@ class TopicTable:
 
     def moved(self, changes: Iterable[TopicChange]) -> TopicTable:
         """The table after these changes, oldest first: chunks without a change are shared, with what is rendered."""
-        shown = []
+        shown = list(changes)
         left_out = self.left_out
-        for change in changes:
-            if is_legal(change.name.decode("utf-8", "replace")):
-                shown.append(change)
-            else:
-                left_out += (change.partitions is not None) - change.existed
+        legal = legal_names(pa.array([change.name for change in shown], pa.large_binary()))
+        if legal is not None:
+            left_out += sum(
+                (change.partitions is not None) - change.existed
+                for change, is_legal in zip(shown, legal, strict=True)
+                if not is_legal
+            )
+            shown = [change for change, is_legal in zip(shown, legal, strict=True) if is_legal]
         return TopicTable(changed_chunks(self.chunks, shown), left_out)
 
     def row(self, name: bytes) -> TopicRow | None:

@@ -89,13 +89,14 @@ def _order(chunk: TopicChunk, changes: Sequence[TopicChange], used: int) -> _Arr
     all that are added, of which ``used`` are in front of these changes.
     """
     size = len(chunk)
-    place = chunk.place
+    name, place = chunk.name, chunk.place
     if len(changes) > _FEW:
-        place = partial(bisect_left, chunk.names.to_pylist())
+        names = chunk.names.to_pylist()
+        name, place = names.__getitem__, partial(bisect_left, names)
     gone, put = [], []
     for change in changes:
         row = place(change.name)
-        if row < size and chunk.name(row) == change.name:
+        if row < size and name(row) == change.name:
             gone.append(row)
         if change.partitions is not None:
             put.append(row)

@@ -24,6 +24,7 @@ from broker_core.listing.listing_data import ListingData
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, ListedNames
 from tests.support.chunks import tiny_chunks
+from tests.support.name_changes import name_changes_of
 
 NAMESPACE = NamespaceName("a", "b")
 KEYS = ("region", "team")
@@ -155,7 +156,7 @@ def walk(world: World, mode: Mode, blocks: Sequence[int], look_every: int) -> It
     for number, count in enumerate(blocks):
         changes = world.changes(count)
         before = snapshot
-        snapshot = snapshot.moved(changes.version, changes)
+        snapshot = snapshot.moved(name_changes_of(NAMESPACE, changes))
         assert snapshot.version == world.catalog_version
         if number % look_every == 0:
             assert seen(snapshot) == seen(world.snapshot(mode))
@@ -186,7 +187,7 @@ def test_chunks_without_a_change_are_shared() -> None:
         for _ in range(100):
             changes = world.changes(1)
             (change,) = changes
-            before, snapshot = snapshot, snapshot.moved(changes.version, changes)
+            before, snapshot = snapshot, snapshot.moved(name_changes_of(NAMESPACE, changes))
             shared = set(data_of(before.listing).chunks) & set(data_of(snapshot.listing).chunks)
             # Each changed name is in one chunk, which may have been joined with a neighbour.
             most = 2 * (len(change.listed_before) + len(change.listed_after))
@@ -255,4 +256,4 @@ def test_a_name_that_was_created_anew_is_the_new_topic(tmp_path: Path, together:
         changes = catalog.changes(name.namespace, before.version)
         assert isinstance(changes, Changes)
         assert len({change.topic_id for change in changes}) == 2
-        assert seen(before.moved(changes.version, changes)) == seen(load())
+        assert seen(before.moved(name_changes_of(name.namespace, changes))) == seen(load())

@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
 from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.store.namespace_change import read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.change_log import Changes
 from broker_core.listing.listing import Selection
 from broker_core.names import Mode, NamespaceName, TopicName
+from tests.support.name_changes import name_changes_since
 
 NAMESPACE = NamespaceName("a", "b")
 KEYS = ("region", "team")
@@ -54,9 +53,8 @@ def test_a_namespace_that_never_was_is_empty(catalog: SqliteCatalog) -> None:
     assert snapshot.version == catalog.version(NAMESPACE)
     assert len(snapshot.listing) == len(snapshot.select({"region": "eu"})) == 0
     bring(catalog, {"name": "a", "properties": {"region": "eu"}})
-    changes = catalog.changes(NAMESPACE, snapshot.version)
-    assert isinstance(changes, Changes)
-    assert len(snapshot.moved(changes.version, changes).select({"region": "eu"})) == 1
+    changes = name_changes_since(catalog, snapshot)
+    assert len(snapshot.moved(changes).select({"region": "eu"})) == 1
 
 
 def test_what_is_remembered_or_quick_takes_no_time(
@@ -79,10 +77,9 @@ def test_other_properties_do_not_touch_the_listing(catalog: SqliteCatalog) -> No
     bring(catalog, {"name": "a", "properties": {"x": "1"}})
     snapshot, without = load(catalog), load(catalog, keys=())
     bring(catalog, {"name": "a", "properties": {"x": "2", "region": "eu"}})
-    changes = catalog.changes(NAMESPACE, snapshot.version)
-    assert isinstance(changes, Changes)
-    assert without.moved(changes.version, changes).listing is without.listing
-    moved = snapshot.moved(changes.version, changes)
+    changes = name_changes_since(catalog, snapshot)
+    assert without.moved(name_changes_since(catalog, without)).listing is without.listing
+    moved = snapshot.moved(changes)
     assert len(moved.select({"region": "eu"})) == 1
     assert len(snapshot.select({"region": "eu"})) == 0, "the old one stays as it was"
 
@@ -91,12 +88,10 @@ def test_few_changes_are_worth_moving(catalog: SqliteCatalog) -> None:
     bring(catalog, *({"name": f"t{number}"} for number in range(100)))
     snapshot = load(catalog)
     bring(catalog, {"name": "x", "partitions": 10})
-    changes = catalog.changes(NAMESPACE, snapshot.version)
-    assert isinstance(changes, Changes)
+    changes = name_changes_since(catalog, snapshot)
     assert snapshot.worth_moving(changes)
     bring(catalog, {"name": "y", "partitions": 100})
-    changes = catalog.changes(NAMESPACE, snapshot.version)
-    assert isinstance(changes, Changes)
+    changes = name_changes_since(catalog, snapshot)
     assert not snapshot.worth_moving(changes)
 
 
@@ -105,11 +100,9 @@ def test_what_a_moved_snapshot_will_hold_is_known_too(catalog: SqliteCatalog) ->
     old = load(catalog)
     for number in range(20):
         catalog.create(TopicName("persistent", NAMESPACE, f"new-{number}" + "x" * 100))
-    with catalog.reading() as connection:
-        changes = read_changes(connection, NAMESPACE, old.version)
-    assert isinstance(changes, Changes)
+    changes = name_changes_since(catalog, old)
     expected = old.moved_bytes(changes)
-    assert old.nbytes < old.moved(changes.version, changes).nbytes <= expected <= 2 * old.nbytes + 40 * 1024
+    assert old.nbytes < old.moved(changes).nbytes <= expected <= 2 * old.nbytes + 40 * 1024
 
 
 def test_what_selecting_takes_is_known_before(catalog: SqliteCatalog) -> None:
@@ -173,9 +166,8 @@ def test_moved_by_the_log_it_equals_one_that_is_read(
         snapshot = load(catalog, mode)
         for acts in (second, third):
             act(acts)
-            changes = catalog.changes(NAMESPACE, snapshot.version)
-            assert isinstance(changes, Changes)
-            snapshot = snapshot.moved(changes.version, changes)
+            changes = name_changes_since(catalog, snapshot)
+            snapshot = snapshot.moved(changes)
             fresh = load(catalog, mode)
             assert snapshot.version == fresh.version
             assert snapshot.listing.names.equals(fresh.listing.names)

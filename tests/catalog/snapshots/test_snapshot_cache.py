@@ -21,6 +21,7 @@ from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.settings import LimitsSettings
 from tests.support.chunks import tiny_chunks
+from tests.support.name_changes import name_changes_of
 
 ONE = NamespaceName("t", "one")
 TWO = NamespaceName("t", "two")
@@ -213,7 +214,7 @@ def changed(old: Snapshot, name: str) -> Snapshot:
         {},
         datetime.fromtimestamp(0, UTC),
     )
-    return old.moved(version, Changes(since, version, (change,)))
+    return old.moved(name_changes_of(old.listing.namespace, Changes(since, version, (change,))))
 
 
 @pytest.fixture
