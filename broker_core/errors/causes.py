@@ -19,6 +19,8 @@ class Cause(enum.Enum):
     BAD_REQUEST = "bad_request"  # a field that has no such value, or too many of them
     NOT_ALLOWED = "not_allowed"  # no client may ask this here
     NOT_FOUND = "not_found"  # what it is about does not exist
+    CONFLICT = "conflict"  # what is there does not allow this change
+    PRECONDITION = "precondition"  # what is there is not what the client expects
     TOO_LARGE = "too_large"  # the answer is larger than the client takes
     UNAUTHENTICATED = "unauthenticated"  # the client is not authenticated
     DENIED = "denied"  # the client is not authorized

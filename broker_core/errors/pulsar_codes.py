@@ -55,6 +55,8 @@ CODES: Final[Mapping[Cause, ServerError]] = MappingProxyType(
         Cause.BAD_REQUEST: ServerError.NotAllowedError,
         Cause.NOT_ALLOWED: ServerError.NotAllowedError,
         Cause.NOT_FOUND: ServerError.TopicNotFound,
+        Cause.CONFLICT: ServerError.NotAllowedError,
+        Cause.PRECONDITION: ServerError.NotAllowedError,
         Cause.TOO_LARGE: ServerError.NotAllowedError,
         Cause.UNAUTHENTICATED: ServerError.AuthenticationError,
         Cause.DENIED: ServerError.AuthorizationError,

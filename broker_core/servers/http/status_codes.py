@@ -17,6 +17,8 @@ STATUS_CODES: Final[Mapping[Cause, int]] = MappingProxyType(
         Cause.BAD_REQUEST: 400,
         Cause.NOT_ALLOWED: 403,
         Cause.NOT_FOUND: 404,
+        Cause.CONFLICT: 409,
+        Cause.PRECONDITION: 412,
         Cause.TOO_LARGE: 413,
         Cause.UNAUTHENTICATED: 401,
         Cause.DENIED: 403,

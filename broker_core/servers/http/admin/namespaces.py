@@ -11,7 +11,6 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.errors import Cause
 from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.policies import POLICIES
@@ -46,7 +45,6 @@ def catalog_of(services: ApiServices) -> SqliteCatalog:
         raise refused(
             501,
             "The brokers behind this server hold the topics: ask the web service of a broker",
-            Cause.NOT_ALLOWED,
         )
     return services.catalog
 
@@ -90,7 +88,6 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
     raise refused(
         501,
         "A namespace is there with its first topic: create a topic, or delete its topics",
-        Cause.NOT_ALLOWED,
     )
 
 

@@ -44,7 +44,7 @@ class AuditedChange:
         """Write the line. ``status`` is that of the response; ``None``: the client left before there was one."""
         if self._action is None or self._asker is None:
             return
-        cause = "" if problem is None or problem.cause is None else problem.cause.name
+        cause = "" if problem is None else problem.cause.name
         outcome: Outcome
         if status is None:
             outcome = "abandoned"

@@ -53,7 +53,7 @@ def _failure(error: Exception) -> ListingFailed:
     if isinstance(error, ListingFailed):
         return error
     if isinstance(error, RequestRefused):
-        cause = error.problem.cause or Cause.BAD_REQUEST
+        cause = error.problem.cause
         failure = ListingFailed(str(error), cause=cause, reason=_REASONS.get(cause, "bad_request"))
         failure.told = error.told
         return failure

@@ -38,7 +38,7 @@ _TAGS: Final[Mapping[str, str]] = {
 _PROBLEM: Final = {
     "type": "object",
     "description": "What went wrong (RFC 9457).",
-    "required": ["type", "title", "status", "detail"],
+    "required": ["type", "title", "status", "detail", "cause"],
     "properties": {
         "type": {"type": "string", "const": "about:blank"},
         "title": {"type": "string", "description": "The words of the status."},

@@ -20,14 +20,20 @@ __all__ = ["PROBLEM_JSON", "Problem", "RequestRefused", "problem_of", "problem_r
 PROBLEM_JSON: Final = "application/problem+json"
 #: Seconds after which a client may ask again that met a limit.
 _RETRY_AFTER: Final = 1
-#: Statuses of what an HTTP server may say itself, and their causes.
+#: The cause of a status, where nothing else is said.
 _CAUSES: Final[Mapping[int, Cause]] = {
     400: Cause.BAD_REQUEST,
     401: Cause.UNAUTHENTICATED,
     403: Cause.DENIED,
     404: Cause.NOT_FOUND,
+    406: Cause.BAD_REQUEST,
+    409: Cause.CONFLICT,
+    410: Cause.NOT_FOUND,
+    412: Cause.PRECONDITION,
     413: Cause.TOO_LARGE,
     415: Cause.BAD_REQUEST,
+    422: Cause.CONFLICT,
+    501: Cause.NOT_ALLOWED,
 }
 
 _log = structlog.get_logger(__name__)
@@ -35,11 +41,11 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What an HTTP client is told in place of an answer. ``cause`` is ``None`` where none of the causes fits."""
+    """What an HTTP client is told in place of an answer."""
 
     status: int
     detail: str
-    cause: Cause | None = None
+    cause: Cause
     headers: Mapping[str, str] | tuple[tuple[str, str], ...] = ()
     #: More members of the object, for programs.
     more: Mapping[str, Any] = field(default_factory=dict)
@@ -68,7 +74,7 @@ def refused(
 ) -> RequestRefused:
     """The error to raise where an operation refuses a request with this status; ``more`` are members of the problem."""
     return RequestRefused(
-        Problem(status, detail, _CAUSES.get(status) if cause is None else cause, headers or {}, more)
+        Problem(status, detail, _CAUSES[status] if cause is None else cause, headers or {}, more)
     )
 
 
@@ -94,7 +100,8 @@ def problem_of(error: Exception, request: web.Request) -> Problem:
         challenges = tuple(
             (hdrs.WWW_AUTHENTICATE, each) for each in error.headers.getall(hdrs.WWW_AUTHENTICATE, ())
         )
-        return Problem(error.status, error.reason, _CAUSES.get(error.status), challenges)
+        unforeseen = Cause.INTERNAL if error.status >= 500 else Cause.BAD_REQUEST
+        return Problem(error.status, error.reason, _CAUSES.get(error.status, unforeseen), challenges)
     _log.error("an HTTP request failed", path=request.path, exc_info=error)
     return Problem(500, "internal error; the log says more", Cause.INTERNAL)
 
@@ -106,9 +113,8 @@ def problem_response(problem: Problem) -> web.Response:
         "title": problem.title,
         "status": problem.status,
         "detail": problem.detail,
+        "cause": problem.cause.name,
     }
-    if problem.cause is not None:
-        content["cause"] = problem.cause.name
     response = web.Response(
         status=problem.status, text=json.dumps(content | dict(problem.more)) + "\n", content_type=PROBLEM_JSON
     )

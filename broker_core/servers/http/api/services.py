@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
-from broker_core.errors import Cause
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
@@ -65,5 +64,4 @@ def _no_catalog() -> RequestRefused:
     return refused(
         501,
         "this server has no catalogue of its own: the brokers behind it hold the topics",
-        Cause.NOT_ALLOWED,
     )

@@ -77,7 +77,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             {
                 204: Reply("It is gone.", headers={NAMESPACE_VERSION: "The version of the namespace."}),
                 404: _UNKNOWN,
-                412: Reply("The topic does not meet If-Match."),
+                412: Reply("The topic does not meet If-Match (PRECONDITION)."),
                 **PROBLEMS,
             },
             description="A topic that has its name by now is left as it is.",

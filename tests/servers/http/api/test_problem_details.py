@@ -52,7 +52,25 @@ def test_a_refusal_is_told_as_it_is() -> None:
     response = problem_response(problem_of(error, REQUEST))
     content = json.loads(response.text or "")
     assert (content["status"], content["title"], content["deletions"]) == (409, "Conflict", 7)
-    assert "cause" not in content
+    assert content["cause"] == "CONFLICT"
+
+
+def test_a_status_without_a_cause_of_its_own_has_one() -> None:
+    causes = {
+        status: problem_of(raised, REQUEST).cause
+        for status, raised in (
+            (412, refused(412, "x")),
+            (406, refused(406, "x")),
+            (417, web.HTTPExpectationFailed()),
+            (505, web.HTTPVersionNotSupported()),
+        )
+    }
+    assert causes == {
+        412: Cause.PRECONDITION,
+        406: Cause.BAD_REQUEST,
+        417: Cause.BAD_REQUEST,
+        505: Cause.INTERNAL,
+    }
 
 
 def test_challenges_and_allowed_methods_are_kept() -> None:

@@ -122,7 +122,9 @@ def operations(services: ApiServices) -> list[Operation]:
                     {"application/json": _ENVELOPE},
                     examples={"application/json": _EXAMPLE},
                 ),
-                409: Reply("No change log has exactly what the client is shown of this namespace."),
+                409: Reply(
+                    "No change log has exactly what the client is shown of this namespace (CONFLICT)."
+                ),
                 410: Reply(
                     "The log does not reach back to that version: list anew. `version` is the one now."
                 ),

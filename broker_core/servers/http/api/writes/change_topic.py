@@ -77,8 +77,8 @@ _HEADERS: Final = {
 }
 _EXAMPLE: Final = {_JSON: TOPIC_EXAMPLE}
 _REFUSALS: Final = {
-    409: Reply("What is there does not allow it, such as fewer partitions."),
-    412: Reply("The topic does not meet If-Match or If-None-Match."),
+    409: Reply("What is there does not allow it, such as fewer partitions (CONFLICT)."),
+    412: Reply("The topic does not meet If-Match or If-None-Match (PRECONDITION)."),
     **PROBLEMS,
 }
 _ETAG: Final = "Another topic, or another state of it, is not touched with `If-Match`."

@@ -125,7 +125,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 ),
                 409: Reply(
                     "Nothing was changed: `deletions` of `there` listed names would be deleted, or a topic would be "
-                    "beside a partition of its name with other properties."
+                    "beside a partition of its name with other properties (CONFLICT)."
                 ),
                 **PROBLEMS,
             },
