@@ -38,7 +38,7 @@ class AccessLines:
             self.refused(QuestionText.of(request), request.asker, unsent, waited, seconds)
         elif self._log.takes_next():
             fields = self._question(QuestionText.of(request), request.asker)
-            fields += (_answered(answer, answer.lister), _times(waited, seconds))
+            fields += (_answered(answer, answer.lister, answer.shown), _times(waited, seconds))
             if answer.stale is not None:
                 fields.append(f'"stale_s": {answer.stale:.3f}')
             self._log.write(*fields)
@@ -128,11 +128,12 @@ def _asked(namespace: str | None, mode: str | None, pattern: str | None) -> str:
     )
 
 
-def _answered(answer: Answer | StandingAnswer, lister: str) -> str:
+def _answered(answer: Answer | StandingAnswer, lister: str, shown: int | None = None) -> str:
     # Not by json_fields, which takes as long as everything else in a line.
+    sent = f'{answer.topics}, "bytes": {answer.fields_size}' if shown is None else str(shown)
     return (
         f'"outcome": "{"served" if answer.changed else "unchanged"}", "lister": {_text(lister)}, '
-        f'"plan": "{answer.plan}", "topics": {answer.topics}, "bytes": {answer.fields_size}, '
+        f'"plan": "{answer.plan}", "topics": {sent}, '
         f'"topics_hash": {_text(answer.topics_hash)}, "filtered": {"true" if answer.filtered else "false"}'
     )
 

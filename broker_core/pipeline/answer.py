@@ -45,6 +45,8 @@ class Answer:
     page_names: pa.LargeStringArray | None = None
     #: The default lister's listing, where this depends on nothing else but the pattern and the client's hash.
     source: weakref.ref[Listing] | None = None
+    #: How many topics the client is shown in the end, where that is not how many names there are.
+    shown: int | None = None
     #: Called with the release: with why the answer could not be sent, or ``None``.
     on_release: tuple[Callable[[ListingFailed | None], object], ...] = ()
 

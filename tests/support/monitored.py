@@ -13,6 +13,7 @@ from broker_core import TopicListingResult, hookimpl
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import ClientError, ClientTls, Credentials, LookupSession
+from broker_core.client.kafka import AdminClient
 from broker_core.names import TopicName
 from broker_core.settings import Settings
 from tests.support.certificates import Authority
@@ -133,6 +134,9 @@ async def _traffic(server: Broker, gateway: Broker, tls: ClientTls) -> None:
         for path in ("public/default/topics", "public/default/topics?limit=3", "public/default/topics?bad=1"):
             async with http.get(f"{api}/{path}") as response:
                 await response.read()
+    assert server.kafka_address is not None
+    async with AdminClient("{}:{}".format(*server.kafka_address)) as kafka:
+        assert len(await kafka.list_topics()) == 20
     # The loop is looked at twice a second.
     lag = server.pipeline.metrics.registry
     await eventually(

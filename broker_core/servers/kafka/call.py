@@ -23,12 +23,16 @@ class CloseClient(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KafkaCall(Caller):
-    """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises."""
+    """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises.
+
+    ``began`` is when the request came, in loop time.
+    """
 
     header: RequestHeader
     body: Fields
     node: Node
     services: KafkaServices
+    began: float = 0.0
 
     @property
     def version(self) -> int:

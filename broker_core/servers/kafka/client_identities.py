@@ -68,9 +68,11 @@ class ClientIdentities:
         if self.logins is not None:
             self.logins.close()
 
-    def asker(self, role: str | None, peer: Peer) -> Asker:
-        """Who asks over a connection from now on."""
-        asker = Asker(role=role, remote_address=peer.remote_address, transport="kafka")
+    def asker(self, role: str | None, peer: Peer, software: str = "") -> Asker:
+        """Who asks over a connection from now on; ``software`` is what the client says that it is."""
+        asker = Asker(
+            role=role, remote_address=peer.remote_address, client_version=software, transport="kafka"
+        )
         return asker if self._identify is None else self._identify(asker)
 
     def namespace(self, role: str | None) -> NamespaceName:

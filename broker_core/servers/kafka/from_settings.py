@@ -15,12 +15,14 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FailurePace, FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.authentication import CredentialChecks, Expiries
+from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
+from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
@@ -83,6 +85,7 @@ def kafka_server(
         ClientIdentities(kafka, checks, logins, identify),
         changes,
         EncodedConfigs(kafka.configs),
+        requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),
     )
     return KafkaServer(services, tls=tls)
 

@@ -25,7 +25,7 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.names import PERSISTENT, Mode, NamespaceName
 from broker_core.names.name_columns import without_ends
 from broker_core.names.partition_columns import partitioned_local_names
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
@@ -72,15 +72,6 @@ class ListedTopics:
         #: By each namespace that was listed, how many topics have names that Kafka cannot have.
         self.left_out: dict[NamespaceName, int] = {}
         self._by_name = TopicsByName(pipeline, authorizer, catalog, tables, self.of)
-
-    async def of(self, caller: Caller) -> VisibleTopics:
-        """All topics that the caller may see. Raises :exc:`~broker_core.errors.ListingFailed`."""
-        visible = await self._listed(caller)
-        masks = [
-            _both(mask, self._authorizer.chunk_mask(caller, Operation.DESCRIBE, chunk))
-            for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True)
-        ]
-        return VisibleTopics(visible.table, masks, visible.is_kept)
 
     async def all_encoded(
         self, caller: Caller, family: Family, *, operations: bool = False, internal: bool = True
@@ -165,8 +156,11 @@ class ListedTopics:
             raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from error
         caller.held.append(permit)
 
-    async def _listed(self, caller: Caller) -> VisibleTopics:
-        """What the pipeline lists, at one version of the namespace."""
+    async def of(self, caller: Caller) -> VisibleTopics:
+        """All topics that the caller may see, at one version of the namespace.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
         wants = _WANTS if self._tables is None else frozenset[str]()
         if self._pipeline.dispatcher.lists(caller.namespace):
             wants = _WANTS
@@ -183,7 +177,8 @@ class ListedTopics:
                     table = await _off_loop(len(answer.details), _table_of, answer.details, caller.namespace)
                     self.left_out[caller.namespace] = table.left_out
                     await self._hold(caller, table.nbytes)
-                    return VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
+                    every = VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
+                    return self._allowed(caller, every, answer)
                 if answer.lister != self._pipeline.lister.name:  # a plugin that lists has come meanwhile
                     wants = _WANTS
                     continue
@@ -197,9 +192,20 @@ class ListedTopics:
                 visible: VisibleTopics = await _off_loop(
                     len(selection), _masked, found, selection, caller.namespace
                 )
-                return visible
+                return self._allowed(caller, visible, answer)
             finally:
                 answer.release()
+
+    def _allowed(self, caller: Caller, visible: VisibleTopics, answer: Answer) -> VisibleTopics:
+        """What ACLs leave of the topics of an answer."""
+        masks = [
+            _both(mask, self._authorizer.chunk_mask(caller, Operation.DESCRIBE, chunk))
+            for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True)
+        ]
+        allowed = VisibleTopics(visible.table, masks, visible.is_kept)
+        if answer.on_release:  # somebody is told
+            answer.shown = allowed.count
+        return allowed
 
 
 async def _off_loop(size: int, work: Any, *arguments: Any) -> Any:

@@ -8,6 +8,7 @@ that are no request) closes the connection, as Kafka does; only ApiVersions is a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -20,6 +21,7 @@ from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import LARGE
 from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, closing
+from broker_core.servers.kafka.request_metrics import CLOSED
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.wire.kafka import (
@@ -37,6 +39,8 @@ __all__ = ["KafkaRequestHandler"]
 
 #: Characters of a client id that are kept.
 _CLIENT_ID: Final = 256
+#: Characters of the name of a client's software, and of its version.
+_SOFTWARE: Final = 64
 #: Looks of the keep-alive in which a stranger must be authenticated.
 _STRANGER: Final = 2
 
@@ -55,6 +59,7 @@ class KafkaRequestHandler:
         "_peer",
         "_sasl",
         "_services",
+        "_software",
         "_splitter",
         "client",
         "draining",
@@ -77,6 +82,7 @@ class KafkaRequestHandler:
         self._clock = clock
         self._idle = 0
         self._looks = 0
+        self._software = ""
         identities, options = services.identities, services.options
         principal = identities.of_connection(peer)
         self._sasl: SaslSession | None = None
@@ -146,6 +152,7 @@ class KafkaRequestHandler:
         return self._answer(row, self._call(header, row.api.read_request(reader, header.api_version)))
 
     def _call(self, header: RequestHeader, body: Fields) -> KafkaCall:
+        began = self._clock()
         return KafkaCall(
             header=header,
             body=body,
@@ -153,7 +160,8 @@ class KafkaRequestHandler:
             namespace=self._namespace,
             node=self._node,
             services=self._services,
-            deadline=self._clock() + self._services.options.time_budget,
+            deadline=began + self._services.options.time_budget,
+            began=began,
         )
 
     def _answer(self, row: HandlerRow, call: KafkaCall) -> bytes | RequestJob | Closing:
@@ -162,13 +170,26 @@ class KafkaRequestHandler:
         try:
             fields = None if row.now is None else row.now(call)
         except CloseClient as error:
+            self._services.requests.ended(row.api.name, CLOSED, self._clock() - call.began)
             return closing(row, error)
         if fields is not None:
-            if self._sasl is not None and row.api is API_VERSIONS and not fields.get("error_code"):
-                self._sasl.told_versions()
-            return b"".join(response_frame(row.api, call.version, call.header.correlation_id, fields))
+            if row.api is API_VERSIONS and not fields.get("error_code"):
+                self._told_versions(call.body)
+            frame = b"".join(response_frame(row.api, call.version, call.header.correlation_id, fields))
+            self._services.requests.answered(row.api.name, fields, self._clock() - call.began)
+            return frame
         assert row.later is not None, f"{row.api.name} has no answer"
         return RequestJob(row, row.later, call)
+
+    def _told_versions(self, body: Fields) -> None:
+        """The client has asked for the versions, and mostly said what it is."""
+        if self._sasl is not None:
+            self._sasl.told_versions()
+        name, version = body["client_software_name"], body["client_software_version"]
+        if name:
+            self._software = f"{name[:_SOFTWARE]}-{version[:_SOFTWARE]}"
+            if self._asker is not None:
+                self._asker = replace(self._asker, client_version=self._software)
 
     def _admit(self, principal: Principal) -> Asker:
         """The client has proven who it is."""
@@ -176,7 +197,7 @@ class KafkaRequestHandler:
 
     def _let_in(self, role: str | None) -> Asker:
         identities = self._services.identities
-        asker = self._asker = identities.asker(role, self._peer)
+        asker = self._asker = identities.asker(role, self._peer, self._software)
         self._namespace = identities.namespace(asker.role)
         self._splitter.max_size = self._services.options.largest_request
         return asker

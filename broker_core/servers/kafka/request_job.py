@@ -17,6 +17,7 @@ from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
 from broker_core.servers.kafka.large_requests import LARGE
+from broker_core.servers.kafka.request_metrics import CLOSED, CUT
 from broker_core.wire.kafka import Buffer, Fields, MalformedMessage, response_frame
 
 __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
@@ -47,10 +48,26 @@ class RequestJob:
         return None
 
     async def answer(self) -> OutgoingAnswer:
+        try:
+            return await self._answered()
+        except BaseException as error:
+            self._call.services.requests.ended(
+                self._row.api.name,
+                CUT if isinstance(error, asyncio.CancelledError) else CLOSED,
+                self._seconds,
+            )
+            raise
+
+    @property
+    def _seconds(self) -> float:
+        return asyncio.get_running_loop().time() - self._call.began
+
+    async def _answered(self) -> OutgoingAnswer:
         call = self._call
         try:
             async with asyncio.timeout_at(call.deadline), call.services.large_requests.turn(self._size):
-                pieces = await self._framed(await self._later(call))
+                fields = await self._later(call)
+                pieces = await self._framed(fields)
                 # A view is of a table, which has permits of its own, or a copy that the call holds permits for.
                 size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
                 self._is_shared = any(isinstance(piece, memoryview) for piece in pieces)
@@ -58,6 +75,7 @@ class RequestJob:
                     await self._hold(size)
         except TimeoutError:
             raise CloseClient("no answer in time") from None
+        call.services.requests.answered(self._row.api.name, fields, self._seconds)
         return outgoing(pieces, call.deadline)
 
     async def _framed(self, fields: Fields) -> list[Buffer]:

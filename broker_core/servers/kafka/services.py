@@ -13,6 +13,7 @@ from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.large_requests import LargeRequests
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
+from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.topic_changes import TopicChanges
 from broker_core.settings import KafkaSettings
 
@@ -45,3 +46,4 @@ class KafkaServices:
     changes: TopicChanges | None = None
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))
     large_requests: LargeRequests = field(default_factory=LargeRequests)
+    requests: RequestMetrics = field(default_factory=lambda: RequestMetrics(Metrics()))

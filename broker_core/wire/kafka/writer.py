@@ -26,11 +26,12 @@ _FLOAT64: Final = struct.Struct(">d").pack
 class Encoded:
     """The elements of an array as they go out: ``count`` of them, encoded for the version that is written.
 
-    It stands for the list in the value of a field.
+    It stands for the list in the value of a field. ``error`` is the first error code in them, 0 for none.
     """
 
     count: int
     pieces: Sequence[Buffer]
+    error: int = 0
 
 
 class Writer:

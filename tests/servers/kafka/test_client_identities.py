@@ -51,5 +51,5 @@ def test_a_program_may_change_who_somebody_is() -> None:
     def identify(asker: Asker) -> Asker:
         return replace(asker, role="changed")
 
-    asker = ClientIdentities(KafkaSettings(), identify=identify).asker("alice", PLAIN)
-    assert (asker.role, asker.transport) == ("changed", "kafka")
+    asker = ClientIdentities(KafkaSettings(), identify=identify).asker("alice", PLAIN, "x-1")
+    assert (asker.role, asker.transport, asker.client_version) == ("changed", "kafka", "x-1")

@@ -9,12 +9,14 @@ import pytest
 
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
 from broker_core.servers.connection import Closing
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_job import RequestJob, after_reading, after_refresh, outgoing
+from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka import METADATA, Encoded, Fields, MalformedMessage, read_response
 from tests.support.eventually import eventually
@@ -183,3 +185,20 @@ async def test_an_answer_that_is_no_frame_closes_the_client() -> None:
 
     with pytest.raises(CloseClient, match="is no frame"):
         await RequestJob(HandlerRow(METADATA, later=vast), vast, call_of(METADATA, 12)).answer()
+
+
+async def test_a_client_that_leaves_is_counted() -> None:
+    services = replace(services_of(), requests=RequestMetrics(metrics := Metrics()))
+
+    async def never(_: KafkaCall) -> Fields:
+        return await asyncio.Future()
+
+    task = asyncio.create_task(
+        RequestJob(HandlerRow(METADATA), never, call_of(METADATA, 12, services=services)).answer()
+    )
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    labels = {"api": "Metadata", "error": "cut"}
+    assert metrics.registry.get_sample_value("broker_core_kafka_requests_total", labels) == 1

@@ -64,6 +64,7 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
     """The rows; as in Kafka, those that the client may not see are the last ones."""
     allowed, denied = Writer(), Writer()
     flexible = DESCRIBE_CONFIGS.is_flexible(call.version)
+    error = 0
     brokers: dict[tuple[object, ...], Fields] = {}  # a client may ask for the one that there is many times
     for each in asked:
         if each["resource_type"] == ConfigResource.TOPIC:
@@ -71,11 +72,12 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
         else:
             same = (each["resource_type"], each["resource_name"], _keys(each))
             row = brokers[same] if same in brokers else brokers.setdefault(same, _other(call, each))
+        error = error or row["error_code"]
         writer = denied if row["error_code"] in _DENIED else allowed
         DESCRIBED_RESOURCE.write(writer, row, call.version, flexible=flexible)
         if allowed.size > _LARGEST:
             raise CloseClient(f"configs of more than {_LARGEST} bytes are asked for in one request")
-    return Encoded(len(asked), [*allowed.pieces(), *denied.pieces()])
+    return Encoded(len(asked), [*allowed.pieces(), *denied.pieces()], error)
 
 
 def _topic(call: KafkaCall, asked: Fields, topics: Mapping[str | None, NamedTopic]) -> Fields:
