@@ -1,4 +1,4 @@
-"""The Spark session of the tests: two threads of one JVM, started when first needed."""
+"""What tests share, started when first needed: a Spark session of two threads, and a server of S3."""
 
 from __future__ import annotations
 
@@ -23,3 +23,31 @@ def spark() -> Iterator[SparkSession]:
     }
     with spark_session(master="local[2]", conf=quick, name="tests") as session:
         yield session
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[str]:
+    """The address of an S3 server with the bucket ``generations``."""
+    from urllib.request import Request, urlopen
+
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    endpoint = f"http://{host}:{port}"
+    urlopen(Request(f"{endpoint}/generations", method="PUT")).close()  # the bucket
+    yield endpoint
+    server.stop()
+
+
+@pytest.fixture
+def s3_options(s3: str) -> dict[str, str]:
+    """The options of stores in that server."""
+    return {
+        "endpoint": s3,
+        "region": "us-east-1",
+        "access_key_id": "id",
+        "secret_access_key": "none",
+        "allow_http": "true",
+    }

@@ -39,3 +39,13 @@ def test_quantities_are_written_as_everywhere() -> None:
 def test_what_cannot_be_meant_is_refused(table: dict[str, object], message: str) -> None:
     with pytest.raises(UnusableTable, match=message.replace("?", r"\?")):
         read_table(table, SparkSettings)
+
+
+def test_options_of_a_bucket_are_texts_numbers_or_truths() -> None:
+    options = read_table(
+        {"store": "x", "store_options": {"a": "b", "allow_http": True, "n": 7}}, SparkSettings
+    )
+    assert isinstance(options.settings, SparkSettings)
+    assert options.settings.store_options == {"a": "b", "allow_http": "true", "n": "7"}
+    with pytest.raises(UnusableTable, match="store_options"):
+        read_table({"store": "x", "store_options": {"a": [1]}}, SparkSettings)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 from broker_core.quantities import PositiveDuration, Size
 
 __all__ = ["SparkSettings"]
+
+
+def _as_text(value: Any) -> Any:
+    """An option of a bucket as its client takes it: ``allow_http = true`` as ``"true"``."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value) if isinstance(value, int) else value
 
 
 class SparkSettings(BaseModel):
@@ -24,7 +31,7 @@ class SparkSettings(BaseModel):
     #: Store of the generations, as in ``broker-core spark build --out``: ``file:///...``, ``s3://...``, a path.
     store: str = Field(min_length=1)
     #: Options of a bucket (``endpoint``, ``region`` ...). Secrets come from the environment.
-    store_options: dict[str, str] = Field(default_factory=dict)
+    store_options: dict[str, Annotated[str, BeforeValidator(_as_text)]] = Field(default_factory=dict)
     #: Time between looks at the pointer to the current generation.
     refresh: PositiveDuration = 10.0
     #: Topics of one namespace that may have changed since the generation. With more, its questions pass.

@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.cli.command_tree import run
 from broker_core_spark.store import open_store
+from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
 from tests.support.spark_catalogues import fill, write_patterns
 
@@ -120,3 +121,81 @@ def test_a_line_of_the_patterns_that_is_none(
     assert run(arguments) == 1
     assert "line 2" in capsys.readouterr().err
     assert current_pointer(open_store(str(tmp_path / "store"))) is None
+
+
+def test_everything_of_a_build_may_be_in_a_bucket(
+    arguments: list[str],
+    s3_options: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By options, and by the settings that the brokers have: every command of the plugin."""
+    place = f"s3://generations/{tmp_path.name}"
+    # The keys are no secrets here: the Spark of the tests runs already, without them in its environment.
+    options = [f"--store-option={name}={value}" for name, value in s3_options.items()]
+    addressed_file(f"{place}/patterns.jsonl", s3_options).write((tmp_path / "patterns.jsonl").read_bytes())
+    named = {"--patterns": "patterns.jsonl", "--report": "report.html", "--export-parquet": "totals.parquet"}
+    build = [*arguments[:4], "--out", f"{place}/store", "--property-keys", "region"]
+    for option, name in named.items():
+        build += [option, f"{place}/{name}"]
+    assert run([*build, *options]) == 0
+    generation = json.loads(capsys.readouterr().out.splitlines()[-1])["generation"]
+    assert b"orders-" in addressed_file(f"{place}/report.html", s3_options).read(1 << 20)
+    assert addressed_file(f"{place}/totals.parquet", s3_options).read(1 << 20).startswith(b"PAR1")
+    stored = open_store(f"{place}/store", s3_options)
+    assert list(stored.list("temporary")) == []
+
+    settings = tmp_path / "broker-core.toml"
+    settings.write_text(
+        f'[plugins.spark]\nstore = "{place}/store"\n[plugins.spark.store_options]\nallow_http = true\n'
+        + "".join(f'{name} = "{value}"\n' for name, value in s3_options.items() if name != "allow_http"),
+        encoding="utf-8",
+    )
+    configured = ["--config", str(settings)]
+    assert run([*build, *configured, "--incremental"]) == 0
+    assert json.loads(capsys.readouterr().out.splitlines()[-1])["segments_kept"] > 0
+    for command, said in (
+        (["status", "--json"], generation),
+        (["use", generation[:8]], "is served from now on"),
+        (["gc", "--keep", "1", "--grace", "0s"], "generations kept: " + generation[:12]),
+    ):
+        for way in (configured, ["--store", f"{place}/store", *options]):
+            assert run(["spark", *command, *way]) == 0
+            assert said in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("--report", "none/report.html", "none/report.html: cannot write it: No such file or directory"),
+        ("--export-parquet", "none/t.parquet", "none/t.parquet: cannot write it: No such file or directory"),
+        (
+            "--export-parquet",
+            "nonsense://host/t.parquet",
+            "Cannot write the table nonsense://host/t.parquet: ",
+        ),
+        ("--report", "ftp://host/report.html", "ftp:// is no place for a file"),
+        ("--report", "s3://no-such-bucket/r.html", "s3://no-such-bucket/r.html: cannot write it: "),
+        ("--patterns", "s3://generations/none.jsonl", "cannot read it: there is no such file"),
+        ("--store-option", "nonsense", "expected KEY=VALUE"),
+    ],
+)
+def test_a_place_that_is_none_is_said_before_the_build(
+    arguments: list[str],
+    s3_options: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    value: str,
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, text in s3_options.items():
+        monkeypatch.setenv(f"AWS_{name.upper()}", text)
+    assert run([*arguments, option, value]) > 0
+    out, err = capsys.readouterr()
+    assert message in err
+    assert err.count("\n") == 1
+    assert not out
+    assert not (tmp_path / "store" / "pointers").exists()

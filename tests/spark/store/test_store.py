@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from urllib.request import Request, urlopen
 
 import pytest
-from moto.server import ThreadedMotoServer
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import Store, open_store
 from tests.support.generations import memory
-
-
-@pytest.fixture(scope="session")
-def s3() -> Iterator[str]:
-    """The address of an S3 server with the bucket ``generations``."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    urlopen(Request(f"{endpoint}/generations", method="PUT")).close()  # the bucket
-    yield endpoint
-    server.stop()
 
 
 @pytest.fixture(params=["folder", "file", "memory", "s3"])
@@ -34,14 +19,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "memory":
         return memory()
     if request.param == "s3":
-        options = {
-            "endpoint": request.getfixturevalue("s3"),
-            "region": "us-east-1",
-            "access_key_id": "id",
-            "secret_access_key": "none",
-            "allow_http": "true",
-        }
-        return open_store(f"s3://generations/{tmp_path.name}", options)
+        return open_store(f"s3://generations/{tmp_path.name}", request.getfixturevalue("s3_options"))
     path = tmp_path / "a folder" / "deep"
     return open_store(str(path) if request.param == "folder" else path.as_uri())
 

@@ -29,6 +29,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     reusable_segments,
 )
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
+from broker_core_spark.batch.reports.parquet_export import check_export, export_totals
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.segments.task_assignment import EVERYTHING, assign_tasks
@@ -43,6 +44,7 @@ from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGener
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.store import Store, open_store
+from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import readable_pointers
 from broker_core_spark.store.publishing import begin_build
 
@@ -90,8 +92,8 @@ def build(
     ``catalogue`` and ``patterns`` are addresses for :func:`~.sources.open_catalogue.open_catalogue` and
     :func:`~.questions.load_questions.load_questions`. ``namespace`` is that of local names. ``partitions`` is the
     number of tasks; the bytes of a generation do not depend on it. ``property_keys`` are the keys of selecting
-    properties. ``incremental`` keeps unchanged segments of the last generation. ``report`` is the path of the HTML
-    report, ``export_parquet`` the address of the table of counts and hashes.
+    properties. ``incremental`` keeps unchanged segments of the last generation. ``report`` is the address of the HTML
+    report, ``export_parquet`` that of the table of counts and hashes. ``store_options`` are those of every bucket here.
 
     Raises :exc:`BatchError`, :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is
     published then, except for errors of the report and the export, which say so.
@@ -102,8 +104,19 @@ def build(
     keys = tuple(sorted(set(property_keys)))
     with clock.of("total"):
         place = open_store(store, store_options or {})
+        # Nobody shall wait for a build whose report has no place.
+        if report is not None:
+            addressed_file(str(report), store_options).check_writable()
+        if export_parquet is not None:
+            check_export(spark, export_parquet, store_options)
         with clock.of("patterns"):
-            loaded = load_questions(patterns, spark=spark, property_keys=keys, max_length=max_pattern_length)
+            loaded = load_questions(
+                patterns,
+                spark=spark,
+                property_keys=keys,
+                max_length=max_pattern_length,
+                store_options=store_options,
+            )
         source = open_catalogue(catalogue, spark=spark, namespace=namespace)
         place.check()
         with begin_build(place) as building, _staging_of(place) as folder:
@@ -154,11 +167,9 @@ def build(
     if report is not None:
         from broker_core_spark.batch.reports.html_report import write_html_report
 
-        write_html_report(Path(report), result)
+        write_html_report(str(report), result, store_options)
     if export_parquet is not None:
-        from broker_core_spark.batch.reports.parquet_export import export_totals
-
-        export_totals(spark, export_parquet, result)
+        export_totals(spark, export_parquet, result, store_options)
     return result
 
 

@@ -1,13 +1,27 @@
-"""Addresses of sources: a table that Spark reads, or a file by its path."""
+"""Addresses of sources: a table that Spark reads, a file in a bucket, or a file by its path."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 
-__all__ = ["is_table", "path_of"]
+__all__ = ["is_in_bucket", "is_of_spark", "is_table", "path_of"]
+
+#: Buckets of the plugin's own client, as of stores. ``s3a://`` and the like are those of Spark's connectors.
+_BUCKETS: Final = ("s3://", "gs://", "az://", "memory://")
+
+
+def is_in_bucket(address: str) -> bool:
+    """Whether the plugin reads and writes a file of this address itself, without Spark's connectors."""
+    return address.startswith(_BUCKETS)
+
+
+def is_of_spark(address: str) -> bool:
+    """Whether the file systems of the session write the address, such as ``s3a://`` or ``hdfs://``."""
+    return "://" in address and not address.startswith("file:") and not is_in_bucket(address)
 
 
 def is_table(source: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import broker_settings, examples, say
+from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
 
 __all__ = ["EXAMPLES", "build"]
 
@@ -43,8 +43,8 @@ def build(
         typer.Option(
             "--patterns",
             metavar="SOURCE",
-            help="The questions, each with namespace, mode, pattern and properties: JSON lines, .toml, .parquet or "
-            "table:NAME.",
+            help="The questions, each with namespace, mode, pattern and properties: JSON lines, .toml or .parquet (a "
+            "path, s3:// ...), or table:NAME.",
             show_default=False,
         ),
     ],
@@ -86,9 +86,12 @@ def build(
         ),
     ] = None,
     report: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
-            "--report", metavar="FILE", help="Write a page of HTML about the result.", show_default=False
+            "--report",
+            metavar="URI",
+            help="Write a page of HTML about the result: a path, s3:// ...",
+            show_default=False,
         ),
     ] = None,
     export_parquet: Annotated[
@@ -122,16 +125,7 @@ def build(
             "--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False
         ),
     ] = None,
-    store_options: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--store-option",
-            metavar="KEY=VALUE",
-            help="An option of the bucket: endpoint, region ...; may be repeated. No secrets: these come from the "
-            "environment.",
-            show_default=False,
-        ),
-    ] = None,
+    store_options: StoreOptions = None,
 ) -> None:
     """Match all patterns over all topics and publish the answers as one verified generation.
 
@@ -142,8 +136,9 @@ def build(
     from broker_core_spark.batch.spark.spark_session import spark_session
 
     keys = _selecting() if property_keys is None else _property_keys(property_keys)
-    spark_settings = _pairs("--conf", conf)
-    options = _pairs("--store-option", store_options)
+    spark_settings = parse_pairs("--conf", conf)
+    options = chosen_options(out, store_options)
+    _check_places(out, patterns, report, export_parquet, options)
     with spark_session(master=master, conf=spark_settings) as spark:
         result = job.build(
             spark,
@@ -171,6 +166,23 @@ def build(
     print(json.dumps(result.record(), ensure_ascii=False))
 
 
+def _check_places(
+    out: str, patterns: str, report: str | None, export: str | None, options: dict[str, str]
+) -> None:
+    """Raise unless each place answers, before Spark starts and long before the build ends."""
+    from broker_core_spark.batch.source_address import is_in_bucket, is_of_spark
+    from broker_core_spark.store import open_store
+    from broker_core_spark.store.addressed_file import addressed_file
+    from broker_core_spark.store.reached_store import check_reached, within
+
+    check_reached(open_store(out, options))
+    if is_in_bucket(patterns):
+        within(patterns, addressed_file(patterns, options).check_readable)
+    for place in (report, None if export is None or is_of_spark(export) else export):
+        if place is not None:
+            within(place, addressed_file(place, options).check_writable)
+
+
 def _say(text: str) -> None:
     say(f"spark build: {text}")
 
@@ -196,13 +208,3 @@ def _selecting() -> tuple[str, ...]:
 
 def _property_keys(text: str) -> tuple[str, ...]:
     return tuple(key.strip() for key in text.split(",") if key.strip())
-
-
-def _pairs(option: str, texts: list[str] | None) -> dict[str, str]:
-    pairs: dict[str, str] = {}
-    for text in texts or ():
-        key, separator, value = text.partition("=")
-        if not separator or not key:
-            raise typer.BadParameter(f"{text!r}: expected KEY=VALUE", param_hint=option)
-        pairs[key] = value
-    return pairs

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from broker_core.quantities import parse_duration
-from broker_core_spark.commands.store_option import StoreOption, chosen_store
+from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
 
 __all__ = ["gc"]
 
@@ -33,6 +33,7 @@ def gc(
         bool, typer.Option("--dry-run", help="Say what would be removed.", show_default=False)
     ] = False,
     store: StoreOption = None,
+    store_options: StoreOptions = None,
 ) -> None:
     """Remove old generations, and what failed and killed builds left behind.
 
@@ -44,7 +45,7 @@ def gc(
         longest = timedelta(seconds=parse_duration(grace))
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(str(error), param_hint="--grace") from None
-    done = collect_garbage(chosen_store(store), keep=keep, grace=longest, dry_run=dry_run)
+    done = collect_garbage(chosen_store(store, store_options), keep=keep, grace=longest, dry_run=dry_run)
     for file in done.removed:
         typer.echo(f"{file.size:>14,}  {file.path}")
     for fault in done.unreadable:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import math
 from datetime import UTC, datetime
-from typing import Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, examples, print_json, print_table
-from broker_core_spark.commands.store_option import StoreOption, chosen_store
+from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
+
+if TYPE_CHECKING:
+    from broker_core_spark.store import Store
 
 __all__ = ["EXAMPLES", "read_metrics", "read_problems", "status"]
 
@@ -26,13 +29,14 @@ def status(
     *,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.", show_default=False)] = False,
     store: StoreOption = None,
+    store_options: StoreOptions = None,
     broker: RunningBroker,
 ) -> None:
     """Show the published generation and, of the running broker, the one it serves and the traffic of the last hour.
 
     Without a running broker it shows what the store knows.
     """
-    report: dict[str, Any] = {"published": _published(store)}
+    report: dict[str, Any] = {"published": _published(chosen_store(store, store_options))}
     try:
         report["served"] = read_metrics(broker.get("/metrics"))
         if report["served"]["refused"]:
@@ -50,13 +54,12 @@ def status(
         print_table(["served", ""], _rows(report["served"]))
 
 
-def _published(store: str | None) -> dict[str, Any]:
+def _published(chosen: Store) -> dict[str, Any]:
     """What the store has of the published generation."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
     from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
     from broker_core_spark.store.read_manifest import read_manifest
 
-    chosen = chosen_store(store)
     found: dict[str, Any] = {"store": chosen.uri, "generation": None}
     every = list(read_pointers(chosen))
     unreadable = [str(pointer) for pointer in every if not isinstance(pointer, PublishedPointer)]

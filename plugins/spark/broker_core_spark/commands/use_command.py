@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from broker_core_spark.commands.store_option import StoreOption, chosen_store
+from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
 
 __all__ = ["use"]
 
@@ -22,6 +22,7 @@ def use(
     ],
     *,
     store: StoreOption = None,
+    store_options: StoreOptions = None,
 ) -> None:
     """Serve GENERATION from now on, as long as nothing newer is published: the way back to an older one.
 
@@ -34,7 +35,7 @@ def use(
     )
     from broker_core_spark.store.publishing import use_generation
 
-    chosen = chosen_store(store)
+    chosen = chosen_store(store, store_options)
     before = next(read_pointers(chosen), None)
     wanted = previous_generation(chosen) if generation == "-" else generation
     published = use_generation(chosen, wanted)

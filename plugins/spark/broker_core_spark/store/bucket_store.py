@@ -15,7 +15,14 @@ from broker_core_spark.errors import DamagedFile, StoreFailed
 from broker_core_spark.store.create_once_check import check_creates_once
 from broker_core_spark.store.stored_file import CHUNK, StoredFile, checked_path
 
-__all__ = ["BucketStore", "bucket_store", "memory_store"]
+__all__ = [
+    "BUCKET_SCHEMES",
+    "BucketStore",
+    "bucket_client",
+    "bucket_store",
+    "memory_store",
+    "obstore_message",
+]
 
 #: Prefix of a store's options by scheme. Operators may leave it out.
 _PREFIXES: Final = {
@@ -26,6 +33,7 @@ _PREFIXES: Final = {
     "abfs": "azure_",
     "abfss": "azure_",
 }
+BUCKET_SCHEMES: Final = frozenset(_PREFIXES)
 #: Options of the connection rather than of the store.
 _CLIENT_OPTIONS: Final = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
@@ -43,6 +51,11 @@ class BucketStore:
     @property
     def uri(self) -> str:
         return self._uri
+
+    @property
+    def client(self) -> Any:
+        """The client of obstore."""
+        return self._client
 
     def check(self) -> None:
         self._checked = True  # the check itself puts files
@@ -68,7 +81,7 @@ class BucketStore:
         except NotSupportedError as error:
             raise StoreFailed(
                 f"{self._uri}: this store has no conditional put, so a name could be created twice: no place for "
-                f"generations ({_said(error)})"
+                f"generations ({obstore_message(error)})"
             ) from error
         except (BaseError, OSError, ValueError) as error:
             raise self._failed("cannot write", path, error) from error
@@ -137,10 +150,10 @@ class BucketStore:
             raise self._failed("cannot delete", path, error) from error
 
     def _failed(self, what: str, path: str, error: Exception) -> StoreFailed:
-        return StoreFailed(f"{self._uri}: {what} {path}: {_said(error)}")
+        return StoreFailed(f"{self._uri}: {what} {path}: {obstore_message(error)}")
 
 
-def _said(error: Exception) -> str:
+def obstore_message(error: Exception) -> str:
     """The first line of obstore's message. The rest is a debug print of its structures."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0][:300]
@@ -148,8 +161,13 @@ def _said(error: Exception) -> str:
 
 def bucket_store(uri: str, options: Mapping[str, str]) -> BucketStore:
     """The store of a bucket. Raises :exc:`StoreFailed` for an invalid address or option."""
+    return BucketStore(uri, bucket_client(uri, options))
+
+
+def bucket_client(uri: str, options: Mapping[str, str]) -> Any:
+    """The client of a bucket's folder. Raises :exc:`StoreFailed` for an invalid address or option."""
     parts = urlsplit(uri)
-    if parts.username or parts.password or parts.query or parts.fragment:
+    if parts.netloc.lower() != (parts.hostname or "") or parts.query or parts.fragment:
         raise StoreFailed(
             f"{parts.scheme}://{parts.hostname or ''}{parts.path}: credentials and options are not part of the address"
         )
@@ -163,10 +181,10 @@ def bucket_store(uri: str, options: Mapping[str, str]) -> BucketStore:
     }
     client_options = {name: value for name, value in options.items() if name in _CLIENT_OPTIONS}
     try:
-        client: Any = from_url(uri, config=config, client_options=client_options)  # type: ignore[call-overload]
+        client: Any = from_url(uri, config=config, client_options=client_options or None)  # type: ignore[call-overload]
     except (BaseError, OSError, ValueError, TypeError) as error:
-        raise StoreFailed(f"{uri}: {_said(error)}") from None
-    return BucketStore(uri, client)
+        raise StoreFailed(f"{uri}: {obstore_message(error)}") from None
+    return client
 
 
 @lru_cache(maxsize=64)

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import Store
 
-__all__ = ["open_store"]
+__all__ = ["local_path", "open_store"]
 
 
 def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
@@ -25,19 +25,24 @@ def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
             raise StoreFailed("the address of the store is empty")
         return _folder(Path(uri))
     if scheme == "file":
-        parts = urlsplit(uri)
-        if parts.netloc not in ("", "localhost"):
-            raise StoreFailed(f"{uri}: a file address has no host (three slashes: file:///...)")
-        return _folder(Path(unquote(parts.path)))
+        return _folder(local_path(uri))
     from broker_core_spark.store import bucket_store
 
     if scheme == "memory":
         return bucket_store.memory_store(rest)
-    if scheme in ("s3", "s3a", "gs", "az", "abfs", "abfss"):
+    if scheme in bucket_store.BUCKET_SCHEMES:
         return bucket_store.bucket_store(uri, options or {})
     raise StoreFailed(
         f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
     )
+
+
+def local_path(uri: str) -> Path:
+    """The path of ``file:///...``. Raises :exc:`StoreFailed` for an address with a host."""
+    parts = urlsplit(uri)
+    if parts.netloc not in ("", "localhost"):
+        raise StoreFailed(f"{uri}: a file address has no host (three slashes: file:///...)")
+    return Path(unquote(parts.path))
 
 
 def _folder(path: Path) -> Store:

@@ -13,7 +13,9 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidPatterns
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
+from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.store.addressed_file import addressed_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -133,8 +135,44 @@ def test_a_file_by_its_address(tmp_path: Path, name: str) -> None:
 
 
 def test_an_address_of_another_kind_is_refused() -> None:
-    with pytest.raises(InvalidPatterns, match="No patterns of the kind 's3'"):
+    with pytest.raises(InvalidPatterns, match="No patterns of the kind 'ftp'"):
+        load_questions("ftp://host/patterns.jsonl")
+    with pytest.raises(StoreFailed, match="credentials and options are not part") as raised:
         load_questions("s3://key:secret/patterns.jsonl")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "toml", "parquet"])
+def test_a_file_in_a_bucket_has_the_same_questions(
+    s3: str, s3_options: dict[str, str], tmp_path: Path, ending: str
+) -> None:
+    address = f"s3://generations/{tmp_path.name}/patterns.{ending}"
+    rows = [{"namespace": "a/b", "pattern": "x.*"}, {"namespace": "a/b", "pattern": "(?=x)"}]
+    match ending:
+        case "jsonl":
+            data = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+        case "toml":
+            data = b"".join(
+                f"[[patterns]]\nnamespace = 'a/b'\npattern = '{row['pattern']}'\n".encode() for row in rows
+            )
+        case _:
+            sink = pa.BufferOutputStream()
+            pq.write_table(pa.Table.from_pylist([{**row, "owner": "me"} for row in rows]), sink)
+            data = sink.getvalue().to_pybytes()
+    with pytest.raises(StoreFailed, match="there is no such file"):
+        load_questions(address, store_options=s3_options)
+    addressed_file(address, s3_options).write(data)
+    loaded = load_questions(address, store_options=s3_options)
+    assert [question.selector.pattern for question in loaded.questions] == ["x.*"]
+    assert [one.pattern for one in loaded.refused] == ["(?=x)"]
+
+
+def test_a_file_in_a_bucket_that_is_no_list_is_named(tmp_path: Path) -> None:
+    for ending, message in (("jsonl", "line 1"), ("toml", "not TOML"), ("parquet", "not Parquet")):
+        address = f"memory://{tmp_path.name}/patterns.{ending}"
+        addressed_file(address).write(b"}")
+        with pytest.raises(InvalidPatterns, match=f"{address}.*{message}"):
+            load_questions(address)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

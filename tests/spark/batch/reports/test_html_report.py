@@ -73,6 +73,6 @@ def test_long_tables_are_cut(tmp_path: Path) -> None:
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:
     result = result_of(tmp_path / "store", [], {"a/b": ["t"]})
     with pytest.raises(BatchError, match="the generation is published"):
-        write_html_report(tmp_path / "none" / "report.html", result)
-    write_html_report(tmp_path / "report.html", result)
+        write_html_report(str(tmp_path / "none" / "report.html"), result)
+    write_html_report(str(tmp_path / "report.html"), result)
     assert (tmp_path / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -9,11 +9,12 @@ that ask it get their answer as ever. A row that is no question stops the batch:
 
 from __future__ import annotations
 
+import io
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
@@ -23,10 +24,11 @@ from broker_core_spark.batch.questions.parse_question_row import (
     parse_question_row,
     refusal_reason,
 )
-from broker_core_spark.batch.source_address import is_table, path_of
+from broker_core_spark.batch.source_address import is_in_bucket, is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
 from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.store.addressed_file import addressed_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -36,6 +38,8 @@ __all__ = ["LoadedQuestions", "RefusedPattern", "load_questions", "questions_of_
 
 #: More rows than this are no list of known patterns. The driver holds all of them.
 MAX_QUESTIONS: Final = 1_000_000
+#: Bytes of the largest file in a bucket: it is read whole.
+_MAX_STORED: Final = 1024 * 1024 * 1024
 #: Bytes of the largest TOML file.
 _MAX_TOML: Final = 64 * 1024 * 1024
 
@@ -77,13 +81,18 @@ def load_questions(
     spark: SparkSession | None = None,
     property_keys: Sequence[str] = (),
     max_length: int | None = None,
+    store_options: Mapping[str, str] | None = None,
 ) -> LoadedQuestions:
-    """The questions of ``source``: JSON lines or ``.toml`` (a path or ``file://``), a ``.parquet`` file, or
-    ``table:NAME``.
+    """The questions of ``source``: JSON lines, ``.toml`` or ``.parquet`` (a path, ``file://``, ``s3://``, ``gs://`` or
+    ``az://``), or ``table:NAME``.
 
-    ``spark`` reads the last two. Raises :exc:`InvalidPatterns` for a row that is no question.
+    ``spark`` reads tables, and Parquet that is in no bucket. ``store_options`` are those of the bucket. Raises
+    :exc:`InvalidPatterns` for a row that is no question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket
+    that cannot be read.
     """
-    if is_table(source):
+    if is_in_bucket(source):
+        rows = _bucket_rows(source, store_options)
+    elif is_table(source):
         if spark is None:
             raise InvalidPatterns(
                 f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
@@ -91,7 +100,7 @@ def load_questions(
         rows = _table_rows(spark, source)
     else:
         path = _path_of(source)
-        rows = _toml_rows(path) if path.suffix == ".toml" else _json_rows(path)
+        rows = _local_rows(path)
     return questions_of_rows(rows, property_keys=property_keys, max_length=max_length)
 
 
@@ -141,35 +150,52 @@ def _by_line(question: CanonicalQuestion) -> bytes:
     return question.line
 
 
-def _json_rows(path: Path) -> Iterator[tuple[str, object]]:
+def _local_rows(path: Path) -> Iterator[tuple[str, object]]:
     try:
-        with path.open("rb") as lines:
-            number = 0
-            while line := lines.readline(MAX_LINE + 1):
-                number += 1
-                place = f"{path}, line {number}"
-                if line.strip():
-                    yield place, parse_json_line(place, line)
+        with path.open("rb") as file:
+            yield from (_toml_rows if path.suffix == ".toml" else _json_rows)(str(path), file)
     except OSError as error:
         raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
 
 
-def _toml_rows(path: Path) -> Iterator[tuple[str, object]]:
+def _bucket_rows(source: str, options: Mapping[str, str] | None) -> Iterator[tuple[str, object]]:
+    data = addressed_file(source, options).read(_MAX_STORED)
+    if source.endswith(".parquet"):
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(pa.BufferReader(data))
+        except pa.ArrowException as error:
+            raise InvalidPatterns(f"{source}: not Parquet: {error}") from None
+        return _rows_of_table(table, source)
+    rows = _toml_rows if source.endswith(".toml") else _json_rows
+    return rows(source, io.BytesIO(data))
+
+
+def _json_rows(place: str, file: BinaryIO) -> Iterator[tuple[str, object]]:
+    number = 0
+    while line := file.readline(MAX_LINE + 1):
+        number += 1
+        if line.strip():
+            yield f"{place}, line {number}", parse_json_line(f"{place}, line {number}", line)
+
+
+def _toml_rows(place: str, file: BinaryIO) -> Iterator[tuple[str, object]]:
     """The rows of ``[[patterns]]`` tables."""
+    text = file.read(_MAX_TOML + 1)
+    if len(text) > _MAX_TOML:
+        raise InvalidPatterns(f"{place}: larger than {_MAX_TOML} bytes: use JSON lines")
     try:
-        if path.stat().st_size > _MAX_TOML:
-            raise InvalidPatterns(f"{path}: larger than {_MAX_TOML} bytes: use JSON lines")
-        loaded = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InvalidPatterns(f"Cannot read the patterns {path}: {error.strerror}") from error
+        loaded = tomllib.loads(text.decode())
     except (ValueError, RecursionError) as error:  # tomllib's message names the line
-        raise InvalidPatterns(f"{path}: not TOML: {error}") from None
+        raise InvalidPatterns(f"{place}: not TOML: {error}") from None
     rows = loaded.pop("patterns", [])
     if loaded or not isinstance(rows, list):
         wrong = next(iter(loaded), "patterns")
-        raise InvalidPatterns(f"{path}: {wrong!r} is not expected: the file is [[patterns]] tables")
+        raise InvalidPatterns(f"{place}: {wrong!r} is not expected: the file is [[patterns]] tables")
     for number, row in enumerate(rows, 1):
-        yield f"{path}, [[patterns]] number {number}", row
+        yield f"{place}, [[patterns]] number {number}", row
 
 
 def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]]:
@@ -179,9 +205,7 @@ def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]
             frame = spark.table(source.removeprefix("table:"))
         else:
             frame = spark.read.parquet(source)
-        wanted = [column for column in frame.columns if column in ROW_KEYS]
-        if "namespace" not in wanted:
-            raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
+        wanted = _question_columns(frame.columns, shown)
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
     except Exception as error:
         if not is_spark_error(error):
@@ -189,6 +213,17 @@ def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]
         said = redacted_message(source, spark_message(error))
         hidden = None if shown != source else error
         raise InvalidPatterns(f"Cannot read the patterns {shown}: {said}") from hidden
+    yield from _rows_of_table(table, shown)
+
+
+def _question_columns(columns: Sequence[str], shown: str) -> list[str]:
+    if "namespace" not in columns:
+        raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
+    return [column for column in columns if column in ROW_KEYS]
+
+
+def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:
+    table = table.select(_question_columns(table.column_names, shown))
     number = 0
     for batch in table.to_batches():
         for row in _python_rows(batch, shown, number):

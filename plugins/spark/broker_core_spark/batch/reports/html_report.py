@@ -5,13 +5,14 @@ Patterns and names are foreign text. All of it is escaped, and the page loads an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+from broker_core_spark.store.addressed_file import addressed_file
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
@@ -36,14 +37,15 @@ code { white-space: pre-wrap } .none { color: #666 }
 """
 
 
-def write_html_report(path: Path, result: BuildResult) -> None:
-    """Write the page. An error says that the generation is published all the same."""
+def write_html_report(address: str, result: BuildResult, options: Mapping[str, str] | None = None) -> None:
+    """Write the page to a path or into a bucket with ``options``.
+
+    An error says that the generation is published all the same.
+    """
     try:
-        path.write_text(html_page(result), encoding="utf-8")
-    except OSError as error:
-        raise BatchError(
-            f"Cannot write the report {path}: {error.strerror}; the generation is published"
-        ) from error
+        addressed_file(address, options).write(html_page(result).encode())
+    except StoreFailed as error:
+        raise BatchError(f"Cannot write the report {error}; the generation is published") from error
 
 
 def html_page(result: BuildResult) -> str:

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import secrets
-from pathlib import Path
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.source_address import is_of_spark
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.addressed_file import addressed_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from broker_core_spark.batch.build_result import BuildResult
 
-__all__ = ["export_totals", "totals_table"]
+__all__ = ["check_export", "export_totals", "totals_table"]
 
 _SCHEMA = pa.schema(
     [
@@ -51,26 +52,43 @@ def totals_table(result: BuildResult) -> pa.Table:
     return pa.Table.from_pylist(rows, schema=_SCHEMA)
 
 
-def export_totals(spark: SparkSession, uri: str, result: BuildResult) -> None:
-    """Write the table: a file at a local path, or a folder of files through the session's file systems."""
+def export_totals(
+    spark: SparkSession, address: str, result: BuildResult, options: Mapping[str, str] | None = None
+) -> None:
+    """Write the table: one file at a path or in a bucket, else a folder of files through the session's file systems.
+
+    ``options`` are those of the bucket.
+    """
     table = totals_table(result)
-    if "://" in uri and not uri.startswith("file:"):
-        try:
-            spark.createDataFrame(table).coalesce(1).write.mode("overwrite").parquet(uri)
-        except Exception as error:
-            if not is_spark_error(error):
-                raise
-            said = spark_message(error)
-            raise BatchError(f"Cannot write the table {uri}: {said}; the generation is published") from error
-        return
-    path = Path(unquote(urlsplit(uri).path) if uri.startswith("file:") else uri)
-    partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
-        try:
-            pq.write_table(table, partial, compression="zstd")
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-    except OSError as error:
-        said = error.strerror or str(error)
-        raise BatchError(f"Cannot write the table {path}: {said}; the generation is published") from error
+        if is_of_spark(address):
+            spark.createDataFrame(table).coalesce(1).write.mode("overwrite").parquet(address)
+            return
+        buffer = pa.BufferOutputStream()
+        pq.write_table(table, buffer, compression="zstd")
+        addressed_file(address, options).write(buffer.getvalue().to_pybytes())
+    except Exception as error:
+        if not is_spark_error(error) and not isinstance(error, StoreFailed):
+            raise
+        said = str(error) if isinstance(error, StoreFailed) else f"{address}: {spark_message(error)}"
+        raise BatchError(f"Cannot write the table {said}; the generation is published") from error
+
+
+def check_export(spark: SparkSession, address: str, options: Mapping[str, str] | None = None) -> None:
+    """Raise unless the table can be written, as far as that shows before a build.
+
+    Raises :exc:`StoreFailed` for a path or a bucket that takes no file, and :exc:`BatchError` for an address whose file
+    system the session does not know.
+    """
+    if not is_of_spark(address):
+        addressed_file(address, options).check_writable()
+        return
+    try:
+        spark.read.parquet(address)
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        said = spark_message(error)
+        # There is no table yet, or an empty folder.
+        if "PATH_NOT_FOUND" not in said and "UNABLE_TO_INFER_SCHEMA" not in said:
+            raise BatchError(f"Cannot write the table {address}: {said}") from error

@@ -1,0 +1,46 @@
+"""Whether a store answers: asked once before any work, with a time limit."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.store import Store
+
+__all__ = ["REACH_SECONDS", "check_reached", "within"]
+
+#: Time that a place has for its first answer. Clients of buckets try for minutes, a dead NFS server blocks for ever.
+REACH_SECONDS: Final = 20.0
+
+
+def check_reached(store: Store, seconds: float = REACH_SECONDS) -> None:
+    """Raise :exc:`StoreFailed` unless the store lists its pointers in so many seconds, or says at once why not."""
+    within(store.uri, lambda: next(store.list("pointers"), None), seconds)
+
+
+def within(place: str, ask: Callable[[], object], seconds: float = REACH_SECONDS) -> None:
+    """Ask a place something on a thread of its own. Raises the error of ``ask``.
+
+    Raises :exc:`StoreFailed` where the time is over. The thread then ends with the process.
+    """
+    ended: list[BaseException | None] = []
+
+    def run() -> None:
+        try:
+            ask()
+        except BaseException as error:  # noqa: BLE001 - raised again by the thread that asked
+            ended.append(error)
+        else:
+            ended.append(None)
+
+    thread = threading.Thread(target=run, name="reached-store", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if not ended:
+        raise StoreFailed(
+            f"{place}: no answer for {seconds:g} seconds: is its address right, and is it there?"
+        )
+    if ended[0] is not None:
+        raise ended[0]
