@@ -1,7 +1,8 @@
 """``GET /v1/namespaces/{tenant}/{namespace}/topics/{topic}``: what is known of one topic.
 
-It is a listing of one topic, so that whatever hides a topic from the listings of a client hides it here: then, as where
-there is none, the answer is 404.
+Where plugins or brokers have a say it is a listing of one topic, so that whatever hides a topic from the listings of a
+client hides it here: then, as where there is none, the answer is 404. Elsewhere the catalogue alone is asked, however
+large the namespace is.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, Final
 import re2
 from aiohttp import hdrs, web
 
+from broker_core.access.access import Access
 from broker_core.catalog import CatalogError, SqliteCatalog, TopicRecord, topic_id_text
 from broker_core.errors import Cause, ListingFailed
-from broker_core.names import PERSISTENT, Mode, TopicName
+from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
@@ -92,6 +95,12 @@ async def topic_response(
 
     304 where the request has the parameter :data:`IF_NONE_MATCH`, and it is met. Raises what a listing raises.
     """
+    catalog = request.services.catalog
+    if catalog is not None and is_plain(request.services, topic.namespace):
+        access = Access("list", topic.namespace, None, request.asker)
+        await request.services.pipeline.authorize(access, request.deadline)
+        record = None if topic.is_system else await _record(request, catalog, topic)
+        return None if record is None else await _of_catalog(request, record, topic_id)
     base = topic.partitioned_name
     text = f"{base.domain}://{base.namespace}/{re2.escape(base.local)}"
     mode = Mode.PERSISTENT if topic.domain == PERSISTENT else Mode.NON_PERSISTENT
@@ -108,16 +117,24 @@ async def topic_response(
     if found is not None and services.catalog is not None and lister == services.pipeline.lister.name:
         record = await _record(request, services.catalog, topic)
         found = None if record is None else found
-    if found is None or (topic_id is not None and (record is None or record.topic_id != topic_id)):
+    if record is not None:
+        return await _of_catalog(request, record, topic_id)
+    return None if found is None or topic_id is not None else json_response(200, _object(base, found))
+
+
+async def _of_catalog(
+    request: ApiRequest, record: TopicRecord, topic_id: uuid.UUID | None
+) -> web.Response | None:
+    """A topic of the catalogue that the client may see; ``None`` where it has not this id."""
+    if topic_id is not None and record.topic_id != topic_id:
         return None
-    if record is None:
-        return json_response(200, _object(base, found))
+    namespace = record.name.namespace
     etag = topic_etag(record)
     known: EntityTags | None = request.values.get(IF_NONE_MATCH.name)
     if known is not None and known.matches(etag, weakly=True):
         return web.Response(status=304, headers={hdrs.ETAG: etag})
-    shown = topic_object(record, await _version(request, topic))
-    if services.pipeline.dispatcher.masks(topic.namespace):
+    shown = topic_object(record, await _version(request, namespace))
+    if request.services.pipeline.dispatcher.masks(namespace):
         shown["version"] = None  # it counts what is hidden too
     response = json_response(200, shown)
     response.headers[hdrs.ETAG] = etag
@@ -135,9 +152,9 @@ async def _record(request: ApiRequest, catalog: SqliteCatalog, topic: TopicName)
         ) from error
 
 
-async def _version(request: ApiRequest, topic: TopicName) -> Any:
+async def _version(request: ApiRequest, namespace: NamespaceName) -> Any:
     assert request.services.change_log is not None
-    return await request.services.change_log.version(topic.namespace)
+    return await request.services.change_log.version(namespace)
 
 
 def _found(answer: Answer, topic: TopicName) -> dict[str, Any] | None:

@@ -122,3 +122,26 @@ async def test_a_plugin_that_fails_is_no_404(tmp_path: Path) -> None:
         said = await served.ask(f"{TOPICS}/bills")
         assert said.status == 502
         assert b"secret" not in said.body
+
+
+async def test_one_topic_of_the_catalogue_is_not_looked_for_in_a_listing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics: dict[str, Any] = {
+        "persistent://public/default/large": (1_000_000, {}),
+        "persistent://public/default/__change_events": (0, {}),
+    }
+    async with api_served(tmp_path, topics=topics) as served:
+        monkeypatch.setattr(served.broker.pipeline, "answer", None)
+        said = await served.ask(f"{TOPICS}/large")
+        assert (said.status, said.json["partitions"]) == (200, 1_000_000)
+        assert (await served.ask(f"{TOPICS}/large-partition-7")).json == said.json
+        assert (await served.ask(f"/v1/topics/by-id/{said.json['topic_id']}")).json == said.json
+        assert (await served.ask(f"{TOPICS}/absent")).status == 404
+        assert (await served.ask(f"{TOPICS}/__change_events")).status == 404
+
+
+async def test_a_topic_is_shown_to_those_who_may_list(tmp_path: Path) -> None:
+    async with api_served(tmp_path, authorization={"super_roles": ["root"]}) as served:
+        said = await served.ask(f"{TOPICS}/bills")
+        assert (said.status, said.json["cause"]) == (403, "DENIED")
