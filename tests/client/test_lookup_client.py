@@ -1,4 +1,4 @@
-"""A client that goes on whatever happens to its connections, and asks equal questions once."""
+"""A client of one or more addresses: its questions, what it is given, and its life."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from broker_core.client import (
     ClientError,
     ConnectionLost,
-    HandshakeRefused,
     InvalidServiceUrl,
     LookupClient,
     OperationTimeout,
@@ -27,52 +26,13 @@ from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.testing import serve
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.client.scripted_listings import TOPIC, ended, listing_of, questions
 from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
-from tests.support.scripted_server import Peer, Script, ScriptedServer
+from tests.support.scripted_server import Peer, ScriptedServer
 
-TOPIC = "persistent://t/n/x"
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing here depends on how long a client waits before it asks again."""
-    monkeypatch.setattr("broker_core.client.lookup_client._FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("broker_core.client.lookup_client._LONGEST_PAUSE", 0.001)
-    monkeypatch.setattr("broker_core.client.pulsar.pulsar_service._FIRST_BACKOFF", 0.001)
-    monkeypatch.setattr("broker_core.client.pulsar.pulsar_service._LONGEST_BACKOFF", 0.001)
-    monkeypatch.setattr("broker_core.client.pulsar.pulsar_service._WASTING", 0.0)
-
-
-def listing_of(topics: list[str], **fields: Any) -> Script:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        peer.send(answer(command, topics, **fields))
-
-    return script
-
-
-def answer(command: BaseCommand, topics: list[str], **fields: Any) -> bytes:
-    request = command.getTopicsOfNamespace.request_id
-    found = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE)
-    body = found.getTopicsOfNamespaceResponse
-    body.request_id = request
-    body.topics.extend(topics)
-    for name, value in fields.items():
-        setattr(body, name, value)
-    return commands.encode(found)
-
-
-def questions(server: ScriptedServer) -> list[Any]:
-    return [
-        each.getTopicsOfNamespace
-        for each in server.received
-        if each.type == BaseCommand.GET_TOPICS_OF_NAMESPACE
-    ]
-
-
-async def ended(tasks: list[asyncio.Task[Any]]) -> None:
-    await asyncio.gather(*tasks, return_exceptions=True)
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 async def test_the_question_of_pip_452_and_its_answer() -> None:
@@ -139,231 +99,6 @@ async def test_partitions_and_their_creation() -> None:
         assert await client.partitioned_metadata(TopicName.parse(f"{TOPIC}y"), auto_create=True) == 0
         asked = [each.partitionMetadata for each in server.received if each.HasField("partitionMetadata")]
         assert [each.metadata_auto_creation_enabled for each in asked] == [False, True]
-
-
-# ---- errors, and what is asked again -----------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("code", [ServerError.ServiceNotReady, ServerError.TooManyRequests])
-async def test_what_passes_is_asked_again(code: ServerError) -> None:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        if len(questions(server)) < 4:
-            peer.send(commands.error(command.getTopicsOfNamespace.request_id, code, "later"))
-        else:
-            peer.send(answer(command, [TOPIC]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        assert await client.get_topics_under_namespace("t/n") == [TOPIC]
-        assert len(questions(server)) == 4
-        assert len(server.peers) == 1
-
-
-async def test_what_does_not_pass_in_time_is_an_error_that_says_why() -> None:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        peer.send(
-            commands.error(command.getTopicsOfNamespace.request_id, ServerError.TooManyRequests, "no room")
-        )
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        with pytest.raises(OperationTimeout, match=r"within 0\.2 s: TooManyRequests: no room"):
-            await client.get_topics_under_namespace("t/n", timeout=0.2)
-        await eventually(lambda: not client._reasons)
-    async with LookupClient(f"pulsar://127.0.0.1:{free_port()}", operation_timeout=0.2) as client:
-        with pytest.raises(OperationTimeout, match=r"within 0\.2 s: cannot connect to 127"):
-            await client.lookup(TOPIC)
-
-
-@pytest.mark.parametrize(
-    "code", [ServerError.AuthorizationError, ServerError.MetadataError, ServerError.NotAllowedError]
-)
-async def test_other_refusals_are_raised_at_once(code: ServerError) -> None:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        peer.send(commands.error(command.getTopicsOfNamespace.request_id, code, "no"))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        asked = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]
-        await ended(asked)
-        failures = [each.exception() for each in asked]
-        assert all(isinstance(each, ServerRefused) and each.code is code for each in failures)
-        assert len({id(each) for each in failures}) == 3, "each with a traceback of its own"
-        assert len(questions(server)) == 1
-
-
-async def test_a_refused_identity_is_raised_at_once() -> None:
-    async def script(peer: Peer, _command: BaseCommand) -> None:
-        peer.send(commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "who"))
-
-    async with (
-        ScriptedServer(script, handshake=False) as server,
-        LookupClient(server.url, auth=Token("a.b.c")) as client,
-    ):
-        with pytest.raises(HandshakeRefused, match="who") as refused:
-            await client.get_topics_under_namespace("t/n")
-        assert "a.b.c" not in repr(refused.value) + repr(client)
-
-
-async def test_a_server_that_speaks_something_else_is_an_error_at_once() -> None:
-    async def garbage(peer: Peer, _command: BaseCommand) -> None:
-        peer.send(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-    async with (
-        ScriptedServer(garbage, handshake=False) as server,
-        LookupClient(server.url, operation_timeout=AGES) as client,
-    ):
-        with pytest.raises(UnexpectedAnswer, match="broke the protocol"):
-            await client.get_topics_under_namespace("t/n")
-
-
-async def test_a_lost_connection_is_replaced_and_the_question_asked_again() -> None:
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        if len(questions(server)) < 6:
-            peer.abort()
-        else:
-            peer.send(answer(command, [TOPIC]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        assert await client.get_topics_under_namespace("t/n") == [TOPIC]
-        assert len(server.peers) == 6
-
-
-async def test_the_server_may_come_later_and_go_and_come_back() -> None:
-    port = free_port()
-    async with LookupClient(f"pulsar://127.0.0.1:{port}") as client:
-        for name in (TOPIC, f"{TOPIC}y"):
-            asked = asyncio.create_task(client.get_topics_under_namespace("t/n"))
-            await eventually(lambda: client._service.problem not in (None, "not connected yet"))
-            server = ScriptedServer(listing_of([name]))
-            await server.start(port)
-            assert await asked == [name]
-            await server.stop()
-            await eventually(lambda: client._service.problem is not None)
-
-
-async def test_another_address_answers_where_one_is_gone() -> None:
-    async with ScriptedServer(listing_of([TOPIC])) as server:
-        url = f"pulsar://127.0.0.1:{free_port()},127.0.0.1:{server.port}"
-        for _ in range(4):  # whichever is the first one
-            async with LookupClient(url) as client:
-                assert await client.get_topics_under_namespace("t/n") == [TOPIC]
-
-
-async def test_a_server_that_asks_for_new_credentials_gets_them() -> None:
-    tokens = iter(["first.b.c", "second.b.c"])
-
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        if command.type == BaseCommand.GET_TOPICS_OF_NAMESPACE:
-            peer.send(commands.auth_challenge("Scripted1", "token", commands.REFRESH, protocol_version=21))
-        elif command.type == BaseCommand.AUTH_RESPONSE:
-            peer.send(answer(peer.received[-2], [TOPIC]))
-
-    async with (
-        ScriptedServer(script) as server,
-        LookupClient(server.url, auth=Token(lambda: next(tokens))) as client,
-    ):
-        assert await client.get_topics_under_namespace("t/n") == [TOPIC]
-        connect, _question, response = server.received
-        assert (connect.connect.auth_method_name, connect.connect.auth_data) == ("token", b"first.b.c")
-        assert response.authResponse.response.auth_data == b"second.b.c"
-        assert len(server.peers) == 1
-
-
-# ---- equal questions ---------------------------------------------------------------------------------------
-
-
-async def test_equal_questions_are_asked_once() -> None:
-    async with ScriptedServer(listing_of([TOPIC])) as server, LookupClient(server.url) as client:
-        asked = [
-            asyncio.create_task(
-                client.get_topics_under_namespace("t/n", properties={"a": "1"}, timeout=10 + each)
-            )
-            for each in range(50)
-        ]
-        assert await asyncio.gather(*asked) == [[TOPIC]] * 50
-        assert len(questions(server)) == 1
-
-
-async def test_questions_that_differ_are_asked_for_themselves() -> None:
-    async with ScriptedServer(listing_of([TOPIC])) as server, LookupClient(server.url) as client:
-        variants: list[dict[str, Any]] = [
-            {},
-            {"mode": Mode.ALL},
-            {"topics_pattern": "t/n/.*"},
-            {"topics_hash": "00"},
-            {"properties": {"a": "1"}},
-            {"properties": {"a": "2"}},
-        ]
-        await asyncio.gather(*(client.get_topics_under_namespace("t/n", **each) for each in variants))
-        assert len(questions(server)) == 6
-
-
-async def test_no_answer_is_older_than_its_question() -> None:
-    go_on = asyncio.Event()
-    asked: list[None] = []
-
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        asked.append(None)
-        name = f"persistent://t/n/{len(asked)}"
-        await go_on.wait()
-        peer.send(answer(command, [name]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        first = asyncio.create_task(client.get_topics_under_namespace("t/n"))
-        await eventually(lambda: asked)
-        later = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]
-        go_on.set()
-        assert await first == ["persistent://t/n/1"]
-        assert await asyncio.gather(*later) == [["persistent://t/n/2"]] * 3
-        assert len(questions(server)) == 2
-
-
-async def test_a_cancelled_caller_takes_nothing_from_the_others() -> None:
-    go_on = asyncio.Event()
-
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        await go_on.wait()
-        peer.send(answer(command, [TOPIC]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url) as client:
-        asked = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]
-        await eventually(lambda: questions(server))
-        asked[0].cancel()
-        await ended(asked[:1])
-        go_on.set()
-        assert await asyncio.gather(*asked[1:]) == [[TOPIC]] * 2
-        assert (len(questions(server)), len(server.peers)) == (1, 1)
-
-
-async def test_the_last_one_that_is_cancelled_gives_up_the_place_at_the_server() -> None:
-    async with ScriptedServer() as server, LookupClient(server.url) as client:
-        asked = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(3)]
-        await eventually(lambda: questions(server))
-        for task in asked:
-            task.cancel()
-        await ended(asked)
-        await eventually(server.peers[0].reader.at_eof)
-        with pytest.raises(OperationTimeout):
-            await client.get_topics_under_namespace("t/n", timeout=0.05)
-        await eventually(lambda: all(peer.reader.at_eof() for peer in server.peers))
-
-
-async def test_so_many_requests_are_under_way_and_no_more() -> None:
-    go_on = asyncio.Event()
-
-    async def script(peer: Peer, command: BaseCommand) -> None:
-        await go_on.wait()
-        peer.send(answer(command, [TOPIC]))
-
-    async with ScriptedServer(script) as server, LookupClient(server.url, concurrent_requests=2) as client:
-        asked = [
-            asyncio.create_task(client.get_topics_under_namespace("t/n", topics_hash=str(each)))
-            for each in range(10)
-        ]
-        await eventually(client._places.locked)
-        go_on.set()
-        assert await asyncio.gather(*asked) == [[TOPIC]] * 10
-
-
-# ---- its life ----------------------------------------------------------------------------------------------
 
 
 async def test_what_is_asked_when_it_is_closed_fails() -> None:
@@ -452,9 +187,6 @@ async def test_this_server_above_its_cap() -> None:
             "public/default", topics_hash=found.topics_hash, **question
         )
         assert not again.changed
-
-
-# ---- what is given and held ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["operation_timeout", "connect_timeout", "keep_alive"])

@@ -1,93 +1,29 @@
-"""A lookup service over HTTP: this server's API, a broker's web service, redirects, TLS, credentials."""
+"""A lookup service over HTTP: listings and lookups of this server and of a broker, redirects."""
 
 from __future__ import annotations
 
 import asyncio
 import gzip
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from pathlib import Path
-from typing import Any
 
-import pyarrow as pa
 import pytest
 from aiohttp import web
 
 from broker_core.client import (
-    Basic,
-    ClientTls,
-    ConnectionLost,
-    Credentials,
-    CredentialsFailed,
     HandshakeRefused,
     InvalidQuestion,
-    InvalidServiceUrl,
     LookupClient,
-    OperationTimeout,
     ServerRefused,
-    Tls,
-    TlsFailed,
     Token,
     UnexpectedAnswer,
     topics_hash,
 )
 from broker_core.client.http import address_turns
 from broker_core.names import Mode
-from tests.support.certificates import Authority
+from tests.client.http.scripted_answers import ARROW, NAMES, always, arrow, broker, problem
 from tests.support.clock import AGES
-from tests.support.eventually import eventually
-from tests.support.ports import free_port
 from tests.support.scripted_http_server import ScriptedHttpServer
-from tests.support.scripted_server import ScriptedServer
 
-NAMES = [f"persistent://t/n/{name}" for name in ("a", "b", "b-partition-1", "c d")]
-ARROW = "application/vnd.apache.arrow.stream"
-
-
-@pytest.fixture(autouse=True)
-def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("lookup_client._FIRST_PAUSE", "lookup_client._LONGEST_PAUSE"):
-        monkeypatch.setattr(f"broker_core.client.{module}", 0.001)
-    for name in ("_FIRST_BACKOFF", "_LONGEST_BACKOFF"):
-        monkeypatch.setattr(f"broker_core.client.http.http_service.{name}", 0.001)
-
-
-def arrow(names: list[str], **headers: str) -> web.Response:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, pa.schema([("name", pa.string())])) as out:
-        out.write_batch(pa.record_batch([pa.array(names, pa.string())], names=["name"]))
-    named = {name.replace("_", "-"): value for name, value in headers.items()}
-    return web.Response(body=sink.getvalue().to_pybytes(), content_type=ARROW, headers=named)
-
-
-def problem(status: int, cause: str, detail: str) -> web.Response:
-    return web.json_response(
-        {"cause": cause, "detail": detail}, status=status, content_type="application/problem+json"
-    )
-
-
-def always(make: Callable[[], web.StreamResponse]) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
-    async def answer(_request: web.Request) -> web.StreamResponse:
-        return make()
-
-    return answer
-
-
-async def broker(request: web.Request) -> web.StreamResponse:
-    """A broker's web service: it has no API of ours."""
-    if request.path == "/admin/v2/namespaces/t/n/topics":
-        assert request.query["mode"] in ("PERSISTENT", "NON_PERSISTENT", "ALL")
-        return web.json_response(NAMES, dumps=lambda names: json.dumps(names, separators=(",", ":")))
-    if request.path.startswith("/admin/v2/persistent/t/n/"):
-        return web.json_response({"partitions": 3, "deleted": False})
-    if request.path.startswith("/lookup/v2/topic/persistent/t/n/"):
-        return web.json_response({"brokerUrl": "pulsar://b:6650", "brokerUrlTls": "", "httpUrl": "http://b"})
-    if request.path.startswith(("/admin", "/lookup")):
-        return web.json_response({"reason": "Namespace does not exist"}, status=404)
-    return web.Response(status=404, text="<html>", content_type="text/html")
-
-
-# ---- listings ----------------------------------------------------------------------------------------------
+pytestmark = pytest.mark.usefixtures("no_pauses")
 
 
 async def test_a_listing_of_this_server() -> None:
@@ -294,17 +230,6 @@ async def test_compressed_answers_are_refused_as_they_are() -> None:
             await client.get_topics_under_namespace("t/n")
 
 
-async def test_credentials_that_no_header_can_have(echo: ScriptedHttpServer) -> None:
-    async def data() -> bytes:
-        return b"geheim\r\nX: y"
-
-    async with LookupClient(echo.url, auth=Credentials("own", data)) as client:
-        with pytest.raises(CredentialsFailed, match="control characters") as failed:
-            await client.get_topics_under_namespace("t/n")
-        assert "geheim" not in str(failed.value)
-    assert not echo.requests
-
-
 async def test_what_passes_is_asked_again() -> None:
     async def answer(_request: web.Request) -> web.StreamResponse:
         asked = len(server.requests)
@@ -338,9 +263,6 @@ async def test_a_property_that_cannot_be_sent() -> None:
     async with LookupClient("http://127.0.0.1:1") as client:
         with pytest.raises(InvalidQuestion, match="equals sign"):
             await client.get_topics_under_namespace("t/n", properties={"a=b": "c"})
-
-
-# ---- lookups -----------------------------------------------------------------------------------------------
 
 
 async def test_partitions_and_the_broker_of_a_topic() -> None:
@@ -404,132 +326,3 @@ async def test_redirects_that_lead_nowhere(location: str, text: str) -> None:
     async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
         with pytest.raises(UnexpectedAnswer, match=text):
             await client.lookup("persistent://t/n/x")
-
-
-# ---- connections -------------------------------------------------------------------------------------------
-
-
-async def test_the_server_may_come_later_and_another_address_answers() -> None:
-    port = free_port()
-    url = f"http://127.0.0.1:{free_port()},127.0.0.1:{port}"
-    async with LookupClient(url) as client:
-        asked = asyncio.create_task(client.get_topics_under_namespace("t/n"))
-        await eventually(lambda: "cannot connect" in str(client._service.problem))
-        server = ScriptedHttpServer(broker)
-        await server.start(port)
-        try:
-            assert await asked == NAMES
-        finally:
-            await server.stop()
-        with pytest.raises(OperationTimeout, match="cannot connect to 127"):
-            await client.get_topics_under_namespace("t/n", timeout=0.2)
-        # Another server, with another API, may come in its place.
-        again = ScriptedHttpServer(always(lambda: arrow(NAMES[:1])))
-        await again.start(port)
-        try:
-            assert await client.get_topics_under_namespace("t/n") == NAMES[:1]
-        finally:
-            await again.stop()
-
-
-async def test_a_request_that_is_given_up_closes_its_connection() -> None:
-    async def answer(_request: web.Request) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable")
-
-    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
-        asked = [asyncio.create_task(client.get_topics_under_namespace("t/n")) for _ in range(2)]
-        await eventually(lambda: server.requests)
-        for task in asked:
-            task.cancel()
-        await eventually(lambda: server.cancelled)
-        assert len(server.requests) == 1
-
-
-async def test_what_is_asked_when_it_is_closed_fails() -> None:
-    async def answer(_request: web.Request) -> web.StreamResponse:
-        await asyncio.Event().wait()
-        raise AssertionError("unreachable")
-
-    async with ScriptedHttpServer(answer) as server:
-        client = LookupClient(server.url)
-        asked = asyncio.create_task(client.get_topics_under_namespace("t/n"))
-        await eventually(lambda: server.requests)
-        await client.close()
-        with pytest.raises(ConnectionLost):
-            await asked
-        with pytest.raises(ConnectionLost, match="is closed"):
-            await client.lookup("persistent://t/n/x")
-
-
-async def test_a_server_that_speaks_something_else() -> None:
-    async with (
-        ScriptedServer(handshake=False) as server,
-        LookupClient(server.url.replace("pulsar", "http"), operation_timeout=0.2) as client,
-    ):
-        with pytest.raises(OperationTimeout):
-            await client.lookup("persistent://t/n/x")
-
-
-def test_urls_that_are_none() -> None:
-    for url in ("http://", "http://a:0", "https://a/b", "http://me:pw" + "@a"):
-        with pytest.raises(InvalidServiceUrl) as refused:
-            LookupClient(url)
-        assert "pw" not in str(refused.value)
-    with pytest.raises(InvalidServiceUrl, match="needs TLS"):
-        LookupClient("http://a", auth=Tls("client.pem"))
-
-
-# ---- credentials and TLS -----------------------------------------------------------------------------------
-
-
-@pytest.fixture
-async def echo() -> AsyncIterator[ScriptedHttpServer]:
-    async with ScriptedHttpServer(always(lambda: arrow(NAMES))) as server:
-        yield server
-
-
-async def test_each_request_has_the_credentials_as_they_are(echo: ScriptedHttpServer, tmp_path: Path) -> None:
-    file = tmp_path / "token.jwt"
-    async with LookupClient(echo.url, auth=Token(file)) as client:
-        for text in ("first.b.c", "second.b.c"):
-            file.write_text(text)
-            await client.get_topics_under_namespace("t/n")
-            assert echo.requests[-1].headers["Authorization"] == f"Bearer {text}"
-        file.unlink()
-        with pytest.raises(CredentialsFailed, match="cannot read the token"):
-            await client.get_topics_under_namespace("t/n")
-    async with LookupClient(echo.url, auth=Basic("me", "pw")) as client:
-        await client.get_topics_under_namespace("t/n")
-        assert echo.requests[-1].headers["Authorization"] == "Basic bWU6cHc="
-
-
-async def test_what_fails_for_credentials_shows_nothing_of_them(echo: ScriptedHttpServer) -> None:
-    def fail() -> str:
-        raise ValueError("the token is geheim")
-
-    async with LookupClient(echo.url, auth=Token(fail)) as client:
-        with pytest.raises(CredentialsFailed, match="no credentials: ValueError") as failed:
-            await client.get_topics_under_namespace("t/n")
-        assert "geheim" not in str(failed.value)
-    assert not echo.requests
-
-
-async def test_tls_with_a_client_certificate(tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    issued, own = authority.issue("server"), authority.issue("client")
-    answer: Any = always(lambda: arrow(NAMES))
-    async with ScriptedHttpServer(answer, tls=issued.server_context(authority.ca)) as server:
-        async with LookupClient(
-            server.url, auth=Tls(own.certificate, own.key), tls=ClientTls(authority.ca)
-        ) as client:
-            assert await client.get_topics_under_namespace("t/n") == NAMES
-        async with LookupClient(server.url, operation_timeout=AGES) as client:
-            with pytest.raises(TlsFailed, match="is not accepted"):
-                await client.get_topics_under_namespace("t/n")
-
-
-async def test_tls_where_there_is_none(echo: ScriptedHttpServer) -> None:
-    async with LookupClient(echo.url.replace("http", "https"), operation_timeout=AGES) as client:
-        with pytest.raises(TlsFailed, match="speaks no TLS"):
-            await client.get_topics_under_namespace("t/n")
