@@ -93,16 +93,19 @@ def current_invocation() -> Invocation:
     return _CURRENT.get()
 
 
-def plugin_settings(name: str) -> Any:
+def plugin_settings(name: str, *, optional: bool = False) -> Any:
     """For commands of a plugin: its own table of the settings, as an instance of its ``broker_core_settings`` model.
 
-    ``None`` where it has no model. It need not be enabled. Raises :exc:`~broker_core.errors.BrokerCoreError` where the
-    settings are wrong.
+    ``None`` where it has no model, and with ``optional`` where the settings have no such table. It need not be enabled.
+    Raises :exc:`~broker_core.errors.BrokerCoreError` where the settings are wrong.
     """
     from broker_core.plugins import PluginRegistry
 
     invocation = current_invocation()
-    table = invocation.load().settings.plugins.table(name)
+    plugins_table = invocation.load().settings.plugins
+    if optional and name not in plugins_table.tables:
+        return None
+    table = plugins_table.table(name)
     given = {} if invocation.given is None else invocation.given.plugins
     plugins = {name: given[name]} if name in given else {}
     return PluginRegistry.load([name], {name: table}, given=plugins)[name].options.settings

@@ -11,8 +11,10 @@ fewer of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from sys import getsizeof
 
 from broker_core.names import Mode
@@ -22,7 +24,10 @@ __all__ = ["QuestionCount", "QuestionCounter", "question_lines"]
 
 @dataclass(frozen=True, slots=True)
 class QuestionCount:
-    """One question with how often it was asked (at most ``error`` too high) and the seconds its answers took."""
+    """One question with how often it was asked (at most ``error`` too high) and the seconds its answers took.
+
+    ``last_asked`` is in seconds since 1970.
+    """
 
     namespace: str
     mode: Mode
@@ -31,6 +36,7 @@ class QuestionCount:
     count: int
     error: int
     seconds: float
+    last_asked: float
 
 
 _Key = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
@@ -39,14 +45,23 @@ _Key = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 class QuestionCounter:
     """Counts questions; holds at most ``capacity`` of them, none with a text over ``max_text`` characters.
 
-    ``max_bytes`` bounds the memory of all their text; what is held besides is some 400 bytes for each.
+    ``max_bytes`` bounds the memory of all their text; what is held besides is some 400 bytes for each. ``clock`` gives
+    seconds since 1970.
     """
 
-    def __init__(self, capacity: int = 4096, *, max_text: int = 1024, max_bytes: int = 1024 * 1024) -> None:
+    def __init__(
+        self,
+        capacity: int = 4096,
+        *,
+        max_text: int = 1024,
+        max_bytes: int = 1024 * 1024,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
         self.capacity = capacity
         self.max_text = max_text
         self.max_bytes = max_bytes
-        self._counts: dict[_Key, list[float]] = {}  # count, error, seconds
+        self._clock = clock
+        self._counts: dict[_Key, list[float]] = {}  # count, error, seconds, last asked
         self._floor = 0  # what a question that is not here may have been counted before
         self._bytes = 0
 
@@ -65,6 +80,7 @@ class QuestionCounter:
         if entry is not None:
             entry[0] += 1
             entry[2] += seconds
+            entry[3] = self._clock()
             return
         text = len(topics_pattern or "") + sum(len(name) + len(value) for name, value in pairs)
         if text > self.max_text:
@@ -74,7 +90,7 @@ class QuestionCounter:
             return
         while self._counts and (len(self._counts) >= self.capacity or self._bytes + size > self.max_bytes):
             self._make_room()
-        self._counts[key] = [self._floor + 1, self._floor, seconds]
+        self._counts[key] = [self._floor + 1, self._floor, seconds, self._clock()]
         self._bytes += size
 
     def _make_room(self) -> None:
@@ -90,7 +106,8 @@ class QuestionCounter:
         """The questions, the most frequent first."""
         ordered = sorted(self._counts.items(), key=lambda item: (-item[1][0], -item[1][2]))[:limit]
         return [
-            QuestionCount(*key, int(count), int(error), seconds) for key, (count, error, seconds) in ordered
+            QuestionCount(*key, int(count), int(error), seconds, last_asked)
+            for key, (count, error, seconds, last_asked) in ordered
         ]
 
 
@@ -98,7 +115,7 @@ def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
     """JSON lines, of which each is also a line of a file of patterns for a batch.
 
     ``namespace``, ``mode`` (``PERSISTENT``, ``NON_PERSISTENT`` or ``ALL``), ``pattern`` (``null`` without one) and
-    ``properties`` are the question; ``count``, ``error`` and ``seconds`` what is known of it.
+    ``properties`` are the question; ``count``, ``error``, ``seconds`` and ``last_asked`` (UTC) what is known of it.
     """
     for each in questions:
         line = {
@@ -109,6 +126,7 @@ def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
             "count": each.count,
             "error": each.error,
             "seconds": round(each.seconds, 6),
+            "last_asked": datetime.fromtimestamp(each.last_asked, UTC).isoformat(timespec="seconds"),
         }
         yield json.dumps(line) + "\n"
 

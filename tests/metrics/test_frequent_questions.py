@@ -90,7 +90,8 @@ def test_what_is_counted_of_the_text_is_let_go_with_it() -> None:
 
 
 def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
-    counter = QuestionCounter()
+    times = iter([0.0, 1_772_360_100.4, 2_000_000_000.0])
+    counter = QuestionCounter(clock=lambda: next(times))
     ask(counter, 't/n/\u2028\n"[\u00e4-\u00fc]', 2, region="eu")
     counter.record("t/n", Mode.NON_PERSISTENT, None, {}, 0.25)
     lines = list(question_lines(counter.most_asked()))
@@ -104,6 +105,7 @@ def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
             "count": 2,
             "error": 0,
             "seconds": 1.0,
+            "last_asked": "2026-03-01T10:15:00+00:00",
         },
         {
             "namespace": "t/n",
@@ -113,6 +115,7 @@ def test_a_line_is_a_line_of_a_file_of_patterns() -> None:
             "count": 1,
             "error": 0,
             "seconds": 0.25,
+            "last_asked": "2033-05-18T03:33:20+00:00",
         },
     ]
 

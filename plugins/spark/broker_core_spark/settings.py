@@ -3,13 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
-from broker_core.quantities import PositiveDuration, Size
+from broker_core.quantities import Duration, PositiveDuration, Size
 
-__all__ = ["SparkSettings"]
+__all__ = [
+    "KEEP_LEARNED",
+    "MAX_COVERAGE_LOSS",
+    "MAX_QUESTION_LOSS",
+    "MAX_TOPIC_LOSS",
+    "MIN_QUESTIONS",
+    "SparkSettings",
+]
+
+#: Defaults of builds, with and without settings.
+KEEP_LEARNED: Final = 30 * 86400.0
+MIN_QUESTIONS: Final = 1
+MAX_QUESTION_LOSS: Final = 0.5
+MAX_TOPIC_LOSS: Final = 0.5
+MAX_COVERAGE_LOSS: Final = 0.2
+
+_Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
 
 
 def _as_text(value: Any) -> Any:
@@ -20,7 +36,7 @@ def _as_text(value: Any) -> Any:
 
 
 class SparkSettings(BaseModel):
-    """Settings of serving. The properties that select topics are in the generation's manifest, not here.
+    """Settings of serving, and of builds with ``--config``. The properties that select topics are in the manifest.
 
     ``on_failure`` is a setting of the core with a default of this plugin: the next lister answers a question whose
     answer fails here, and is exact too.
@@ -47,6 +63,19 @@ class SparkSettings(BaseModel):
     on_failure: Literal["error", "next", "stale"] = "next"
     #: Age that a stale answer may have with ``on_failure = "stale"``.
     max_stale: PositiveDuration = 60.0
+
+    #: Source of questions that every build has, besides those of ``--patterns``.
+    always: str | None = Field(default=None, min_length=1)
+    #: Time for which a learned question is built after it was asked last. 0: nothing is kept of the build before.
+    keep_learned: Duration = KEEP_LEARNED
+    #: Questions that a generation has at least. Otherwise it is not published.
+    min_questions: int = Field(default=MIN_QUESTIONS, ge=0)
+    #: Share of its questions that a generation may lose against the one before. Otherwise it is not published.
+    max_question_loss: _Share = MAX_QUESTION_LOSS
+    #: The same for the topics in the namespaces of its questions.
+    max_topic_loss: _Share = MAX_TOPIC_LOSS
+    #: The same for the share of what is asked that it covers, in points.
+    max_coverage_loss: _Share = MAX_COVERAGE_LOSS
 
     @property
     def longest_stale(self) -> float | None:

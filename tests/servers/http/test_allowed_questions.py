@@ -18,7 +18,8 @@ from tests.support.pipelines import made
 from tests.support.plugins import PluginOf
 
 QUESTIONS = [
-    QuestionCount(f"acme/{name}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for name in ("a", "b", "a", "c", "b")
+    QuestionCount(f"acme/{name}", Mode.PERSISTENT, None, (), 1, 0, 0.0, 0.0)
+    for name in ("a", "b", "a", "c", "b")
 ]
 
 
@@ -52,7 +53,7 @@ async def test_namespaces_do_not_wait_for_one_another() -> None:
         await together.wait()
 
     questions = [
-        QuestionCount(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0) for number in range(12)
+        QuestionCount(f"acme/{number}", Mode.PERSISTENT, None, (), 1, 0, 0.0, 0.0) for number in range(12)
     ]
     async with made(plugins={"gate": PluginOf(authorize=gate)}) as m:
         assert await AllowedQuestions(m.pipeline)(questions, Asker()) == questions

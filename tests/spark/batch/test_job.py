@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
 from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.batch.publish_gates import PublishGates, PublishRefused
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
@@ -171,6 +173,7 @@ def test_a_failed_build_leaves_what_is_published(
             patterns=str(inputs[1]),
             store=str(tmp_path / "store"),
             namespace="public/large",
+            property_keys=KEYS,
         )
     with pytest.raises(BatchError, match="at least 1"):
         run(spark, inputs, tmp_path / "store", partitions=0)
@@ -214,3 +217,56 @@ def test_a_catalogue_without_topics(spark: SparkSession, tmp_path: Path) -> None
     answer = generation.lookup(result.totals[0].question)
     assert answer is not None
     assert answer.count == 0
+
+
+def test_learned_questions_outlive_a_restart_of_the_broker(spark: SparkSession, tmp_path: Path) -> None:
+    catalogue, patterns = tmp_path / "catalogue.sqlite", tmp_path / "patterns.jsonl"
+    fill(catalogue, {"a/b": [f"t-{number}" for number in range(20)]})
+    now = datetime.now(UTC)
+
+    def built(*rows: tuple[str, int], **more: Any) -> BuildResult:
+        """A build of an export: patterns, and how many days ago they were asked last."""
+        learned = [
+            {"namespace": "a/b", "pattern": pattern, "last_asked": (now - timedelta(days=days)).isoformat()}
+            for pattern, days in rows
+        ]
+        write_patterns(patterns, learned)
+        return run(spark, (catalogue, patterns), tmp_path / "store", **more)
+
+    first = built(("a/b/t-1.*", 0), ("a/b/t-2", 20))
+    again = built()  # the broker has just started
+    assert (again.generation, again.loaded.kept) == (first.generation, 2)
+    third = built(("a/b/t-3", 0), keep_learned=10 * 86400.0)
+    assert {total.question.selector.pattern for total in third.totals} == {"a/b/t-1.*", "a/b/t-3"}
+    with pytest.raises(PublishRefused, match=r"0 questions, and generation .* has 2"):
+        built(keep_learned=0)
+    assert (
+        built(("a/b/t-3", 0), keep_learned=0, gates=PublishGates(allow_shrink=True)).record()["questions"]
+        == 1
+    )
+
+
+def test_a_catalogue_that_is_half_empty_is_not_published(spark: SparkSession, tmp_path: Path) -> None:
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": ".*"}])
+    names = tmp_path / "names.txt"
+    store = tmp_path / "store"
+
+    def built(count: int, **more: Any) -> BuildResult:
+        names.write_text("".join(f"t-{number}\n" for number in range(count)), encoding="utf-8")
+        where: dict[str, Any] = {
+            "catalogue": str(names),
+            "patterns": str(patterns),
+            "store": str(store),
+            "namespace": "a/b",
+        }
+        return build(spark, **where, **more)
+
+    first = built(100)
+    with pytest.raises(
+        PublishRefused, match=r"49 topics in the namespaces of the questions, and generation .* has 100"
+    ):
+        built(49)
+    (published,) = readable_pointers(open_store(str(store)))
+    assert published.generation == first.generation
+    assert not list((store / "temporary").iterdir())
+    assert built(50).number == 2

@@ -48,6 +48,7 @@ def test_the_last_line_is_the_result(
     assert record["generation"] == published.generation
     assert (record["topics"], record["questions"], record["matches"], record["refused"]) == (4, 1, 3, 1)
     assert record["unknown_namespaces"] == ["no/where"]
+    assert (record["property_keys"], record["kept_questions"]) == (["region", "zone"], 0)
     assert "RE2 refuses it" in err
     assert "\x07" not in err
     assert "no/where" in err
@@ -60,12 +61,21 @@ def test_property_keys_of_the_settings(
 ) -> None:
     settings = tmp_path / "broker-core.toml"
     settings.write_text('[catalog]\nproperty_keys = ["who"]\n[patterns]\nmax_length = 5\n', encoding="utf-8")
-    assert run([*arguments, "--config", str(settings)]) == 0
+    assert run([*arguments, "--config", str(settings), "--min-questions", "0"]) == 0
     record = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert (record["questions"], record["refused"]) == (0, 2)  # longer than the five characters
-    assert run(arguments) == 0
+    assert record["property_keys"] == ["who"]
+    assert run(arguments) == 1
+    out, err = capsys.readouterr()
+    assert not out
+    assert "patterns.jsonl, line 1: 1 questions have properties (region,who)" in err
+    assert "pass --property-key region,who, only those" in err
+    assert run([*arguments, "--property-key", ""]) == 0
     record = json.loads(capsys.readouterr().out.splitlines()[-1])
-    assert (record["questions"], record["matches"]) == (1, 4)  # without keys nothing selects
+    assert (record["questions"], record["matches"], record["property_keys"]) == (1, 4, [])
+    assert run([*arguments, "--property-key", "region", "--property-key", "zone"]) == 0
+    record = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (record["matches"], record["property_keys"]) == (3, ["region", "zone"])
 
 
 @pytest.mark.parametrize("own", ["", '[catalog]\nproperty_keys = ["who"]\n'], ids=["alone", "beside"])
@@ -92,22 +102,64 @@ def test_plugins_that_cannot_be_loaded_ask_for_the_keys(
     assert run([*arguments, "--config", str(settings), "--property-keys", "region"]) == 0
 
 
+def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [{"namespace": "a/b", "pattern": f"a/b/orders-{number}"} for number in range(4)]
+    always = write_patterns(tmp_path / "always.jsonl", [*rows, {"namespace": "a/b", "pattern": ".*"}])
+    settings = tmp_path / "broker-core.toml"
+    settings.write_text(
+        f'[plugins.spark]\nstore = "elsewhere"\nalways = "{always}"\nmax_question_loss = 0.7\n',
+        encoding="utf-8",
+    )
+    write_patterns(tmp_path / "patterns.jsonl", [])
+    arguments += ["--config", str(settings)]
+    assert run(arguments) == 0
+    first = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert first["questions"] == 5
+    write_patterns(always, rows[:1])
+    assert run(arguments) == 3
+    out, err = capsys.readouterr()
+    assert not out
+    assert err.count("\n") == 1
+    assert (
+        f"1 questions, and generation {first['generation'][:12]} has 5: a loss of 80.0%, at most 70.0%" in err
+    )
+    store = tmp_path / "store"
+    published = current_pointer(open_store(str(store)))
+    assert published is not None
+    assert (published.generation, published.number) == (first["generation"], 1)
+    assert not list((store / "temporary").iterdir())
+    assert not list((store / "marks").iterdir())
+    # The option is stronger than the setting.
+    more = ["--max-question-loss", "0.9", "--max-coverage-loss", "1"]
+    assert run([*arguments, *more, "--min-questions", "2"]) == 3
+    assert "1 questions, and generation" in capsys.readouterr().err
+    assert run([*arguments, *more]) == 0
+    write_patterns(tmp_path / "none.jsonl", [])
+    assert run([*arguments, "--always", str(tmp_path / "none.jsonl")]) == 3
+    assert "0 questions, and generation" in capsys.readouterr().err
+    assert run([*arguments, "--always", str(tmp_path / "none.jsonl"), "--allow-shrink"]) == 0
+
+
 @pytest.mark.parametrize(
     ("more", "code", "message"),
     [
         (["--partitions", "0"], 2, "partitions"),
         (["--conf", "nonsense"], 2, "expected KEY=VALUE"),
+        (["--max-topic-loss", "50"], 2, "max-topic-loss"),
+        (["--keep-learned", "soon"], 2, "is not a duration"),
         (["--catalogue", "missing.sqlite"], 1, "There is no catalogue"),
         (["--patterns", "missing.jsonl"], 1, "No such file"),
         (["--out", "ftp://host/x"], 1, "no place for generations"),
         (["--unknown"], 2, "unknown"),
     ],
-    ids=["partitions", "conf", "catalogue", "patterns", "out", "option"],
+    ids=["partitions", "conf", "share", "duration", "catalogue", "patterns", "out", "option"],
 )
 def test_what_is_wrong_is_one_line_and_an_exit_code(
     arguments: list[str], capsys: pytest.CaptureFixture[str], more: list[str], code: int, message: str
 ) -> None:
-    assert run([*arguments, *more]) == code
+    assert run([*arguments, "--property-key", "region", *more]) == code
     out, err = capsys.readouterr()
     assert message in err
     assert not out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from broker_core_spark.commands.patterns_command import worth_precomputing
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from tests.cli.conftest import Cli
 
+ASKED = "2026-03-01T10:15:00+00:00"
+
 
 def line(pattern: str | None, count: int, seconds: float, *, error: int = 0, **properties: str) -> str:
     question = {"namespace": "t/n", "mode": "ALL", "pattern": pattern, "properties": properties}
-    return json.dumps(question | {"count": count, "error": error, "seconds": seconds})
+    counted = {"count": count, "error": error, "seconds": seconds, "last_asked": ASKED}
+    return json.dumps(question | counted)
 
 
 def patterns(found: list[dict[str, Any]]) -> list[str | None]:
@@ -29,10 +33,11 @@ def patterns(found: list[dict[str, Any]]) -> list[str | None]:
 
 
 def test_the_most_expensive_ones_come_first() -> None:
-    body = "\n".join([line("a", 100, 1.0), line("b", 2, 9.0), line(None, 5, 3.0, team="red"), ""])
+    body = "\n".join([line("a", 100, 1.0), line("b", 2, 9.0), line(None, 5, 3.0, error=1, team="red"), ""])
     found, refused = worth_precomputing(body, "http://b", limit=10, min_count=1, max_length=1024)
     assert patterns(found) == ["b", None, "a"]
-    assert found[1] == {"namespace": "t/n", "mode": "ALL", "pattern": None, "properties": {"team": "red"}}
+    question = {"namespace": "t/n", "mode": "ALL", "pattern": None, "properties": {"team": "red"}}
+    assert found[1] == question | {"count": 4, "last_asked": ASKED}
     assert refused == 0
     assert patterns(worth_precomputing(body, "http://b", limit=2, min_count=1, max_length=1024)[0]) == [
         "b",
@@ -89,6 +94,8 @@ NO_QUESTIONS = {
     "no number": (raw(seconds="NaN"), "seconds must be"),
     "large seconds": (raw(seconds="1" + "0" * 400), "seconds must be"),
     "endless seconds": (raw(seconds="Infinity"), "seconds must be"),
+    "no time": (raw(last_asked='"yesterday"'), "last_asked must be"),
+    "a number for a time": (raw(last_asked="17"), "last_asked must be"),
 }
 
 
@@ -110,7 +117,9 @@ def test_what_is_too_long_for_a_broker_stays_out() -> None:
 
 def test_what_a_newer_broker_says_besides_does_not_matter() -> None:
     found, _ = worth_precomputing(raw(later="[1]"), "http://b", limit=10, min_count=1, max_length=1024)
-    assert found == [{"namespace": "t/n", "mode": "ALL", "pattern": "x", "properties": {}}]
+    asked = datetime.fromisoformat(found[0].pop("last_asked"))  # the broker does not say it: now
+    assert datetime.now(UTC) - asked < timedelta(minutes=5)
+    assert found == [{"namespace": "t/n", "mode": "ALL", "pattern": "x", "properties": {}, "count": 9}]
     assert not questions_of_rows([("here", found[0])]).refused  # the batch reads the file
 
 

@@ -21,6 +21,7 @@ from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, garbage_collection, open_store
 from broker_core_spark.store.build_and_gc_marks import GC_GRACE, read_marks, write_mark
 from broker_core_spark.store.garbage_collection import collect_garbage
+from broker_core_spark.store.learned_file import learned_paths, write_learned
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
 from broker_core_spark.store.publishing import begin_build, use_generation
 from broker_core_spark.store.read_manifest import read_manifest
@@ -65,6 +66,16 @@ def test_the_last_generations_stay_whole_and_nothing_else() -> None:
         assert answer is not None
         assert answer.count == 5
     assert collect_garbage(store, keep=2, grace=AT_ONCE).removed == ()
+
+
+def test_the_last_learned_questions_stay() -> None:
+    store = memory()
+    for number in range(1, 6):
+        publish(store, number)
+        if number != 4:  # a build of fixed questions leaves none
+            write_learned(store, number, b"{}")
+    collect_garbage(store, keep=2, grace=AT_ONCE)
+    assert [path[-10:] for path in learned_paths(store)] == ["0005.jsonl", "0003.jsonl"]
 
 
 def test_a_dry_run_removes_nothing() -> None:

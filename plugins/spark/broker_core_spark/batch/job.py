@@ -28,6 +28,13 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     read_previous_generation,
     reusable_segments,
 )
+from broker_core_spark.batch.publish_gates import (
+    PublishGates,
+    check_questions,
+    check_topics,
+    published_before,
+)
+from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
 from broker_core_spark.batch.reports.parquet_export import check_export, export_totals
 from broker_core_spark.batch.segments.question_totals import question_totals
@@ -43,6 +50,7 @@ from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
+from broker_core_spark.settings import KEEP_LEARNED
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import readable_pointers
@@ -79,7 +87,10 @@ def build(
     store: str,
     namespace: str | None = None,
     partitions: int | None = None,
-    property_keys: Sequence[str] = (),
+    property_keys: Sequence[str] | None = None,
+    always: str | None = None,
+    keep_learned: float = KEEP_LEARNED,
+    gates: PublishGates | None = None,
     incremental: bool = False,
     report: Path | str | None = None,
     export_parquet: str | None = None,
@@ -92,16 +103,21 @@ def build(
     ``catalogue`` and ``patterns`` are addresses for :func:`~.sources.open_catalogue.open_catalogue` and
     :func:`~.questions.load_questions.load_questions`. ``namespace`` is that of local names. ``partitions`` is the
     number of tasks; the bytes of a generation do not depend on it. ``property_keys`` are the keys of selecting
-    properties. ``incremental`` keeps unchanged segments of the last generation. ``report`` is the address of the HTML
-    report, ``export_parquet`` that of the table of counts and hashes. ``store_options`` are those of every bucket here.
+    properties; ``None`` is an error where questions have properties. ``always`` is one more source of questions.
+    Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates``
+    are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
+    of the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
+    and hashes. ``store_options`` are those of every bucket here.
 
-    Raises :exc:`BatchError`, :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is
-    published then, except for errors of the report and the export, which say so.
+    Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
+    :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
+    errors of the report and the export, which say so.
     """
     if partitions is not None and partitions < 1:
         raise BatchError(f"{partitions} partitions: at least 1")
+    gates = gates or PublishGates()
     clock = _Clock()
-    keys = tuple(sorted(set(property_keys)))
+    keys = None if property_keys is None else tuple(sorted(set(property_keys)))
     with clock.of("total"):
         place = open_store(store, store_options or {})
         # Nobody shall wait for a build whose report has no place.
@@ -116,7 +132,12 @@ def build(
                 property_keys=keys,
                 max_length=max_pattern_length,
                 store_options=store_options,
+                always=always,
+                kept=kept_rows(place) if keep_learned else (),
+                oldest=oldest_kept(keep_learned),
             )
+            keys = loaded.property_keys
+            before = published_before(place)
         source = open_catalogue(catalogue, spark=spark, namespace=namespace)
         place.check()
         with begin_build(place) as building, _staging_of(place) as folder:
@@ -128,10 +149,12 @@ def build(
                 catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
+            check_questions(gates, before, questions, loaded)
             with clock.of("segments"):
                 made, tasks = _make_segments(spark, place, staging, runs, questions, partitions, reuse)
             with clock.of("publish"):
                 segments = sorted([*made, *kept], key=lambda segment: segment.entry.order)
+                check_topics(gates, before, loaded, [segment.entry for segment in segments])
                 manifest = write_manifest(
                     place,
                     catalogue_id=catalogue_id,
@@ -147,6 +170,7 @@ def build(
                 published = building.publish(
                     manifest, verified={segment.name for segment in manifest.segments}
                 )
+                leave_learned(place, published.number, loaded)
     result = BuildResult(
         generation=manifest.id,
         number=published.number,

@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Final
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_cli import broker_settings, examples, say
+from broker_core.plugin_cli import broker_settings, examples, plugin_settings, say
+from broker_core.quantities import parse_duration
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
+from broker_core_spark.settings import SparkSettings
 
-__all__ = ["EXAMPLES", "build"]
+if TYPE_CHECKING:
+    from broker_core_spark.batch.publish_gates import PublishGates
+
+__all__ = ["EXAMPLES", "EXIT_REFUSED", "build"]
+
+#: The exit code of a build that a gate refuses to publish.
+EXIT_REFUSED: Final = 3
 
 _SHOWN: Final = 20  # refused patterns of the output
 
@@ -77,14 +87,81 @@ def build(
         ),
     ] = None,
     property_keys: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             "--property-keys",
+            "--property-key",
             metavar="KEY,...",
-            help="The properties that select topics, instead of those that the brokers of --config select by.",
+            help="The properties that select topics, instead of those that the brokers of --config select by; may be "
+            "repeated. '' for none.",
             show_default=False,
         ),
     ] = None,
+    always: Annotated[
+        str | None,
+        typer.Option(
+            "--always",
+            metavar="SOURCE",
+            help="Questions to build besides those of --patterns, whatever was learned.",
+            show_default="plugins.spark.always",
+        ),
+    ] = None,
+    keep_learned: Annotated[
+        float | None,
+        typer.Option(
+            "--keep-learned",
+            metavar="DURATION",
+            parser=parse_duration,
+            help="For how long a learned question is built after it was asked last; 0 keeps none of earlier builds.",
+            show_default="plugins.spark.keep_learned",
+        ),
+    ] = None,
+    min_questions: Annotated[
+        int | None,
+        typer.Option(
+            "--min-questions",
+            min=0,
+            metavar="N",
+            help="Publish no generation with fewer questions.",
+            show_default="plugins.spark.min_questions",
+        ),
+    ] = None,
+    max_question_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-question-loss",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The share of its questions that a generation may lose against the one before.",
+            show_default="plugins.spark.max_question_loss",
+        ),
+    ] = None,
+    max_topic_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-topic-loss",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The same for the topics in the namespaces of its questions.",
+            show_default="plugins.spark.max_topic_loss",
+        ),
+    ] = None,
+    max_coverage_loss: Annotated[
+        float | None,
+        typer.Option(
+            "--max-coverage-loss",
+            min=0,
+            max=1,
+            metavar="SHARE",
+            help="The same for the share of what is asked that it covers, in points.",
+            show_default="plugins.spark.max_coverage_loss",
+        ),
+    ] = None,
+    allow_shrink: Annotated[
+        bool, typer.Option("--allow-shrink", help="Publish, whatever was lost.", show_default=False)
+    ] = False,
     report: Annotated[
         str | None,
         typer.Option(
@@ -133,27 +210,45 @@ def build(
     and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
     """
     from broker_core_spark.batch import job
+    from broker_core_spark.batch.publish_gates import PublishRefused
     from broker_core_spark.batch.spark.spark_session import spark_session
 
     keys = _selecting() if property_keys is None else _property_keys(property_keys)
+    settings = _settings()
+    gates = _gates(
+        settings,
+        min_questions=min_questions,
+        max_question_loss=max_question_loss,
+        max_topic_loss=max_topic_loss,
+        max_coverage_loss=max_coverage_loss,
+        allow_shrink=allow_shrink or None,
+    )
     spark_settings = parse_pairs("--conf", conf)
     options = chosen_options(out, store_options)
-    _check_places(out, patterns, report, export_parquet, options)
+    always = settings.always if always is None else always
+    _check_places(out, (patterns, always), report, export_parquet, options)
     with spark_session(master=master, conf=spark_settings) as spark:
-        result = job.build(
-            spark,
-            catalogue=catalogue,
-            patterns=patterns,
-            store=out,
-            namespace=namespace,
-            partitions=partitions,
-            property_keys=keys,
-            incremental=incremental,
-            report=report,
-            export_parquet=export_parquet,
-            max_pattern_length=broker_settings().max_pattern_length,
-            store_options=options,
-        )
+        try:
+            result = job.build(
+                spark,
+                catalogue=catalogue,
+                patterns=patterns,
+                store=out,
+                namespace=namespace,
+                partitions=partitions,
+                property_keys=keys,
+                always=always,
+                keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
+                gates=gates,
+                incremental=incremental,
+                report=report,
+                export_parquet=export_parquet,
+                max_pattern_length=broker_settings().max_pattern_length,
+                store_options=options,
+            )
+        except PublishRefused as error:
+            say(str(error))
+            raise typer.Exit(EXIT_REFUSED) from error
     for one in result.refused[:_SHOWN]:
         _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
     if len(result.refused) > _SHOWN:
@@ -167,7 +262,11 @@ def build(
 
 
 def _check_places(
-    out: str, patterns: str, report: str | None, export: str | None, options: dict[str, str]
+    out: str,
+    patterns: Iterable[str | None],
+    report: str | None,
+    export: str | None,
+    options: dict[str, str],
 ) -> None:
     """Raise unless each place answers, before Spark starts and long before the build ends."""
     from broker_core_spark.batch.source_address import is_in_bucket, is_of_spark
@@ -176,8 +275,9 @@ def _check_places(
     from broker_core_spark.store.reached_store import check_reached, within
 
     check_reached(open_store(out, options))
-    if is_in_bucket(patterns):
-        within(patterns, addressed_file(patterns, options).check_readable)
+    for source in patterns:
+        if source is not None and is_in_bucket(source):
+            within(source, addressed_file(source, options).check_readable)
     for place in (report, None if export is None or is_of_spark(export) else export):
         if place is not None:
             within(place, addressed_file(place, options).check_writable)
@@ -187,8 +287,31 @@ def _say(text: str) -> None:
     say(f"spark build: {text}")
 
 
-def _selecting() -> tuple[str, ...]:
-    """The properties that a broker selects by: ``[catalog] property_keys`` and those of its plugins."""
+def _settings() -> SparkSettings:
+    """The settings of builds: ``[plugins.spark]`` of ``--config``, else the defaults."""
+    found: SparkSettings | None = plugin_settings("spark", optional=True)
+    return SparkSettings(store="-") if found is None else found
+
+
+def _gates(settings: SparkSettings, **options: float | None) -> PublishGates:
+    """The gates of the settings, and of the options that are given."""
+    from broker_core_spark.batch.publish_gates import PublishGates
+
+    of_settings = PublishGates(
+        settings.min_questions,
+        settings.max_question_loss,
+        settings.max_topic_loss,
+        settings.max_coverage_loss,
+    )
+    given: dict[str, Any] = {name: value for name, value in options.items() if value is not None}
+    return replace(of_settings, **given)
+
+
+def _selecting() -> tuple[str, ...] | None:
+    """The properties that a broker selects by: ``[catalog] property_keys`` and those of its plugins.
+
+    ``None`` for none: then questions with properties ask for the option.
+    """
     settings = broker_settings()
     try:
         plugins = settings.plugin_property_keys()
@@ -203,8 +326,8 @@ def _selecting() -> tuple[str, ...]:
             f"({', '.join(sorted(plugins))}) differ: topics of one are not selected by the keys of the other alone, "
             "but in the generation they are; make both equal"
         )
-    return tuple(sorted(own | plugins))
+    return tuple(sorted(own | plugins)) or None
 
 
-def _property_keys(text: str) -> tuple[str, ...]:
-    return tuple(key.strip() for key in text.split(",") if key.strip())
+def _property_keys(texts: list[str]) -> tuple[str, ...]:
+    return tuple(key.strip() for text in texts for key in text.split(",") if key.strip())

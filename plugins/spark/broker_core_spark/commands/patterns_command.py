@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Final
 
@@ -90,12 +91,14 @@ def worth_precomputing(
 ) -> tuple[list[dict[str, Any]], int]:
     """The questions of ``GET /questions`` to precompute, and the number of those with a refused pattern.
 
-    Each is checked as a batch checks it. Raises :exc:`BrokerCoreError` for an invalid line.
+    Each has how often it was asked at least, and when it was asked last. Each is checked as a batch checks it. Raises
+    :exc:`BrokerCoreError` for an invalid line.
     """
     from broker_core_spark.batch.errors import InvalidPatterns
     from broker_core_spark.batch.questions.parse_question_row import (
         ROW_KEYS,
         parse_json_line,
+        parse_last_asked,
         parse_question_row,
         refusal_reason,
     )
@@ -119,6 +122,7 @@ def worth_precomputing(
             # The sketch counts too much by its error at most.
             count = _number(place, record, "count") - _number(place, record, "error")
             cost = _number(place, record, "seconds")
+            last = parse_last_asked(place, record) or datetime.now(UTC)
         except InvalidPatterns as error:
             raise BrokerCoreError(str(error)[:1000]) from None
         if count < min_count:
@@ -126,7 +130,8 @@ def worth_precomputing(
         if refusal_reason(pattern, max_length) is not None:
             refused += 1
             continue
-        found.append((cost, question))
+        known = {"count": int(count), "last_asked": last.isoformat(timespec="seconds")}
+        found.append((cost, question | known))
     found.sort(key=lambda item: (-item[0], json.dumps(item[1], sort_keys=True)))
     return [question for _, question in found[:limit]], refused
 

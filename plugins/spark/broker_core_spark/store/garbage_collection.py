@@ -21,6 +21,7 @@ from broker_core_spark.store.build_and_gc_marks import (
     read_marks,
     write_mark,
 )
+from broker_core_spark.store.learned_file import LEARNED, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
 from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
@@ -30,7 +31,7 @@ __all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]
 
 KEEP: Final = 3
 #: Folders in the order of deletion. After an interrupted ``gc`` no generation lacks a file.
-_FOLDERS: Final = ("pointers", "manifests", "questions", "segments", "temporary", MARKS)
+_FOLDERS: Final = ("pointers", "manifests", "questions", "segments", LEARNED, "temporary", MARKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ def collect_garbage(
         if now is None:
             raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
         needed, kept, unreadable = _needed(store, keep, time_left)
+        needed.update(learned_paths(store)[:keep])
         unneeded = _unneeded(store, needed | {own}, now - grace, time_left)
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)
         return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, len(unneeded) - len(removed))

@@ -239,3 +239,31 @@ def test_a_text_of_a_table_that_is_no_utf8_is_refused_by_the_row(spark: SparkSes
     pq.write_table(pa.table({"namespace": pa.array(["a/b", "a/b"]), "pattern": texts}), path)
     with pytest.raises(InvalidPatterns, match="row 2: pattern is no text in UTF-8"):
         load_questions(str(path), spark=spark)
+
+
+def test_properties_without_a_word_about_selecting_ones_are_an_error(tmp_path: Path) -> None:
+    plain = {"namespace": "a/b", "pattern": "x"}
+    selecting = [
+        {**plain, "properties": {"env": "prod", "who": "me"}},
+        {**plain, "properties": {"env": "test"}},
+    ]
+    source = jsonl(tmp_path / "p.jsonl", plain, *selecting)
+    with pytest.raises(InvalidPatterns, match=r"p\.jsonl, line 2: 2 questions have properties") as caught:
+        load_questions(source, property_keys=None)
+    assert "properties (env,who)" in str(caught.value)
+    assert "pass --property-key env,who, only those that select" in str(caught.value)
+    assert len(load_questions(source, property_keys=()).questions) == 1
+    loaded = load_questions(source, property_keys=("env",))
+    assert (len(loaded.questions), loaded.property_keys) == (3, ("env",))
+    loaded = load_questions(jsonl(tmp_path / "q.jsonl", plain), property_keys=None)
+    assert (len(loaded.questions), loaded.property_keys) == (1, ())
+
+
+def test_a_second_source_is_always_there(tmp_path: Path) -> None:
+    source = jsonl(tmp_path / "p.jsonl", {"namespace": "a/b", "pattern": "x"})
+    always = tmp_path / "always.toml"
+    always.write_text('[[patterns]]\nnamespace = "a/b"\npattern = "y"\n', encoding="utf-8")
+    loaded = load_questions(source, always=str(always))
+    assert [question.selector.pattern for question in loaded.questions] == ["x", "y"]
+    with pytest.raises(InvalidPatterns, match="Cannot read the patterns"):
+        load_questions(source, always=str(tmp_path / "missing.jsonl"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from broker_core_spark.batch.errors import InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     parse_json_line,
+    parse_last_asked,
     parse_question_row,
     refusal_reason,
 )
@@ -59,3 +61,22 @@ def test_why_a_pattern_is_refused() -> None:
     )
     assert refusal_reason("(?=x)", 10)
     assert refusal_reason("*a", 10)
+
+
+def test_the_time_of_the_last_question_is_utc() -> None:
+    wanted = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
+    for text in ("2026-03-01T10:15:00Z", "2026-03-01T11:15:00+01:00", "2026-03-01 10:15", wanted):
+        assert parse_last_asked("here", {"last_asked": text}) == wanted
+    assert parse_last_asked("here", {"last_asked": None}) is None
+    assert parse_last_asked("here", {}) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["yesterday", "", 17, [], datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "x" * 5000],
+    ids=range(6),
+)
+def test_what_is_no_time_is_refused_with_its_place(value: object) -> None:
+    with pytest.raises(InvalidPatterns, match="here: last_asked must be a time such as") as caught:
+        parse_last_asked("here", {"last_asked": value})
+    assert len(str(caught.value)) < 300

@@ -1,7 +1,9 @@
 """Loading the questions to precompute, from a file, a table or a broker's export.
 
 A source has rows of ``namespace``, ``mode`` (default ``PERSISTENT``), ``pattern`` (null or absent: all topics) and
-``properties`` (an object of strings). The counters of an export (``count``, ``error``, ``seconds``) are allowed.
+``properties`` (an object of strings). What an export says besides (``count``, ``error``, ``seconds``,
+``last_asked``) is allowed. A row with ``last_asked`` is a *learned* question: it is built until nobody asked it for a
+while, also where a later export does not have it.
 
 A pattern that brokers do not evaluate, because RE2 refuses it or it is too long, is reported as *refused*. Consumers
 that ask it get their answer as ever. A row that is no question stops the batch: its question would be missing.
@@ -10,17 +12,21 @@ that ask it get their answer as ever. A row that is no question stops the batch:
 from __future__ import annotations
 
 import io
+import itertools
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
     ROW_KEYS,
     parse_json_line,
+    parse_last_asked,
     parse_question_row,
     refusal_reason,
 )
@@ -40,6 +46,8 @@ __all__ = ["LoadedQuestions", "RefusedPattern", "load_questions", "questions_of_
 MAX_QUESTIONS: Final = 1_000_000
 #: Bytes of the largest file in a bucket: it is read whole.
 _MAX_STORED: Final = 1024 * 1024 * 1024
+#: Columns of a table that are read.
+_COLUMNS: Final = frozenset({*ROW_KEYS, "count", "last_asked"})
 #: Bytes of the largest TOML file.
 _MAX_TOML: Final = 64 * 1024 * 1024
 
@@ -59,7 +67,9 @@ class RefusedPattern:
 class LoadedQuestions:
     """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
-    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` that of the refused ones.
+    ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` that of the refused ones,
+    ``times`` has it for each question. ``learned`` has when each learned question was asked last. ``kept`` of them come
+    from an earlier build alone. ``forgotten`` rows were asked too long ago.
     """
 
     questions: tuple[CanonicalQuestion, ...]
@@ -68,40 +78,56 @@ class LoadedQuestions:
     times_asked: int = 0
     times_refused: int = 0
     refused_rows: int = 0
+    times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
+    learned: Mapping[CanonicalQuestion, datetime] = field(default_factory=dict)
+    kept: int = 0
+    forgotten: int = 0
+    property_keys: tuple[str, ...] = ()
 
     @property
     def duplicates(self) -> int:
         """The number of rows with the question of another row."""
-        return self.rows - self.refused_rows - len(self.questions)
+        return self.rows - self.refused_rows - self.forgotten - (len(self.questions) - self.kept)
 
 
 def load_questions(
     source: str,
     *,
     spark: SparkSession | None = None,
-    property_keys: Sequence[str] = (),
+    property_keys: Sequence[str] | None = (),
     max_length: int | None = None,
     store_options: Mapping[str, str] | None = None,
+    always: str | None = None,
+    kept: Iterable[tuple[str, object]] = (),
+    oldest: datetime | None = None,
 ) -> LoadedQuestions:
     """The questions of ``source``: JSON lines, ``.toml`` or ``.parquet`` (a path, ``file://``, ``s3://``, ``gs://`` or
     ``az://``), or ``table:NAME``.
 
-    ``spark`` reads tables, and Parquet that is in no bucket. ``store_options`` are those of the bucket. Raises
-    :exc:`InvalidPatterns` for a row that is no question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket
-    that cannot be read.
+    ``spark`` reads tables, and Parquet that is in no bucket. ``store_options`` are those of the bucket. ``always`` is
+    one more source. The others are those of :func:`questions_of_rows`. Raises :exc:`InvalidPatterns` for a row that is
+    no question, and :exc:`~broker_core_spark.errors.StoreFailed` for a bucket that cannot be read.
     """
+    rows = _source_rows(source, spark, store_options)
+    if always is not None:
+        rows = itertools.chain(rows, _source_rows(always, spark, store_options))
+    return questions_of_rows(
+        rows, property_keys=property_keys, max_length=max_length, kept=kept, oldest=oldest
+    )
+
+
+def _source_rows(
+    source: str, spark: SparkSession | None, store_options: Mapping[str, str] | None
+) -> Iterator[tuple[str, object]]:
     if is_in_bucket(source):
-        rows = _bucket_rows(source, store_options)
-    elif is_table(source):
+        return _bucket_rows(source, store_options)
+    if is_table(source):
         if spark is None:
             raise InvalidPatterns(
                 f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
             )
-        rows = _table_rows(spark, source)
-    else:
-        path = _path_of(source)
-        rows = _local_rows(path)
-    return questions_of_rows(rows, property_keys=property_keys, max_length=max_length)
+        return _table_rows(spark, source)
+    return _local_rows(_path_of(source))
 
 
 def _path_of(source: str) -> Path:
@@ -114,30 +140,123 @@ def _path_of(source: str) -> Path:
 
 
 def questions_of_rows(
-    rows: Iterable[tuple[str, object]], *, property_keys: Sequence[str] = (), max_length: int | None = None
+    rows: Iterable[tuple[str, object]],
+    *,
+    property_keys: Sequence[str] | None = (),
+    max_length: int | None = None,
+    kept: Iterable[tuple[str, object]] = (),
+    oldest: datetime | None = None,
 ) -> LoadedQuestions:
-    """The questions of rows. Each row has the place that messages name (``patterns.jsonl, line 3``)."""
-    questions: set[CanonicalQuestion] = set()
-    refused: dict[RefusedPattern, None] = {}
-    number = times_asked = times_refused = refused_rows = 0
+    """The questions of rows. Each row has the place that messages name (``patterns.jsonl, line 3``).
+
+    ``property_keys`` are the keys that select; with ``None`` a row with properties is an error that says what to pass.
+    ``kept`` are the rows of learned questions of an earlier build. Learned questions that were asked before ``oldest``
+    are left out.
+    """
+    found = _FoundQuestions(property_keys, max_length, oldest)
     for place, row in rows:
-        number += 1
-        if number > MAX_QUESTIONS:
-            raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-        namespace, mode, pattern, properties = parse_question_row(place, row)
-        pairs = {key: properties[key] for key in property_keys if key in properties}
-        reason = refusal_reason(pattern, max_length)
+        found.add(place, row)
+    for place, row in kept:
+        found.keep(place, row)
+    return found.loaded()
+
+
+class _FoundQuestions:
+    """Collects the questions of rows, each once."""
+
+    def __init__(
+        self, property_keys: Sequence[str] | None, max_length: int | None, oldest: datetime | None
+    ) -> None:
+        self._keys = property_keys
+        self._max_length = max_length
+        self._oldest = oldest
+        self._times: dict[CanonicalQuestion, int] = {}
+        self._learned: dict[CanonicalQuestion, datetime] = {}
+        self._refused: dict[RefusedPattern, None] = {}
+        self._rows = self._times_refused = self._refused_rows = self._kept = self._forgotten = 0
+        # Where nobody said which keys select: those that rows have, the number of these rows, the first one's place.
+        self._unsaid_keys: set[str] = set()
+        self._unsaid_rows = 0
+        self._unsaid_place = ""
+
+    def add(self, place: str, row: object) -> None:
+        """One row of a source."""
+        self._count(place)
+        namespace, mode, pattern, pairs = self._parsed(place, row)
+        asked = parse_last_asked(place, row)
+        if self._is_old(asked):
+            self._forgotten += 1
+            return
         times = _times(row)
-        times_asked += times
-        if reason is None:
-            questions.add(CanonicalQuestion.of(namespace, mode, pattern, pairs))
-        else:
-            refused_rows += 1
-            times_refused += times
+        reason = refusal_reason(pattern, self._max_length)
+        if reason is not None:
+            self._refused_rows += 1
+            self._times_refused += times
             sorted_pairs = tuple(sorted(pairs.items()))
-            refused[RefusedPattern(namespace, mode.name, pattern or "", sorted_pairs, reason)] = None
-    every = tuple(sorted(questions, key=_by_line))
-    return LoadedQuestions(every, tuple(refused), number, times_asked, times_refused, refused_rows)
+            self._refused[RefusedPattern(namespace, mode.name, pattern or "", sorted_pairs, reason)] = None
+            return
+        question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
+        self._times[question] = self._times.get(question, 0) + times
+        self._learn(question, asked)
+
+    def keep(self, place: str, row: object) -> None:
+        """One learned question of an earlier build. A pattern that is refused by now is left out."""
+        namespace, mode, pattern, pairs = self._parsed(place, row)
+        asked = parse_last_asked(place, row)
+        if asked is None or self._is_old(asked) or refusal_reason(pattern, self._max_length) is not None:
+            return
+        question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
+        if question not in self._times:
+            if len(self._times) >= MAX_QUESTIONS:
+                return
+            self._times[question] = _times(row)
+            self._kept += 1
+        self._learn(question, asked)
+
+    def loaded(self) -> LoadedQuestions:
+        """All of it. Raises :exc:`InvalidPatterns` where properties may select and nobody said which."""
+        if self._unsaid_rows:
+            keys = ",".join(sorted(self._unsaid_keys))[:500]
+            raise InvalidPatterns(
+                f"{self._unsaid_place}: {self._unsaid_rows} questions have properties ({keys}), and nothing says which "
+                f"of them select topics: pass --property-key {keys}, only those that select; or --config with the "
+                "catalog.property_keys of the brokers; or --property-key '' if none selects (property_keys in Python)"
+            )
+        return LoadedQuestions(
+            tuple(sorted(self._times, key=_by_line)),
+            tuple(self._refused),
+            self._rows,
+            sum(self._times.values()) + self._times_refused,
+            self._times_refused,
+            self._refused_rows,
+            self._times,
+            self._learned,
+            self._kept,
+            self._forgotten,
+            tuple(self._keys or ()),
+        )
+
+    def _count(self, place: str) -> None:
+        self._rows += 1
+        if self._rows > MAX_QUESTIONS:
+            raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
+
+    def _parsed(self, place: str, row: object) -> tuple[str, Mode, str | None, dict[str, str]]:
+        namespace, mode, pattern, properties = parse_question_row(place, row)
+        if self._keys is None:
+            if properties:
+                self._unsaid_keys.update(properties)
+                self._unsaid_rows += 1
+                self._unsaid_place = self._unsaid_place or place
+            return namespace, mode, pattern, {}
+        return namespace, mode, pattern, {key: properties[key] for key in self._keys if key in properties}
+
+    def _is_old(self, asked: datetime | None) -> bool:
+        return asked is not None and self._oldest is not None and asked < self._oldest
+
+    def _learn(self, question: CanonicalQuestion, asked: datetime | None) -> None:
+        if asked is not None:
+            self._learned[question] = max(asked, self._learned.get(question, asked))
 
 
 def _times(row: object) -> int:
@@ -219,7 +338,7 @@ def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]
 def _question_columns(columns: Sequence[str], shown: str) -> list[str]:
     if "namespace" not in columns:
         raise InvalidPatterns(f"{shown}: the table has no column 'namespace'")
-    return [column for column in columns if column in ROW_KEYS]
+    return [column for column in columns if column in _COLUMNS]
 
 
 def _rows_of_table(table: pa.Table, shown: str) -> Iterator[tuple[str, object]]:

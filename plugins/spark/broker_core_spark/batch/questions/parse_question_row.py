@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Final
 
 from broker_core.errors import InvalidPattern
@@ -14,11 +15,19 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import compile_pattern
 from broker_core_spark.batch.errors import InvalidPatterns
 
-__all__ = ["COUNTED_KEYS", "MAX_LINE", "ROW_KEYS", "parse_json_line", "parse_question_row", "refusal_reason"]
+__all__ = [
+    "COUNTED_KEYS",
+    "MAX_LINE",
+    "ROW_KEYS",
+    "parse_json_line",
+    "parse_last_asked",
+    "parse_question_row",
+    "refusal_reason",
+]
 
 ROW_KEYS: Final = ("namespace", "mode", "pattern", "properties")
-#: Counters of a broker's export.
-COUNTED_KEYS: Final = frozenset({"count", "error", "seconds"})
+#: What a broker's export says of a question.
+COUNTED_KEYS: Final = frozenset({"count", "error", "seconds", "last_asked"})
 #: Bytes of the longest line.
 MAX_LINE: Final = 1024 * 1024
 
@@ -68,6 +77,23 @@ def parse_question_row(place: str, row: object) -> tuple[str, Mode, str | None, 
         return str(NamespaceName.parse(namespace)), kind, pattern, properties
     except ValueError as error:  # of a name
         raise InvalidPatterns(f"{place}: {error}") from None
+
+
+def parse_last_asked(place: str, row: object) -> datetime | None:
+    """When the question of a row was asked last, or ``None`` where nobody says. A time without a zone is UTC.
+
+    Raises :exc:`InvalidPatterns` with its ``place`` for what is no time.
+    """
+    value = row.get("last_asked") if isinstance(row, Mapping) else None
+    if value is None:
+        return None
+    try:
+        found = value if isinstance(value, datetime) else datetime.fromisoformat(value)
+        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidPatterns(
+            f"{place}: last_asked must be a time such as '2026-03-01T10:15:00Z', not {value!r:.100}"
+        ) from None
 
 
 def refusal_reason(pattern: str | None, max_length: int | None) -> str | None:

@@ -1,0 +1,44 @@
+"""The learned questions of a store: one file of JSON lines for each build that had some.
+
+A build keeps what earlier ones learned: a broker that has just started knows no question. The file is no part of a
+generation, because its times change while answers stay. ``learned/000000000012.jsonl`` is of publication 12.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.store import Store
+
+__all__ = ["LEARNED", "learned_paths", "read_learned", "write_learned"]
+
+LEARNED: Final = "learned"
+_FILE: Final = re.compile(r"learned/[0-9]{12,18}\.jsonl")
+_LIMIT: Final = 512 * 1024 * 1024
+
+
+def learned_paths(store: Store) -> list[str]:
+    """The paths of all such files, the newest first."""
+    paths = [found.path for found in store.list(LEARNED) if _FILE.fullmatch(found.path)]
+    return sorted(paths, key=lambda path: (len(path), path), reverse=True)
+
+
+def read_learned(store: Store) -> tuple[str, bytes]:
+    """(path, bytes) of the newest file; two empty values without one."""
+    for path in learned_paths(store):
+        data = store.get(path, _LIMIT)
+        if data is not None:  # else a gc removed it meanwhile
+            return path, data
+    return "", b""
+
+
+def write_learned(store: Store, number: int, data: bytes) -> None:
+    """Write the file of a publication. An error says that the generation is published all the same."""
+    try:
+        store.put_new(f"{LEARNED}/{number:012}.jsonl", data)
+    except StoreFailed as error:
+        raise StoreFailed(
+            f"{error}; the generation is published, and its learned questions are not kept"
+        ) from error

@@ -1,0 +1,155 @@
+"""Gates before publishing: numbers of both sides in the message, and what opens them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from broker_core_spark.batch.publish_gates import (
+    PublishedBefore,
+    PublishGates,
+    PublishRefused,
+    check_questions,
+    check_topics,
+    published_before,
+)
+from broker_core_spark.batch.questions.load_questions import LoadedQuestions, questions_of_rows
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.store import Store
+from broker_core_spark.store.publishing import begin_build
+from tests.support.generation_builder import build_generation
+from tests.support.generations import memory
+
+
+def asked(*names: str, count: int = 1, namespace: str = "t/n") -> list[dict[str, Any]]:
+    return [{"namespace": namespace, "pattern": name, "count": count} for name in names]
+
+
+def loaded_of(rows: Sequence[dict[str, Any]]) -> LoadedQuestions:
+    return questions_of_rows([("here", row) for row in rows])
+
+
+def generation(store: Store, rows: Sequence[dict[str, Any]], topics: int, *, others: int = 0) -> Manifest:
+    catalogue = {
+        "t/n": {"persistent": [f"t-{number}" for number in range(topics)]},
+        "t/others": {"persistent": [f"t-{number}" for number in range(others)]},
+    }
+    with begin_build(store) as build:
+        manifest = build_generation(store, catalogue, loaded_of(rows).questions, catalogue_id="c")
+        build.publish(manifest)
+    return manifest
+
+
+@pytest.fixture
+def store() -> Store:
+    return memory()
+
+
+def refusal(
+    gates: PublishGates,
+    before: PublishedBefore | None,
+    rows: Sequence[dict[str, Any]],
+    *,
+    without: str | None = None,
+) -> str:
+    """Why the questions of rows, apart from those of a namespace, are refused; an empty text if they are not."""
+    loaded = loaded_of(rows)
+    known = [question for question in loaded.questions if question.namespace != without]
+    try:
+        check_questions(gates, before, known, loaded)
+    except PublishRefused as error:
+        return str(error)
+    return ""
+
+
+NUMBERED = [f"q{number}" for number in range(10)]
+
+
+def test_the_first_generation_has_the_least_number_of_questions(store: Store) -> None:
+    assert published_before(store) is None
+    assert refusal(PublishGates(), None, asked("a")) == ""
+    assert refusal(PublishGates(), None, []).startswith(
+        "not published: 0 questions: at least 1 (min_questions)."
+    )
+    assert refusal(PublishGates(min_questions=0), None, []) == ""
+    assert "3 questions: at least 4" in refusal(PublishGates(min_questions=4), None, asked("a", "b", "c"))
+
+
+def test_a_loss_of_questions_names_both_sides(store: Store) -> None:
+    manifest = generation(store, asked(*NUMBERED), 3)
+    before = published_before(store)
+    assert refusal(PublishGates(max_coverage_loss=1), before, asked(*NUMBERED[:5])) == ""
+    said = refusal(PublishGates(), before, asked(*NUMBERED[:4]))
+    assert f"4 questions, and generation {manifest.id[:12]} has 10: a loss of 60.0%, at most 50.0%" in said
+    assert "--allow-shrink" in said
+    assert refusal(PublishGates(max_question_loss=0.6), before, asked(*NUMBERED[:4])) == ""
+    assert refusal(PublishGates(allow_shrink=True), before, []) == ""
+    nothing = refusal(PublishGates(), before, [])
+    assert (
+        f"0 questions, and generation {manifest.id[:12]} has 10: at least 1 (min_questions); 0 que" in nothing
+    )
+
+
+def test_a_loss_of_coverage_is_measured_by_what_is_asked_now(store: Store) -> None:
+    manifest = generation(store, asked("often", "rare"), 3)
+    before = published_before(store)
+    rows = [*asked("rare", "new"), *asked("often", count=18)]
+    assert refusal(PublishGates(), before, rows) == ""
+    # The namespace of most questions has gone.
+    others = [*rows, *asked("a", "b", count=40, namespace="t/others")]
+    assert refusal(PublishGates(), before, others, without="t/others") == ""  # it was not covered before
+    generation(store, [*asked("often", "rare"), *asked("a", "b", namespace="t/others")], 3)
+    before = published_before(store)
+    assert before is not None
+    said = refusal(PublishGates(), before, others, without="t/others")
+    assert f"20.0% of what is asked is covered, and generation {before.short} covers 99.0%" in said
+    assert "at most 20 points less (max_coverage_loss)" in said
+    assert refusal(PublishGates(max_coverage_loss=0.8), before, others, without="t/others") == ""
+    assert before.generation != manifest.id
+
+
+def test_refused_patterns_are_not_covered(store: Store) -> None:
+    generation(store, asked("a", "b"), 3)
+    before = published_before(store)
+    rows = [*asked("a"), *asked("(?!x)", count=9), *asked("b", count=10)]
+    assert refusal(PublishGates(max_question_loss=1), before, rows) == ""
+    worse = [*asked("a"), *asked("(?!x)", count=9)]
+    assert refusal(PublishGates(max_question_loss=1), before, worse) == ""  # before, it was none either
+
+
+def topic_refusal(gates: PublishGates, before: PublishedBefore | None, manifest: Manifest, rows: Any) -> str:
+    try:
+        check_topics(gates, before, loaded_of(rows), manifest.segments)
+    except PublishRefused as error:
+        return str(error)
+    return ""
+
+
+def test_a_loss_of_topics_is_that_of_the_namespaces_of_the_questions(store: Store) -> None:
+    rows, both = asked("a"), [*asked("a"), *asked("a", namespace="t/others")]
+    first = generation(store, both, 10, others=90)
+    before = published_before(store)
+    less = generation(memory(), both, 4, others=90)
+    said = topic_refusal(PublishGates(), before, less, rows)
+    assert f"4 topics in the namespaces of the questions, and generation {first.id[:12]} has 10: " in said
+    assert "a loss of 60.0%, at most 50.0% (max_topic_loss)" in said
+    assert topic_refusal(PublishGates(), before, less, both) == ""  # 94 of 100
+    assert topic_refusal(PublishGates(), before, generation(memory(), rows, 10), rows) == ""
+    assert topic_refusal(PublishGates(), None, less, rows) == ""
+    for gates in (PublishGates(max_topic_loss=0.6), PublishGates(allow_shrink=True)):
+        assert topic_refusal(gates, before, less, rows) == ""
+
+
+def test_a_generation_that_cannot_be_read_is_not_compared(store: Store) -> None:
+    manifest = generation(store, asked(*NUMBERED), 3)
+    before = published_before(store)
+    assert before is not None
+    assert (len(before.lines), before.topics) == (10, {"t/n": 3})
+    store.delete(manifest.questions.name)
+    assert published_before(store) is None
+    store.delete(manifest.entry.name)
+    assert published_before(store) is None
+    assert replace(before, generation="ab" * 32).short == "ab" * 6
