@@ -62,6 +62,7 @@ interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables
+	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
 
 # Kafka's messages by libFuzzer; what it finds is kept in `.fuzz/`. `make fuzz ARGS="-max_total_time=3600"` goes on longer.
 fuzz: $(STAMP)
