@@ -27,7 +27,7 @@ _MOVED_NAME: Final = 512
 #: Of more changed names it is not looked up which chunks they are in.
 _LOOKED_UP: Final = 64
 #: A change takes as long as reading so many names.
-_CHANGED_PART: Final = 16
+_CHANGED_PART: Final = 8
 _MANY: Final = 1000
 #: A snapshot without its listing: kept where the listing itself may not be kept.
 SnapshotRest = tuple[CatalogVersion, tuple[str, ...]]
