@@ -76,13 +76,25 @@ class TopicChunk:
     of 16 bytes (``None``: no id is known), ``internal`` (bool) those that Kafka keeps for itself.
     """
 
-    __slots__ = ("__weakref__", "_rendered", "_renders", "_unheld", "ids", "internal", "names", "partitions")
+    __slots__ = (
+        "__weakref__",
+        "_rendered",
+        "_renders",
+        "_unheld",
+        "ids",
+        "internal",
+        "names",
+        "partition_count",
+        "partitions",
+    )
 
     def __init__(
         self, names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
     ) -> None:
         self.names = names
         self.partitions = partitions
+        #: Those of all topics.
+        self.partition_count = int(partitions.sum(dtype=np.int64))
         self.ids = ids
         self.internal = internal_names(names)
         self._rendered: dict[Hashable, RenderedChunk] = {}

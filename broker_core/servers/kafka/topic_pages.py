@@ -69,7 +69,11 @@ def page(
     for number in range(first_chunk, len(visible.table.chunks)):
         chunk, mask = visible.table.chunks[number], visible.masks[number]
         low = first_row if number == first_chunk else 0
-        rows = np.arange(low, len(chunk)) if mask is None else low + np.flatnonzero(mask[low:])
+        # Each topic has a partition: those behind the budget, and one more, are not on the page.
+        if mask is None:
+            rows = np.arange(low, min(len(chunk), low + budget + 2))
+        else:
+            rows = low + np.flatnonzero(mask[low:])[: budget + 2]
         if not len(rows):
             continue
         bits = operations(chunk)
@@ -110,7 +114,7 @@ def _whole(chunk: TopicChunk, rows: _Array, node_id: int, bits: _Array | None) -
 
     A chunk of so many partitions that pages have a small part of it is not encoded as a whole.
     """
-    if int(chunk.partitions.sum(dtype=np.int64)) > _HEAVY:
+    if chunk.partition_count > _HEAVY:
         told = [TOPIC_OPERATIONS if bits is None else int(bits[row]) for row in rows]
         topics = [chunk.row(int(row)) for row in rows]
         return b"".join(
