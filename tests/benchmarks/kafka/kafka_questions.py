@@ -94,7 +94,8 @@ def _pages(connection: KafkaConnection, size: int) -> Iterator[float]:
 def _create_and_list(connection: KafkaConnection) -> float:
     """A real broker may list new topics a moment later: it is asked until all are there.
 
-    They are deleted, which is not counted, and neither is the listing without them: the next one shows new topics alone.
+    They are deleted, which is not counted, and neither is the listing without them: the next one shows new topics
+    alone.
     """
     turn = next(_NUMBERS)
     names = [f"created-{turn:06d}-{number:03d}" for number in range(BATCH)]
