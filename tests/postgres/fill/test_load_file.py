@@ -5,14 +5,15 @@ import io
 import json
 import uuid
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from broker_core.catalog import topic_id_text
+from broker_core.catalog import SqliteCatalog, creation, export_topics, topic_id_text
 from broker_core.catalog.errors import ImportRefused
 from broker_core.catalog.topic_files import topic_file_reader as lines_module
-from broker_core.names import NamespaceName
+from broker_core.names import NamespaceName, TopicName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core_postgres.fill import load_file as load_module
 from broker_core_postgres.fill.filling_failed import FillingFailed
@@ -71,6 +72,74 @@ async def test_json_lines_have_partitions_and_properties(connection: Any) -> Non
     assert await rows(connection) == {f"x-partition-{index}": own for index in range(9)} | {"y": {"k": "y"}}
     report = await load(connection, '{"name": "x", "properties": {}}')
     assert await rows(connection) == {"x": {}}
+
+
+async def _configs(connection: Any) -> dict[str, tuple[dict[str, str] | None, int | None]]:
+    rows = await connection.fetch("SELECT local_name, configs::text, replication FROM broker_core.topics")
+    return {name: (json.loads(text or "null"), replication) for name, text, replication in rows}
+
+
+async def test_an_export_keeps_configs_and_replicas(connection: Any, tmp_path: Path) -> None:
+    name = TopicName("persistent", NAMESPACE, "x")
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        catalog.edit(name, creation(name, 2, configs={"retention.ms": "1"}, replication=3))
+        catalog.create(TopicName("persistent", NAMESPACE, "y"))
+        file = io.BytesIO()
+        export_topics(catalog, NAMESPACE, file, "json")
+    report = await load(connection, file.getvalue())
+    assert (report.added, report.changed) == (3, 0)
+    own = ({"retention.ms": "1"}, 3)
+    assert await _configs(connection) == {"x-partition-0": own, "x-partition-1": own, "y": (None, None)}
+    again = await load(connection, file.getvalue())
+    assert (again.added, again.changed, again.unchanged, again.version) == (0, 0, 3, report.version)
+
+
+@pytest.mark.parametrize("add", [False, True])
+async def test_configs_and_replicas_stay_unless_the_file_gives_some(connection: Any, add: bool) -> None:
+    await load(
+        connection,
+        '{"name": "x", "partitions": 2, "configs": {"retention.ms": "1"}, "replication": 2}\n{"name": "y"}',
+    )
+    await load(connection, '{"name": "x", "partitions": 2}\n{"name": "y", "properties": {"k": "v"}}', add=add)
+    own = ({"retention.ms": "1"}, 2)
+    assert await _configs(connection) == {"x-partition-0": own, "x-partition-1": own, "y": (None, None)}
+    lines = (
+        '{"name": "x", "partitions": 2, "configs": {"retention.ms": "2"}}\n'
+        '{"name": "y", "properties": {"k": "w"}, "replication": 3}\n{"name": "new", "configs": {"retention.ms": "4"}}'
+    )
+    ahead = await load(connection, lines, add=add, dry_run=True)
+    report = await load(connection, lines, add=add)
+    assert (ahead.added, ahead.changed) == (report.added, report.changed) == (1, 3)
+    other = ({"retention.ms": "2"}, 2)
+    assert await _configs(connection) == {
+        "x-partition-0": other,
+        "x-partition-1": other,
+        "y": (None, 3),
+        "new": ({"retention.ms": "4"}, None),
+    }
+    # Configs alone, of a topic with the partitions that it has.
+    less = '{"name": "x", "configs": {}}' + (
+        "" if add else '\n{"name": "x", "partitions": 2}\n{"name": "y"}\n{"name": "new"}'
+    )
+    emptied = await load(connection, less, add=add)
+    assert (emptied.added, emptied.changed, emptied.removed) == (0, 2, 0)
+    assert emptied.version == report.version, "configs are in no version"
+    assert {name: own for name, own in (await _configs(connection)).items() if name[0] == "x"} == {
+        "x-partition-0": (None, 2),
+        "x-partition-1": (None, 2),
+    }
+
+
+async def test_the_last_configs_of_a_large_file_count(
+    connection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lines_module, "CHUNK_BYTES", 5_000)
+    filler = [json.dumps({"name": f"{'x' * 80}-{number}"}) for number in range(100)]
+    first, last = (
+        json.dumps({"name": "x", "configs": {"retention.ms": text}, "replication": 2}) for text in ("1", "2")
+    )
+    await load(connection, "\n".join([first, *filler, last]))
+    assert (await _configs(connection))["x"] == ({"retention.ms": "2"}, 2)
 
 
 async def test_adding_removes_nothing(connection: Any) -> None:

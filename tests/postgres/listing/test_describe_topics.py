@@ -77,7 +77,8 @@ async def test_names_of_every_kind(database: Database, connection: Any) -> None:
             "both": {"own": "1"},
             "a-partition-3": {},
         }
-        assert set(details.columns) == {"partitions", "topic_id", "properties"}, "the others are not known"
+        assert set(details.columns) == ALL - {"created"}, "it is not known"
+        assert {row["configs"] for row in rows.values()} == {None}, "of none of them are they known"
         few = await describing.describe(asked("plain", wants=frozenset({"partitions"})))
         assert few is not None
         assert few.columns == ("partitions",)
@@ -86,6 +87,25 @@ async def test_names_of_every_kind(database: Database, connection: Any) -> None:
         )
         assert by_id is not None
         assert sorted(map(str, by_id.to_pylist())) == sorted(map(str, rows.values()))
+
+
+async def test_configs_are_those_of_any_partition(database: Database, connection: Any) -> None:
+    names: list[tuple[str, str, dict[str, str]]] = [
+        ("persistent", name, {}) for name in ("plain", "x-partition-0", "x-partition-1", "none")
+    ]
+    await fill(database, "acme/orders", names)
+    await connection.execute(
+        'UPDATE broker_core.topics SET configs = \'{"retention.ms": "1"}\''
+        " WHERE local_name IN ('plain', 'x-partition-1')"
+    )
+    async with describer(database) as describing:
+        details = await describing.describe(asked("plain", "x", "none", wants=frozenset({"configs"})))
+    assert details is not None
+    assert {row["topic"].rpartition("/")[2]: row["configs"] for row in details.to_pylist()} == {
+        "plain": {"retention.ms": "1"},
+        "x": {"retention.ms": "1"},
+        "none": None,
+    }
 
 
 async def test_what_was_never_loaded_is_left_to_others(database: Database, connection: Any) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker_core_postgres.schema.migrate import migrate
+from broker_core_postgres.schema.migrate import apply_migration, make_migrations_table, migrate
 from broker_core_postgres.schema.schema_version import migrations
 from tests.support.postgres_server import Database
 
@@ -16,6 +16,9 @@ __all__ = ["CONTENT", "make_old", "only_schema", "rows_of"]
 
 OURS = migrations()
 NAMES = 300
+#: The first schemas with functions for feeders, and with roles.
+HAS_FUNCTIONS = 3
+HAS_ROLES = 5
 #: What readers, writers and followers of changes see of a database, in any schema.
 CONTENT = (
     (
@@ -53,7 +56,10 @@ async def make_old(database: Database, number: int) -> None:
     connection = await database.connect()
     try:
         with only_schema(number):
-            await migrate(connection, trigrams="auto" if number >= 7 else "off")
+            if number < HAS_ROLES:
+                await _make_before_roles(connection, number)
+            else:
+                await migrate(connection, trigrams="auto" if number >= 7 else "off")
         await connection.execute(
             "INSERT INTO broker_core.topics (namespace, local_name, properties) SELECT 'acme/orders', 'o-' || n || "
             "CASE WHEN n % 3 = 0 THEN '-partition-' || n % 2 ELSE '' END, "
@@ -64,9 +70,20 @@ async def make_old(database: Database, number: int) -> None:
             "UPDATE broker_core.topics SET properties = '{\"x\": \"y\"}' WHERE local_name = 'o-1'"
         )
         await connection.execute("DELETE FROM broker_core.topics WHERE local_name = 'o-2'")
-        await connection.execute("SELECT broker_core.declare_namespace('acme/empty')")
+        if number >= HAS_FUNCTIONS:
+            await connection.execute("SELECT broker_core.declare_namespace('acme/empty')")
     finally:
         await connection.close()
+
+
+async def _make_before_roles(connection: Any, number: int) -> None:
+    """`migrate` ends with granting the roles, which came later."""
+    owner = await connection.fetchval("SELECT quote_ident(current_user)")
+    async with connection.transaction():
+        await connection.execute("CREATE SCHEMA broker_core")
+        await make_migrations_table(connection)
+        for migration in OURS[:number]:
+            await apply_migration(connection, migration, owner)
 
 
 async def rows_of(connection: Any) -> list[list[tuple[Any, ...]]]:

@@ -13,7 +13,7 @@ from broker_core_postgres.schema.migrate import may_migrate, migrate
 from broker_core_postgres.schema.migration_lock import MigrationFailed
 from broker_core_postgres.schema.roles import ROLES
 from broker_core_postgres.schema.schema_version import SchemaMigration, SchemaMismatch, migrations
-from tests.postgres.schema.old_schema import make_old
+from tests.postgres.schema.old_schema import make_old, rows_of
 from tests.support.postgres_server import Database, PostgresServer, migrate_dsn
 
 OURS = migrations()
@@ -173,6 +173,51 @@ async def test_a_load_that_was_killed_under_schema_5_left_no_index(
         assert await connection.fetchval("SELECT to_regclass('broker_core.postponed_indexes')") is None
     finally:
         await connection.close()
+
+
+@pytest.mark.parametrize("number", [2, 3, 4, 8, 9])
+async def test_topics_of_every_schema_stay_and_get_no_configs(empty_database: Database, number: int) -> None:
+    await make_old(empty_database, number)
+    connection = await empty_database.connect()
+    try:
+        before = await rows_of(connection)
+        await migrate(connection)
+        assert await rows_of(connection) == before
+        counted = "SELECT count(configs), count(replication), count(*) > 0 FROM broker_core.topics"
+        assert tuple(await connection.fetchrow(counted)) == (0, 0, True)
+        for wrong in ("configs = '[1]'", "replication = 0"):
+            with pytest.raises(asyncpg.CheckViolationError):
+                await connection.execute(f"UPDATE broker_core.topics SET {wrong}")
+    finally:
+        await connection.close()
+
+
+async def test_a_migration_whose_server_process_is_killed_changes_nothing(
+    empty_database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await make_old(empty_database, len(NAMES) - 1)
+    connection, other = await empty_database.connect(), await empty_database.connect()
+    slow = SchemaMigration(OURS[-1].number, OURS[-1].name, OURS[-1].sql + "; SELECT pg_sleep(600)")
+    asked = "SELECT pid FROM pg_stat_activity WHERE query LIKE '%pg_sleep(600)' AND wait_event = 'PgSleep'"
+    try:
+        before = await rows_of(other)
+        with monkeypatch.context() as patch:
+            patch.setattr("broker_core_postgres.schema.migrate.migrations", lambda: (*OURS[:-1], slow))
+            migration = asyncio.create_task(migrate(connection))
+            while (pid := await other.fetchval(asked)) is None:
+                assert not migration.done()
+            await other.execute("SELECT pg_terminate_backend($1)", pid)
+            with pytest.raises(Exception, match=r"terminat|closed"):
+                await migration
+        assert await rows_of(other) == before
+        assert await other.fetchval("SELECT max(number) FROM broker_core.migrations") == len(NAMES) - 1
+        assert await other.fetchval("SELECT to_regclass('broker_core.topics_by_id')") is None
+        assert not await other.fetchval("SELECT count(*) FROM pg_namespace WHERE nspname LIKE '%backup%'")
+        assert (await migrate(other)).applied == NAMES[-1:]
+        assert await rows_of(other) == before
+    finally:
+        await connection.close()
+        await other.close()
 
 
 async def test_retention_comes_from_the_settings(database: Database) -> None:

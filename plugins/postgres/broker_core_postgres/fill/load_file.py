@@ -23,6 +23,7 @@ from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import MergeCounts, MergeResult, compare, merge, version_of
 from broker_core_postgres.fill.partition_conflicts import resolve_conflicts
+from broker_core_postgres.fill.staged_configs import copy_configs
 from broker_core_postgres.fill.staged_ids import copy_ids
 from broker_core_postgres.fill.staging_table import STAGED, StagingTable, copy_rows
 from broker_core_postgres.fill.storage_limits import longest_local_name, storable_properties
@@ -42,8 +43,8 @@ USUAL_DELETIONS: Final = Deletions()
 _Row = tuple[str, str | None]
 
 _NAMES_A_BLOCK: Final = 50_000
-#: Bytes of ids that are kept in memory while the file is read, and bytes of them that are sent at once.
-_IDS_IN_MEMORY: Final = 16 * 1024 * 1024
+#: Bytes of ids, and of configs, that are kept in memory while the file is read, and bytes of them sent at once.
+_ROWS_IN_MEMORY: Final = 16 * 1024 * 1024
 _BLOCK: Final = 1024 * 1024
 
 
@@ -84,9 +85,9 @@ async def load_topics(
 ) -> LoadReport:
     """Make a namespace hold exactly the topics of a file or, with ``add``, at least these.
 
-    An existing topic keeps its id, and its properties unless the file gives some. A new one has the id of the file, if
-    that is free. Without differences the version stays. A dry run counts the differences, and tells whether the load
-    would be refused. After an error the database is unchanged.
+    An existing topic keeps its id, and its properties, configs and replicas unless the file gives some. A new one has
+    the id of the file, if that is free. Without differences, or with other configs alone, the version stays. A dry run
+    counts the differences, and tells whether the load would be refused. After an error the database is unchanged.
 
     Raises :exc:`~broker_core.catalog.CatalogError` for a wrong line, or for a topic beside a partition of its name with
     other properties; :exc:`FillingFailed` for a file without topics, unless ``allow_empty``; and
@@ -102,7 +103,7 @@ async def load_topics(
         await resolve_conflicts(
             connection, str(namespace), add=add, both=file_rows.repeats, alone=file_rows.untold
         )
-        if file_rows.has_ids:
+        if file_rows.ids:
             nonlocal renewed
             renewed = await staging.ids.keep_free_ones(str(namespace))
 
@@ -116,8 +117,10 @@ async def load_topics(
         await connection.execute("SET LOCAL work_mem = '256MB'")
         await staging.create()
         await staging.copy(file_rows.blocks())
-        if file_rows.has_ids:
-            await staging.ids.copy(file_rows.id_blocks())
+        if file_rows.ids:
+            await staging.ids.copy(file_rows.ids.blocks())
+        if file_rows.configs:
+            await staging.configs.copy(file_rows.configs.blocks())
         if not file_rows.names and not add and not allow_empty:
             raise FillingFailed(
                 f"The file has no topics, and {namespace} would lose all of its own: --allow-empty if it is meant"
@@ -125,6 +128,7 @@ async def load_topics(
         if file_rows.repeats:
             await staging.keep_each_once()
             await staging.ids.keep_each_once()
+            await staging.configs.keep_each_once()
         await staging.analyze()
         if progress is not None:
             progress("write", file_rows.names)
@@ -166,6 +170,32 @@ async def _undo(transaction: Any) -> None:
         return
 
 
+class _LaterRows:
+    """Rows for another COPY, kept while the file is read. True where there are some."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(_ROWS_IN_MEMORY)  # noqa: SIM115 - closed by close
+        self._any = False
+
+    def __bool__(self) -> bool:
+        return self._any
+
+    def write(self, rows: bytes) -> None:
+        """Add rows."""
+        self._any = True
+        self._file.write(rows)
+
+    async def blocks(self) -> AsyncIterator[bytes]:
+        """All rows, once the file is read."""
+        self._file.seek(0)
+        while block := self._file.read(_BLOCK):
+            yield block
+
+    def close(self) -> None:
+        """Let go of the rows."""
+        self._file.close()
+
+
 class _FileRows:
     """The file as blocks of rows for COPY, and what was found in it."""
 
@@ -180,9 +210,8 @@ class _FileRows:
         self.names = 0
         #: Whether lines give properties of a topic alone, without its partitions.
         self.untold = False
-        #: Whether lines give ids of topics.
-        self.has_ids = False
-        self._ids = SpooledTemporaryFile(_IDS_IN_MEMORY)  # noqa: SIM115 - closed by close
+        self.ids = _LaterRows()
+        self.configs = _LaterRows()
 
     @property
     def lines(self) -> int:
@@ -211,26 +240,27 @@ class _FileRows:
             for domain, of_domain in zip(DOMAINS, rows, strict=True):
                 for block in self._blocks_of(domain, of_domain):
                     yield block
-                self._keep_ids(domain, of_domain)
+                self._keep_facts(domain, of_domain)
             self._parts += 1
             if self._progress is not None:
                 self._progress("read", self._lines.bytes)
 
-    def _keep_ids(self, domain: str, rows: TopicRows) -> None:
+    def _keep_facts(self, domain: str, rows: TopicRows) -> None:
         ids = {name: each.topic_id for name, each in rows.facts.items() if each.topic_id is not None}
         if ids:
-            self.has_ids = True
-            self._ids.write(copy_ids(self._namespace, domain, ids, part=self._parts))
-
-    async def id_blocks(self) -> AsyncIterator[bytes]:
-        """Rows of ids for COPY, once the file is read."""
-        self._ids.seek(0)
-        while block := self._ids.read(_BLOCK):
-            yield block
+            self.ids.write(copy_ids(self._namespace, domain, ids, part=self._parts))
+        configs = {
+            name: (each.configs, each.replication)
+            for name, each in rows.facts.items()
+            if each.of_any_partitions
+        }
+        if configs:
+            self.configs.write(copy_configs(self._namespace, domain, configs, part=self._parts))
 
     def close(self) -> None:
-        """Let go of the ids."""
-        self._ids.close()
+        """Let go of the ids and configs."""
+        self.ids.close()
+        self.configs.close()
 
     def _blocks_of(self, domain: str, rows: TopicRows) -> Iterator[bytes]:
         self._remember(domain, rows.topics)

@@ -29,11 +29,12 @@ _TOPICS: Final = "SELECT topics FROM broker_core.namespaces WHERE namespace = $1
 _VERSION: Final = "SELECT version FROM broker_core.namespaces WHERE namespace = $1"
 _COMPARE: Final = """SELECT
         count(*) FILTER (WHERE t.local_name IS NULL),
-        count(*) FILTER (WHERE s.properties <> t.properties),
+        count(*) FILTER (WHERE s.properties <> t.properties{differ}),
         count(*) FILTER (WHERE s.local_name IS NULL),
         count(t.local_name)
-    FROM (SELECT domain, local_name, properties FROM pg_temp.broker_core_staged WHERE namespace = $1) s
-    FULL JOIN (SELECT domain, local_name, properties FROM broker_core.topics WHERE namespace = $1) t
+    FROM (SELECT s.domain, s.local_name, s.properties{given} FROM pg_temp.broker_core_staged s {join}
+        WHERE s.namespace = $1) s
+    FULL JOIN (SELECT domain, local_name, properties{own} FROM broker_core.topics WHERE namespace = $1) t
         USING (domain, local_name)"""
 # Rows are inserted with versions and ids, so that no trigger has to find these row by row (migration 2). Ids are those
 # of the source. Others are random; with partitions they are derived, so that all names of a topic have the same.
@@ -49,12 +50,12 @@ _GIVEN: Final = "CASE WHEN i.topic_id IS NULL THEN {made} ELSE i.topic_id END"
 _JOIN_IDS: Final = """LEFT JOIN pg_temp.broker_core_staged_ids i
         ON i.namespace = $1 AND i.domain = s.domain AND i.topic = coalesce(s.topic, s.local_name)"""
 _HAS_IDS: Final = "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged_ids WHERE namespace = $1)"
-_CREATED_ANEW: Final = """SELECT count(*), count(*) FILTER (WHERE s.properties <> t.properties)
+_CREATED_ANEW: Final = """SELECT count(*), count(*) FILTER (WHERE s.properties <> t.properties{differ})
     FROM broker_core.topics t
     JOIN pg_temp.broker_core_staged_ids i
         ON i.namespace = $1 AND i.domain = t.domain AND i.topic = t.matched AND i.topic_id <> t.topic_id
-    JOIN pg_temp.broker_core_staged s
-        ON s.namespace = $1 AND s.domain = t.domain AND s.local_name = t.local_name
+    JOIN (SELECT s.domain, s.local_name, s.properties{given} FROM pg_temp.broker_core_staged s {join}
+        WHERE s.namespace = $1) s ON s.domain = t.domain AND s.local_name = t.local_name
     WHERE t.namespace = $1"""
 # All names of such a topic, also those that the new one does not have: a name that stayed would keep the old id.
 _DELETE_FORMER: Final = """DELETE FROM broker_core.topics t USING pg_temp.broker_core_staged_ids i
@@ -62,10 +63,10 @@ _DELETE_FORMER: Final = """DELETE FROM broker_core.topics t USING pg_temp.broker
         AND i.topic_id <> t.topic_id"""
 _STAGED: Final = "SELECT count(*) FROM pg_temp.broker_core_staged WHERE namespace = $1"
 _INTO: Final = """INSERT INTO broker_core.topics
-    (namespace, domain, local_name, properties, topic_id, created_version, changed_version, trigram_part)"""
+    (namespace, domain, local_name, properties, topic_id, created_version, changed_version, trigram_part{own})"""
 _INSERT_FIRST: Final = """{into}
-    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2, {part:d}
-    FROM pg_temp.broker_core_staged s {ids} WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, '{{}}'), {id}, $2, $2, {part:d}{new}
+    FROM pg_temp.broker_core_staged s {ids} {join} WHERE s.namespace = $1 ORDER BY s.domain, s.local_name"""
 # A new partition gets the properties of its topic unless others are given.
 _INSERT: Final = """WITH new AS MATERIALIZED (
         SELECT * FROM pg_temp.broker_core_staged s
@@ -78,33 +79,55 @@ _INSERT: Final = """WITH new AS MATERIALIZED (
             SELECT domain, coalesce(topic, local_name) FROM new WHERE properties IS NULL)
         ORDER BY t.domain, t.matched, t.partition NULLS FIRST
     ) {into}
-    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2, {part:d}
-    FROM new s {ids} LEFT JOIN kept
+    SELECT s.namespace, s.domain, s.local_name, coalesce(s.properties, kept.properties, '{{}}'), {id}, $2, $2,
+        {part:d}{new}
+    FROM new s {ids} {join} LEFT JOIN kept
         ON s.properties IS NULL AND kept.domain = s.domain AND kept.matched = coalesce(s.topic, s.local_name)
     ORDER BY s.domain, s.local_name"""
-_UPDATE: Final = """UPDATE broker_core.topics t SET properties = s.properties
-    FROM pg_temp.broker_core_staged s
-    WHERE s.namespace = $1 AND t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name
-        AND t.properties <> s.properties"""
+_UPDATE: Final = """UPDATE broker_core.topics t SET properties = coalesce(s.properties, t.properties){put}
+    FROM (SELECT s.domain, s.local_name, s.properties{given} FROM pg_temp.broker_core_staged s {join}
+        WHERE s.namespace = $1) s
+    WHERE t.namespace = $1 AND t.domain = s.domain AND t.local_name = s.local_name
+        AND (s.properties <> t.properties{differ})"""
 # The same for all partitions of the topics, also those that are not staged.
 _GIVEN_TO_TOPICS: Final = """(
-        SELECT DISTINCT domain, coalesce(topic, local_name) AS topic, properties
-        FROM pg_temp.broker_core_staged WHERE namespace = $1 AND properties IS NOT NULL
+        SELECT domain, topic, s.properties{given} FROM (
+            SELECT DISTINCT domain, coalesce(topic, local_name) AS topic, properties
+            FROM pg_temp.broker_core_staged WHERE namespace = $1 AND properties IS NOT NULL
+        ) s {all}
     ) s
-    WHERE t.namespace = $1 AND t.domain = s.domain AND t.matched = s.topic AND t.properties <> s.properties"""
+    WHERE t.namespace = $1 AND t.domain = s.domain AND t.matched = s.topic AND (s.properties <> t.properties{differ})"""
 _UPDATE_TOPICS: Final = (
-    "UPDATE broker_core.topics t SET properties = s.properties FROM " + _GIVEN_TO_TOPICS  # noqa: S608 - a constant
+    "UPDATE broker_core.topics t SET properties = coalesce(s.properties, t.properties){put} FROM "  # noqa: S608
+    + _GIVEN_TO_TOPICS
 )
 _COMPARE_TOPICS: Final = "SELECT count(*) FROM broker_core.topics t, " + _GIVEN_TO_TOPICS  # noqa: S608
 _DELETE: Final = """DELETE FROM broker_core.topics t
     WHERE t.namespace = $1 AND NOT EXISTS (
         SELECT FROM pg_temp.broker_core_staged s
         WHERE s.namespace = $1 AND s.domain = t.domain AND s.local_name = t.local_name)"""
+# What is put into the statements above where the source gives configs (staged_configs); else nothing.
+_CONFIGS: Final = {
+    "given": ", c.configs, c.replication",
+    "join": """LEFT JOIN pg_temp.broker_core_staged_configs c
+        ON c.namespace = $1 AND c.domain = s.domain AND c.topic = coalesce(s.topic, s.local_name)""",
+    "all": """FULL JOIN (SELECT domain, topic, configs, replication FROM pg_temp.broker_core_staged_configs
+        WHERE namespace = $1) c USING (domain, topic)""",
+    "own": ", configs, replication",
+    "new": ", nullif(c.configs, '{}'), c.replication",
+    "differ": """ OR (t.local_name IS NOT NULL AND (
+            (s.configs IS NOT NULL AND t.configs IS DISTINCT FROM nullif(s.configs, '{}'))
+            OR (s.replication IS NOT NULL AND t.replication IS DISTINCT FROM s.replication)))""",
+    "put": """, replication = coalesce(s.replication, t.replication),
+        configs = CASE WHEN s.configs IS NULL THEN t.configs ELSE nullif(s.configs, '{}') END""",
+}
+_NO_CONFIGS: Final = dict.fromkeys(_CONFIGS, "")
+_HAS_CONFIGS: Final = "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged_configs WHERE namespace = $1)"
 
 
 @dataclass(frozen=True, slots=True)
 class MergeCounts:
-    """Differences in listed names: ``added``, ``removed``, and ``changed`` ones with other properties.
+    """Differences in listed names: ``added``, ``removed``, and ``changed`` ones with other properties or configs.
 
     ``there`` is how many the database lists before. ``created_anew`` are those of both sides whose topic has another id
     in the source: nothing of the former topic stays.
@@ -150,13 +173,21 @@ async def version_of(connection: Any, namespace: str) -> int | None:
 
 async def compare(connection: Any, namespace: str, *, remove: bool = True) -> MergeCounts:
     """What :func:`merge` with the same arguments would do now."""
-    counts = MergeCounts(*await connection.fetchrow(_COMPARE, namespace))
+    configs = await _configs(connection, namespace)
+    counts = MergeCounts(*await connection.fetchrow(_COMPARE.format(**configs), namespace))
     if await connection.fetchval(_HAS_IDS, namespace):
-        anew, changed = await connection.fetchrow(_CREATED_ANEW, namespace)
+        anew, changed = await connection.fetchrow(_CREATED_ANEW.format(**configs), namespace)
         counts = replace(counts, created_anew=anew, changed=counts.changed - changed)
     if remove:
         return counts
-    return replace(counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS, namespace))
+    return replace(
+        counts, removed=0, changed=await connection.fetchval(_COMPARE_TOPICS.format(**configs), namespace)
+    )
+
+
+async def _configs(connection: Any, namespace: str) -> dict[str, str]:
+    """What the statements say of configs."""
+    return _CONFIGS if await connection.fetchval(_HAS_CONFIGS, namespace) else _NO_CONFIGS
 
 
 async def merge(
@@ -218,9 +249,11 @@ async def _merge(
     made, ids = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN, ""
     if await connection.fetchval(_HAS_IDS, namespace):
         made, ids = _GIVEN.format(made=made), _JOIN_IDS
+    configs = await _configs(connection, namespace)
+    into = _INTO.format(**configs)
     if first:
         part = await begin_part(connection, await connection.fetchval(_STAGED, namespace)) if parts else 0
-        insert = _INSERT_FIRST.format(into=_INTO, id=made, ids=ids, part=part)
+        insert = _INSERT_FIRST.format(into=into, id=made, ids=ids, part=part, **configs)
         added = _count(await connection.execute(insert, namespace, proposed))
         await end_part(connection, part)
         return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
@@ -234,11 +267,12 @@ async def _merge(
         removed = _count(await connection.execute(_DELETE_FORMER, namespace)) - anew
     if expected.added or anew:
         part = await begin_part(connection, expected.added + anew) if parts else 0
-        insert = _INSERT.format(into=_INTO, id=made, ids=ids, part=part)
+        insert = _INSERT.format(into=into, id=made, ids=ids, part=part, **configs)
         added = _count(await connection.execute(insert, namespace, proposed)) - anew
         await end_part(connection, part)
     if expected.changed or (added and not remove):
-        changed = _count(await connection.execute(_UPDATE if remove else _UPDATE_TOPICS, namespace))
+        update = (_UPDATE if remove else _UPDATE_TOPICS).format(**configs)
+        changed = _count(await connection.execute(update, namespace))
     if expected.removed:
         removed += _count(await connection.execute(_DELETE, namespace))
     version = await connection.fetchval(_VERSION, namespace)

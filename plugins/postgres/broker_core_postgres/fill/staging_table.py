@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
+from broker_core_postgres.fill.staged_configs import StagedConfigs
 from broker_core_postgres.fill.staged_ids import StagedIds
 
 __all__ = ["STAGED", "StagingTable", "copy_rows"]
@@ -52,22 +53,25 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
 
 
 class StagingTable:
-    """The staging table of a connection, and the ids of its topics."""
+    """The staging table of a connection, and the ids and configs of its topics."""
 
     def __init__(self, connection: Any) -> None:
         self._connection = connection
         self.ids = StagedIds(connection)
+        self.configs = StagedConfigs(connection)
 
     async def create(self, *, keep: bool = False) -> None:
         """Create the empty tables, for the transaction or, with ``keep``, for the connection."""
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
         await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
         await self.ids.create(keep=keep)
+        await self.configs.create(keep=keep)
 
     async def drop(self) -> None:
         """Drop the tables before the connection ends."""
         await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
         await self.ids.drop()
+        await self.configs.drop()
 
     async def copy(self, blocks: AsyncIterator[bytes]) -> None:
         """Add the rows of :func:`copy_rows`. If ``blocks`` raises, none are added."""
@@ -87,6 +91,7 @@ class StagingTable:
         """Collect statistics for the planner; autovacuum does not see temporary tables."""
         await self._connection.execute("ANALYZE pg_temp.broker_core_staged")
         await self.ids.analyze()
+        await self.configs.analyze()
 
 
 def copy_rows(

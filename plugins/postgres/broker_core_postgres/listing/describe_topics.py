@@ -1,8 +1,8 @@
-"""Descriptions of topics: number of partitions, id and properties.
+"""Descriptions of topics: number of partitions, id, properties, and Kafka's configs.
 
 One statement describes some hundred topics, by the index of matched names. A namespace that was never loaded is left to
-the next plugin. In a loaded one, a topic without a row does not exist. The database has neither the time of creation
-nor configurations of topics, so these are unknown.
+the next plugin. In a loaded one, a topic without a row does not exist. Configs are those of the file that was loaded;
+of a topic for which it gave none, and of an operator's own relation, they are unknown. So is the time of creation.
 """
 
 from __future__ import annotations
@@ -44,6 +44,11 @@ _DESCRIBE: Final = """SELECT d.* FROM (SELECT {known} AS known) k LEFT JOIN LATE
         SELECT t.domain, t.matched, coalesce(max({partition}) + 1, 0) AS partitions{columns}
         FROM {relation} t WHERE k.known AND t.namespace = $1 AND {asked} GROUP BY t.domain, t.matched
     ) d ON true WHERE k.known"""
+# A partition that came later may have none.
+_CONFIGS: Final = (
+    f", (array_agg(t.configs ORDER BY {_PARTITION} NULLS FIRST) FILTER (WHERE t.configs IS NOT NULL))[1]::text"
+    " AS configs"
+)
 _FIRST: Final = ", (array_agg({value} ORDER BY {partition} NULLS FIRST))[1]{type} AS {column}"
 
 
@@ -72,7 +77,8 @@ class PostgresDescriber:
         if self._only_with_properties:
             return None
         asked: list[Any] = (request.names if request.ids is None else request.ids).to_pylist()  # type: ignore[union-attr]
-        size = _TOPICS_WITH_PROPERTIES if "properties" in request.wants else _TOPICS
+        texts = not request.wants.isdisjoint(("properties", "configs"))
+        size = _TOPICS_WITH_PROPERTIES if texts else _TOPICS
         found: list[Any] = []
         try:
             async with request.lease(min(len(asked), size) * _TOPIC_BYTES) as lease:
@@ -119,6 +125,8 @@ class PostgresDescriber:
             columns += _FIRST.format(
                 value="t.properties", column="properties", partition=_PARTITION, type="::text"
             )
+        if "configs" in request.wants and self._source.versions:
+            columns += _CONFIGS
         relation = self._source.relation
         known = _KNOWN if self._source.versions else _KNOWN_OF_RELATION.format(relation=relation)
         return _DESCRIBE.format(
@@ -127,6 +135,7 @@ class PostgresDescriber:
 
     def _details(self, request: DescribeRequest, rows: Sequence[Any]) -> Details:
         wants = request.wants
+        configs = "configs" in wants and self._source.versions
         most = max((row["partitions"] for row in rows), default=0)
         if "partitions" in wants and most > _MOST_PARTITIONS:
             raise ListingFailed(
@@ -141,6 +150,7 @@ class PostgresDescriber:
             properties=(
                 [json.loads(row["properties"] or "{}") for row in rows] if "properties" in wants else None
             ),
+            configs=[json.loads(row["configs"] or "null") for row in rows] if configs else None,
         )
 
 
@@ -157,4 +167,8 @@ def _split_names(namespace: str, names: Sequence[str]) -> tuple[list[str], list[
 
 
 def _size_of(row: Any) -> int:
-    return _TOPIC_BYTES + 4 * len(row["matched"]) + 4 * len(row.get("properties") or "")
+    return (
+        _TOPIC_BYTES
+        + 4 * len(row["matched"])
+        + 4 * (len(row.get("properties") or "") + len(row.get("configs") or ""))
+    )
