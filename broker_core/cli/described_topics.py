@@ -17,7 +17,7 @@ def described(record: TopicRecord) -> dict[str, Any]:
 
     return {
         "name": str(record.name),
-        "id": topic_id_text(record.topic_id),
+        "topic_id": topic_id_text(record.topic_id),
         "partitions": record.partitions,
         "properties": dict(record.properties),
         "configs": dict(record.configs),

@@ -17,7 +17,7 @@ def test_all_that_is_known_is_shown() -> None:
     )
     assert described(record) == {
         "name": "persistent://a/b/x",
-        "id": "AAAAAAAAAAAAAAAAAAAAAQ",
+        "topic_id": "AAAAAAAAAAAAAAAAAAAAAQ",
         "partitions": 2,
         "properties": {"k": "v"},
         "configs": {"retention.ms": "1"},

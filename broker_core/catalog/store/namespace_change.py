@@ -271,20 +271,9 @@ def read_span(
     number, log_from = connection.execute(
         "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
     ).fetchone() or (0, 0)
-    if since.catalog_id != now.catalog_id:
-        return Gap(since, now, "the version is of another catalogue")
-    if since.number > now.number:
-        return Gap(since, now, "the catalogue is older than the version: a copy of it was restored")
-    if since.number < log_from:
-        return Gap(since, now, f"the log reaches back to version {log_from} only")
-    if since.stamp and since.number:
-        row = connection.execute(
-            "SELECT stamp FROM stamps WHERE namespace = ? AND version = ?", (number, since.number)
-        ).fetchone()
-        if row is None or row[0] != since.stamp:
-            return Gap(
-                since, now, f"version {since.number} came again with other topics: a copy was restored"
-            )
+    reason = _gap_reason(connection, number, log_from, since, now)
+    if reason is not None:
+        return Gap(since, now, reason)
     if most is not None:
         counted = "SELECT count(*) FROM (SELECT 1 FROM changes WHERE namespace = ? AND version > ? LIMIT ?)"
         (found,) = connection.execute(counted, (number, since.number, most + 1)).fetchone()
@@ -319,7 +308,7 @@ def read_recreated(
     number, log_from = connection.execute(
         "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
     ).fetchone() or (0, 0)
-    if gone.catalog_id != now.catalog_id or not log_from <= gone.number <= now.number:
+    if _gap_reason(connection, number, log_from, gone, now) is not None:
         return None
     values = {"id": number, "since": since.number, "gone": gone.number, "most": most + 1}
     names: list[str] = []
@@ -329,6 +318,25 @@ def read_recreated(
             return None
         names += listed.names(str(TopicName(DOMAINS[domain], namespace, base)))
     return names
+
+
+def _gap_reason(
+    connection: sqlite3.Connection, namespace: int, log_from: int, since: CatalogVersion, now: CatalogVersion
+) -> str | None:
+    """Why the log does not lead from ``since`` to ``now``."""
+    if since.catalog_id != now.catalog_id:
+        return "the version is of another catalogue"
+    if since.number > now.number:
+        return "the catalogue is older than the version: a copy of it was restored"
+    if since.number < log_from:
+        return f"the log reaches back to version {log_from} only"
+    if since.stamp and since.number:
+        row = connection.execute(
+            "SELECT stamp FROM stamps WHERE namespace = ? AND version = ?", (namespace, since.number)
+        ).fetchone()
+        if row is None or row[0] != since.stamp:
+            return f"version {since.number} came again with other topics: a copy was restored"
+    return None
 
 
 def _version_within(

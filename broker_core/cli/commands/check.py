@@ -91,6 +91,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.host_resources import host_checks
     from broker_core.cli.startup_checks.kafka_acls import kafka_acl_checks
     from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
+    from broker_core.cli.startup_checks.kafka_replication import kafka_replication_checks
     from broker_core.cli.startup_checks.kafka_sasl import kafka_sasl_checks
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
@@ -114,6 +115,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
         ("kafka.acls", lambda: kafka_acl_checks(settings), PATIENCE),
         ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
+        ("kafka.replication_factor", lambda: kafka_replication_checks(settings), PATIENCE),
         ("kafka.sasl", lambda: kafka_sasl_checks(settings), PATIENCE),
         ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),

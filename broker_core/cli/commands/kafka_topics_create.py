@@ -77,18 +77,20 @@ def _described(result: CreateTopicsResult, name: str) -> dict[str, Any]:
     try:
         return {
             "name": name,
-            "id": topic_id_text(result.topic_id(name)),
+            "topic_id": topic_id_text(result.topic_id(name)),
             "partitions": result.num_partitions(name),
             "replication_factor": result.replication_factor(name),
             "configs": {entry.name: entry.value for entry in result.config(name).values()},
         }
     except KafkaException:
-        return {"name": name, "id": None, "partitions": None, "replication_factor": None, "configs": None}
+        return dict.fromkeys(("name", "topic_id", "partitions", "replication_factor", "configs")) | {
+            "name": name
+        }
 
 
 def _facts(result: CreateTopicsResult, name: str) -> str:
     facts = _described(result, name)
-    if facts["id"] is None:
+    if facts["topic_id"] is None:
         return ""
     count = facts["partitions"]
-    return f" with {count} {'partition' if count == 1 else 'partitions'}, id {facts['id']}"
+    return f" with {count} {'partition' if count == 1 else 'partitions'}, id {facts['topic_id']}"

@@ -50,7 +50,7 @@ async def describe_topics(
     if form == "json":
         print_json(rows)
     elif rows:
-        columns = ["topic", "id", "partition", "leader", "replicas", "isr"]
+        columns = ["topic", "topic_id", "partition", "leader", "replicas", "isr"]
         print_table(columns, (cells for row in rows for cells in _cells(row)))
         if operations:
             print_table(["topic", "operations"], ([row["name"], " ".join(row["operations"])] for row in rows))
@@ -63,7 +63,7 @@ def _described(topic: TopicDescription) -> dict[str, Any]:
 
     described: dict[str, Any] = {
         "name": topic.name,
-        "id": topic_id_text(topic.topic_id),
+        "topic_id": topic_id_text(topic.topic_id),
         "internal": topic.is_internal,
         "partitions": [
             {
@@ -84,7 +84,7 @@ def _cells(row: dict[str, Any]) -> Iterable[list[object]]:
     for each in row["partitions"]:
         replicas, isr = (",".join(map(str, each[key])) for key in ("replicas", "isr"))
         leader = "none" if each["leader"] is None else each["leader"]
-        yield [row["name"], row["id"], each["partition"], leader, replicas, isr]
+        yield [row["name"], row["topic_id"], each["partition"], leader, replicas, isr]
 
 
 def _ids(nodes: Iterable[Node]) -> list[int]:

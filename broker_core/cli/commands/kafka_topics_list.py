@@ -46,7 +46,7 @@ async def list_topics(
     rows = [
         {
             "name": topic.name,
-            **({"id": topic_id_text(topic.topic_id)} if ids else {}),
+            **({"topic_id": topic_id_text(topic.topic_id)} if ids else {}),
             "internal": topic.is_internal,
         }
         for topic in listed
@@ -54,7 +54,7 @@ async def list_topics(
     if form == "json":
         print_json(rows)
     else:
-        columns = ["name", *(["id"] if ids else []), "internal"]
+        columns = ["name", *(["topic_id"] if ids else []), "internal"]
         print_table(
             columns, ([row[column] for column in columns] for row in rows), caption=f"{len(rows)} topics"
         )

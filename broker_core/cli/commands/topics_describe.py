@@ -44,5 +44,5 @@ def describe_topics(
     with opened_catalog(invocation, catalog) as opened:
         found = [named_topic(opened, name) for name in names]
         found += [opened.topic_of_id(topic_id) for topic_id in wanted]
-    columns = ["name", "id", "partitions", "replication", "properties", "configs", "created"]
+    columns = ["name", "topic_id", "partitions", "replication", "properties", "configs", "created"]
     print_rows(columns, [described(record) for record in found], form, alone=True)

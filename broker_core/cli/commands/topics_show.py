@@ -45,7 +45,7 @@ def show_topics(
             columns = ["namespace", "topics", "names", "version"]
             rows = _namespaces(opened, parse_namespace(words[0]) if words else None)
         else:
-            columns = ["name", "id", "partitions", "properties", "created"]
+            columns = ["name", "topic_id", "partitions", "properties", "created"]
             rows = [described(named_topic(opened, name)) for name in topic_names(words)]
     print_rows(columns, rows, form, alone=bool(words))
 

@@ -15,13 +15,11 @@ __all__ = ["kafka_configs_checks"]
 
 def kafka_configs_checks(settings: Settings) -> Iterator[Check]:
     """The defaults of topic configs."""
-    from broker_core.kafka.configs import InvalidConfig, check_broker_configs
+    from broker_core.kafka.configs import broker_config_faults
 
     if settings.kafka is None or not settings.kafka.configs:
         return
-    try:
-        check_broker_configs(settings.kafka.configs)
-    except InvalidConfig as error:
-        yield Check.error("kafka.configs", str(error))
-    else:
+    faults = broker_config_faults(settings.kafka.configs)
+    yield from (Check.error("kafka.configs", fault) for fault in faults)
+    if not faults:
         yield Check.ok("kafka.configs", f"{len(settings.kafka.configs)} defaults of topic configs")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.kafka.configs.config_checks import check_broker_configs, check_configs
+from broker_core.kafka.configs.config_checks import broker_config_faults, check_broker_configs, check_configs
 from broker_core.kafka.configs.config_operations import (
     ConfigChange,
     ConfigOperation,
@@ -32,6 +32,7 @@ __all__ = [
     "EffectiveConfig",
     "InvalidConfig",
     "altered",
+    "broker_config_faults",
     "check_broker_configs",
     "check_configs",
     "config_synonyms",

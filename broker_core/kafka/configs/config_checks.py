@@ -8,7 +8,7 @@ from typing import Final
 from broker_core.kafka.configs.config_types import ConfigValue, InvalidConfig
 from broker_core.kafka.configs.definitions import DEFINITIONS, PARSE_ORDER
 
-__all__ = ["check_broker_configs", "check_configs"]
+__all__ = ["broker_config_faults", "check_broker_configs", "check_configs"]
 
 #: Bytes of a text in most versions of Kafka's messages: no client could be told a longer value.
 _LONGEST: Final = 32_767
@@ -46,6 +46,26 @@ def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None
         )
 
 
+def broker_config_faults(configs: Mapping[str, str]) -> list[str]:
+    """All that is wrong with the defaults of a broker, by the names of topic configs."""
+    faults: list[str] = []
+    sound: dict[str, str] = {}
+    for name, value in configs.items():
+        try:
+            check_configs({name: value}, {})
+        except InvalidConfig as error:
+            faults.append(str(error))
+        else:
+            sound[name] = value
+    try:
+        check_configs(sound, {})
+    except InvalidConfig as error:  # two that are sound one by one
+        faults.append(str(error))
+    return faults
+
+
 def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """The same of the defaults of a broker, by the names of topic configs."""
-    check_configs(configs, {})
+    """Raise :exc:`~.config_types.InvalidConfig` with all :func:`broker_config_faults`, if there are any."""
+    faults = broker_config_faults(configs)
+    if faults:
+        raise InvalidConfig("; ".join(faults))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import CatalogLogReader, SqliteCatalog
+from broker_core.catalog import CatalogLogReader, LogBounds, SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.errors import ListingFailed
 from broker_core.names import NamespaceName, TopicName
@@ -46,6 +47,37 @@ async def test_a_version_is_known_at_once_and_is_the_newest(
     assert await reader.version(NAMESPACE) == CatalogVersion(catalog.catalog_id, 2)
     # Without a commit the file is not read again.
     assert reader.version_now(NAMESPACE) is reader.version_now(NAMESPACE)
+
+
+async def test_names_of_topics_that_were_made_anew(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:
+    start = await reader.version(NAMESPACE)
+    for name in ("x", "y"):
+        catalog.create(topic(name))
+    since = await reader.version(NAMESPACE)
+    catalog.delete(topic("x"))
+    catalog.create(topic("x"))
+    assert await reader.recreated(NAMESPACE, since, since, 10) == [str(topic("x"))]
+    assert await reader.recreated(NAMESPACE, await reader.version(NAMESPACE), since, 10) == []
+    assert await reader.recreated(NAMESPACE, since, since, 0) is None, "there are more"
+    assert await reader.recreated(NAMESPACE, start, start, 10) == [str(topic("x"))]
+    with SqliteCatalog(catalog.path, log=LogBounds(versions=1)) as other:
+        other.create(topic("z"))
+    assert await reader.recreated(NAMESPACE, since, since, 10) is None, "the log was trimmed"
+    now = await reader.version(NAMESPACE)
+    for restored in (replace(now, number=99), replace(now, stamp="of another file")):
+        assert await reader.recreated(NAMESPACE, since, restored, 10) is None, "a copy came back"
+
+
+async def test_no_names_are_known_of_another_catalogue(
+    catalog: SqliteCatalog, reader: CatalogLogReader, tmp_path: Path
+) -> None:
+    catalog.create(topic("x"))
+    since = await reader.version(NAMESPACE)
+    copied = tmp_path / "copy.sqlite"
+    with SqliteCatalog(copied) as other:
+        other.create(topic("x"))
+    copied.replace(catalog.path)
+    assert await reader.recreated(NAMESPACE, since, since, 10) is None
 
 
 async def test_changes_and_gaps(catalog: SqliteCatalog, reader: CatalogLogReader) -> None:

@@ -65,12 +65,18 @@ def test_json(cli: Cli) -> None:
         assert json.loads(said.out) == [
             {
                 "name": "orders",
-                "id": "ksf6rUojS2iU7DnIrJzHlg",
+                "topic_id": "ksf6rUojS2iU7DnIrJzHlg",
                 "partitions": 3,
                 "replication_factor": 1,
                 "configs": {"a": "b"},
             },
-            {"name": "hidden", "id": None, "partitions": None, "replication_factor": None, "configs": None},
+            {
+                "name": "hidden",
+                "topic_id": None,
+                "partitions": None,
+                "replication_factor": None,
+                "configs": None,
+            },
         ]
         assert server.of(CREATE_TOPICS)[0]["validate_only"] is True
 

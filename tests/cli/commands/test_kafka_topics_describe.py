@@ -15,7 +15,7 @@ PARTITIONS = [
 ROW = {"name": "orders", "topic_id": ID, "partitions": PARTITIONS, "topic_authorized_operations": 1 << 8}
 SHOWN = {
     "name": "orders",
-    "id": "ksf6rUojS2iU7DnIrJzHlg",
+    "topic_id": "ksf6rUojS2iU7DnIrJzHlg",
     "internal": False,
     "partitions": [
         {"partition": 0, "leader": 1, "replicas": [1, 2], "isr": [1]},

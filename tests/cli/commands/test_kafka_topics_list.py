@@ -37,7 +37,7 @@ def test_json_with_ids(cli: Cli) -> None:
         asked = ("kafka", "topics", "list", "--bootstrap", server.address, "--format")
         assert json.loads(cli(*asked, "json").out) == [{"name": "orders", "internal": False}]
         with_ids = json.loads(cli(*asked, "json", "--ids").out)
-        assert with_ids == [{"name": "orders", "id": "ksf6rUojS2iU7DnIrJzHlg", "internal": False}]
+        assert with_ids == [{"name": "orders", "topic_id": "ksf6rUojS2iU7DnIrJzHlg", "internal": False}]
         shown = cli(*asked, "table", "--ids").out
         assert "ksf6rUojS2iU7DnIrJzHlg" in shown
         assert "1 topics" in shown

@@ -10,7 +10,7 @@ def test_create_and_delete(cli: Cli) -> None:
         "topics", "create", "a/b", "x", "--partitions", "2", "--property", "region=eu", "--property", "k="
     )
     shown = json.loads(cli("topics", "show", "a/b/x", "--format", "json").out)
-    assert said.out == f"created persistent://a/b/x with 2 partitions, id {shown['id']}\n"
+    assert said.out == f"created persistent://a/b/x with 2 partitions, id {shown['topic_id']}\n"
     assert shown["properties"] == {"region": "eu", "k": ""}
     assert "is there already" in cli("topics", "create", "persistent://a/b/x").only_error
     assert cli("topics", "delete", "a/b", "x-partition-1").out == "deleted persistent://a/b/x-partition-1\n"
@@ -19,7 +19,7 @@ def test_create_and_delete(cli: Cli) -> None:
     assert json.loads(cli("topics", "show", "a/b", "--format", "json").out)["topics"] == 0
     new = cli("topics", "create", "a/b/x").code == 0
     assert new
-    assert json.loads(cli("topics", "show", "a/b/x", "--format", "json").out)["id"] != shown["id"]
+    assert json.loads(cli("topics", "show", "a/b/x", "--format", "json").out)["topic_id"] != shown["topic_id"]
     assert (
         "--property 'k': expected KEY=VALUE" in cli("topics", "create", "a/b/z", "--property", "k").only_error
     )

@@ -27,7 +27,7 @@ def test_a_topic_is_described_by_its_name_and_by_its_id_in_every_form(cli: Cli) 
     )
     topic_id = created(cli, "a/b", "x", *words)
     by_name = json.loads(cli("topics", "describe", "a/b", "x", "--format", "json").out)
-    assert by_name["id"] == topic_id
+    assert by_name["topic_id"] == topic_id
     assert by_name["configs"] == {"retention.ms": "1"}
     assert (by_name["replication"], by_name["partitions"], by_name["properties"]) == (3, 2, {"region": "eu"})
     parsed = parse_topic_id(topic_id)

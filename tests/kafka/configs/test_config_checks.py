@@ -35,8 +35,10 @@ def test_the_defaults_of_a_broker_are_checked_as_those_of_a_topic() -> None:
     check_broker_configs({"retention.ms": "-1"})
     with pytest.raises(InvalidConfig, match=r"Invalid value -2 for configuration retention\.ms"):
         check_broker_configs({"retention.ms": "-2"})
-    with pytest.raises(InvalidConfig, match=r"Unknown topic config name: log\.retention\.ms"):
-        check_broker_configs({"log.retention.ms": "5"})
+    with pytest.raises(
+        InvalidConfig, match=r"Unknown topic config name: log\.retention\.ms; Invalid value -2 for"
+    ):
+        check_broker_configs({"log.retention.ms": "5", "retention.ms": "-2", "segment.ms": "5"})
 
 
 def test_a_value_is_no_longer_than_clients_can_be_told() -> None:
