@@ -26,14 +26,18 @@ _BASE64 = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
 
 
 def new_topic_ids(count: int) -> bytes:
-    """``count`` fresh ids of 16 bytes each, one behind the other."""
+    """``count`` fresh ids of 16 bytes each, one behind the other, in ascending order.
+
+    In order, an index of them is written page by page, like the names that they are given to in order.
+    """
     ids = np.frombuffer(os.urandom(_ID_BYTES * count), np.uint8).reshape(count, _ID_BYTES).copy()
     # Base64 begins with "-" where the first six bits are 62: the first byte is 0xF8..0xFB.
     while (dashed := (ids[:, 0] & 0xFC) == 0xF8).any():
         ids[dashed, 0] = np.frombuffer(os.urandom(int(dashed.sum())), np.uint8)
     ids[:, 6] = ids[:, 6] & 0x0F | 0x40  # version 4
     ids[:, 8] = ids[:, 8] & 0x3F | 0x80  # variant of RFC 9562
-    return ids.tobytes()
+    first_half = ids.view(">u8")[:, 0]  # two ids that are alike in it may stand either way
+    return ids[np.argsort(first_half)].tobytes()
 
 
 def new_topic_id() -> uuid.UUID:

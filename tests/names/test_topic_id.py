@@ -15,6 +15,7 @@ def test_ids_are_random_uuids_of_version_4_that_never_begin_with_a_dash() -> Non
     ids = [uuid.UUID(bytes=raw[start : start + 16]) for start in range(0, len(raw), 16)]
 
     assert len(set(ids)) == COUNT
+    assert ids == sorted(ids)
     assert {topic_id.version for topic_id in ids} == {4}
     assert {topic_id.variant for topic_id in ids} == {uuid.RFC_4122}
     texts = [topic_id_text(topic_id) for topic_id in ids]
