@@ -32,6 +32,7 @@ from broker_core.catalog.store.topic_rows import (
     make_record,
     named_topic,
     own_topic,
+    own_topics,
     topic_of_id,
     write_topic,
 )
@@ -115,6 +116,17 @@ class SqliteCatalog(KafkaAdministration):
         """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
         with self.reading() as connection:
             return named_topic(connection, name)
+
+    def own_topics(self, namespace: NamespaceName, names: Sequence[TopicName]) -> list[TopicRecord | None]:
+        """The topics of a namespace whose own names these are, in their order: read together, as they are now."""
+        with self.reading() as connection:
+            found = own_topics(connection, namespace, names)
+        return [found[name.domain, name.local] for name in names]
+
+    def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
+        """The topics that have these ids, in whatever namespace, in their order."""
+        with self.reading() as connection:
+            return [topic_of_id(connection, topic_id) for topic_id in ids]
 
     def partitions(self, name: TopicName) -> int | None:
         """The number of partitions of a topic: the highest index and one; 0 for one without, and for a partition.

@@ -47,8 +47,11 @@ class Authorizer(Protocol):
     def chunk_mask(self, call: Caller, operation: Operation, chunk: TopicChunk) -> _Array | None:
         """Whether the client may do this with each topic of a chunk; ``None``: with all."""
 
-    def chunk_operations(self, call: Caller, chunk: TopicChunk) -> _Array | None:
-        """The bits (int32) of what the client may do with each topic of a chunk; ``None``: all, with all."""
+    def chunk_operations(self, call: Caller, chunks: Sequence[TopicChunk]) -> list[_Array | None]:
+        """The bits (int32) of what the client may do with each topic, by chunk; ``None``: all, with all.
+
+        They are of one state of the ACLs. For any thread: of many topics they take long.
+        """
 
     def topic_operations(self, call: Caller, name: str) -> int:
         """The bits of what the client may do with a topic."""
@@ -80,8 +83,8 @@ class AllowAll:
     def chunk_mask(self, _call: Caller, _operation: Operation, _chunk: TopicChunk) -> _Array | None:
         return None
 
-    def chunk_operations(self, _call: Caller, _chunk: TopicChunk) -> _Array | None:
-        return None
+    def chunk_operations(self, _call: Caller, chunks: Sequence[TopicChunk]) -> list[_Array | None]:
+        return [None] * len(chunks)
 
     def topic_operations(self, _call: Caller, _name: str) -> int:
         return TOPIC_OPERATIONS

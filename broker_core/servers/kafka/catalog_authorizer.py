@@ -7,6 +7,7 @@ that a change by another process binds the next one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -109,10 +110,13 @@ class CatalogAuthorizer:
     ) -> npt.NDArray[np.bool_] | None:
         return self._asker(call).chunk_mask(operation, chunk) if self.enabled else None
 
-    def chunk_operations(self, call: Caller, chunk: NamedChunk) -> npt.NDArray[np.int32] | None:
-        if not self.enabled or self._asker(call).free:
-            return None
-        return self._asker(call).operations_column(SortedNames(chunk.names))
+    def chunk_operations(
+        self, call: Caller, chunks: Sequence[NamedChunk]
+    ) -> list[npt.NDArray[np.int32] | None]:
+        rules = self._asker(call)
+        if not self.enabled or rules.free:
+            return [None] * len(chunks)
+        return [rules.operations_column(SortedNames(chunk.names)) for chunk in chunks]
 
     def topic_operations(self, call: Caller, name: str) -> int:
         return self._asker(call).operations(ResourceType.TOPIC, name) if self.enabled else TOPIC_OPERATIONS

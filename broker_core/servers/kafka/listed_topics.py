@@ -19,20 +19,19 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.errors import TooManyRequests
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicTable
 from broker_core.memory.permit_errors import PermitError
-from broker_core.names import PERSISTENT, Mode, NamespaceName
-from broker_core.names.name_columns import without_ends
-from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.selection_masks import SelectionMasks, local_names
 from broker_core.servers.kafka.topic_pages import Cursor, Page, page
 from broker_core.servers.kafka.topics_by_name import TopicRecords, TopicsByName
-from broker_core.servers.kafka.visible_topics import VisibleTopics, names_of
+from broker_core.servers.kafka.visible_topics import VisibleTopics
 from broker_core.wire.kafka import Encoded
 from broker_core.wire.kafka.topic_fragments import Family
 
@@ -71,6 +70,7 @@ class ListedTopics:
         self._tables = tables
         #: By each namespace that was listed, how many topics have names that Kafka cannot have.
         self.left_out: dict[NamespaceName, int] = {}
+        self._masks = SelectionMasks()
         self._by_name = TopicsByName(pipeline, authorizer, catalog, tables, self.of)
 
     async def all_encoded(
@@ -85,7 +85,8 @@ class ListedTopics:
             visible = visible.without([chunk.internal for chunk in visible.table.chunks])
         bits = None
         if operations and self._authorizer.enabled:
-            bits = [self._authorizer.chunk_operations(caller, chunk) for chunk in visible.table.chunks]
+            chunks = visible.table.chunks
+            bits = await _off_loop(visible.table.size, self._authorizer.chunk_operations, caller, chunks)
         size = 0 if visible.is_rendered(family) else visible.table.size
         rendered = await _off_loop(size, visible.rendered, family)
         if size:
@@ -101,7 +102,11 @@ class ListedTopics:
         """The page of topics from ``start`` on. Raises :exc:`~broker_core.errors.ListingFailed`."""
         visible = await self.of(caller)
         found = page(
-            visible, start, budget, node_id, lambda chunk: self._authorizer.chunk_operations(caller, chunk)
+            visible,
+            start,
+            budget,
+            node_id,
+            lambda chunk: self._authorizer.chunk_operations(caller, (chunk,))[0],
         )
         await self._settle(caller, visible)
         caller.pinned.append(visible.table)
@@ -191,7 +196,7 @@ class ListedTopics:
                     await self._hold(caller, found.nbytes)
                 visible = VisibleTopics(found, [None] * len(found.chunks))
                 if not selection.is_whole:
-                    visible = await _off_loop(len(selection), _masked, found, selection, caller.namespace)
+                    visible = await _off_loop(len(selection), self._masks.of, found, selection)
                 return self._allowed(caller, visible, answer)
             finally:
                 answer.release()
@@ -214,17 +219,9 @@ async def _off_loop(size: int, work: Any, *arguments: Any) -> Any:
     return work(*arguments) if size <= _FEW else await asyncio.to_thread(work, *arguments)
 
 
-def _masked(table: TopicTable, selection: Selection, namespace: NamespaceName) -> VisibleTopics:
-    """The topics of a table of which some name is in the selection."""
-    bases = partitioned_local_names(_locals(selection.names, namespace)).cast(pa.large_binary())
-    marks = pc.is_in(names_of(table), value_set=bases.unique()).to_numpy(zero_copy_only=False)
-    ends = np.cumsum([len(chunk) for chunk in table.chunks])
-    return VisibleTopics(table, np.split(marks, ends[:-1]) if len(ends) else [])
-
-
 def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
     """The table of what plugins or brokers tell of topics."""
-    names = _locals(details.topics, namespace).cast(pa.large_binary())
+    names = local_names(details.topics, namespace).cast(pa.large_binary())
     partitions = details.column("partitions").to_numpy(zero_copy_only=False).astype(np.int32)
     ids = None
     if "topic_id" in details.columns:
@@ -232,10 +229,6 @@ def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
         if told.null_count < len(told):
             ids = pc.coalesce(told, pa.scalar(bytes(16), pa.binary(16))).cast(pa.large_binary())
     return TopicTable.of_columns(names, partitions, ids)
-
-
-def _locals(names: pa.LargeStringArray, namespace: NamespaceName) -> pa.LargeStringArray:
-    return without_ends(names, len(f"{PERSISTENT}://{namespace}/"), 0)
 
 
 def _both(first: _Array | None, second: _Array | None) -> _Array | None:

@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final, Protocol, TypeVar
+from typing import Final, ParamSpec, Protocol
 
 import pyarrow as pa
 
@@ -26,7 +26,7 @@ from broker_core.wire.kafka import ErrorCode
 
 __all__ = ["TopicRecords", "TopicsByName"]
 
-K = TypeVar("K")
+P = ParamSpec("P")
 
 #: Partitions of a topic whose names are made one by one.
 _FEW: Final = 1000
@@ -208,7 +208,7 @@ class TopicsByName:
             found = self._tables.by_name_now(shown)
         if found is None:
             assert self._catalog is not None
-            found = await _in_thread(self._catalog.topic, shown)
+            found = await _in_thread(self._catalog.own_topics, caller.namespace, shown)
         return {record.name.local: record for record in found if record is not None}
 
     async def _records_by_id(
@@ -220,7 +220,7 @@ class TopicsByName:
             found = self._tables.by_id_now(ids)
         if found is None:
             assert self._catalog is not None
-            found = await _in_thread(self._catalog.topic_by_id, ids)
+            found = await _in_thread(self._catalog.topics_by_id, ids)
         return {
             record.topic_id: record
             for record in found
@@ -231,9 +231,11 @@ class TopicsByName:
         }
 
 
-async def _in_thread(read: Callable[[K], TopicRecord | None], keys: Sequence[K]) -> list[TopicRecord | None]:
+async def _in_thread(
+    read: Callable[P, list[TopicRecord | None]], *args: P.args, **kwargs: P.kwargs
+) -> list[TopicRecord | None]:
     try:
-        return await asyncio.to_thread(lambda: [read(key) for key in keys])
+        return await asyncio.to_thread(read, *args, **kwargs)
     except CatalogError as error:
         raise ListingFailed(
             f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"

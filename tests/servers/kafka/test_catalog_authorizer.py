@@ -165,6 +165,6 @@ async def test_a_listing_shows_what_acls_let_describe_and_its_operations(
         assert await seen([prefixed], role="bob") == []
         assert await seen([prefixed, acl("orders-us", "DESCRIBE", deny=True)]) == ["orders-eu"]
         (chunk,) = (await kafka.topics.of(caller())).table.chunks
-        bits = authorizer.chunk_operations(caller(), chunk)
+        (bits,) = authorizer.chunk_operations(caller(), [chunk])
         assert bits is not None
         assert bits.tolist() == [0, (1 << 3) + (1 << 8), 1 << 3, 0]

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import uuid
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -71,8 +72,8 @@ class OnlyA(AllowAll):
     def chunk_mask(self, _call: Caller, _operation: Operation, chunk: TopicChunk) -> np.ndarray | None:
         return np.array([name.startswith(b"a") for name in chunk.names.to_pylist()])
 
-    def chunk_operations(self, _call: Caller, chunk: TopicChunk) -> np.ndarray | None:
-        return np.full(len(chunk), 256, np.int32)
+    def chunk_operations(self, _call: Caller, chunks: Sequence[TopicChunk]) -> list[np.ndarray | None]:
+        return [np.full(len(chunk), 256, np.int32) for chunk in chunks]
 
 
 async def test_acls_narrow_what_plugins_leave(catalog: SqliteCatalog) -> None:

@@ -1,0 +1,73 @@
+"""Which topics of a table a selection of names shows; it is kept as long as the table, for all who are shown the same.
+
+Plugins' masks are about names, of which a topic with partitions has many.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.listing.listing import Selection, rows_key_of
+from broker_core.listing.listing_data import RowsKey
+from broker_core.listing.topic_table import TopicTable
+from broker_core.names import PERSISTENT, NamespaceName
+from broker_core.names.name_columns import without_ends
+from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.servers.kafka.visible_topics import VisibleTopics, names_of
+
+__all__ = ["SelectionMasks", "local_names"]
+
+_Array = np.ndarray[Any, Any]
+#: Masks of a table that are kept, of a bit for each topic: some hundredths of the table's bytes.
+_KEPT: Final = 32
+
+
+class SelectionMasks:
+    """For any thread. A selection is known by its rows: a table belongs to one listing."""
+
+    def __init__(self) -> None:
+        self._kept: WeakKeyDictionary[TopicTable, OrderedDict[RowsKey, _Array]] = WeakKeyDictionary()
+        self._lock = threading.Lock()
+
+    def of(self, table: TopicTable, selection: Selection) -> VisibleTopics:
+        """The topics of a table of which some name is in a selection of the listing that the table is of."""
+        key = rows_key_of(selection)
+        with self._lock:
+            kept = self._kept.setdefault(table, OrderedDict())
+            packed = kept.get(key)
+            if packed is not None:
+                kept.move_to_end(key)
+        if packed is None:
+            packed = np.packbits(_marks(table, selection))
+            with self._lock:
+                kept[key] = packed
+                if len(kept) > _KEPT:
+                    kept.popitem(last=False)
+        return VisibleTopics(table, _by_chunk(table, packed))
+
+
+def local_names(names: pa.LargeStringArray, namespace: NamespaceName) -> pa.LargeStringArray:
+    """Full names of persistent topics without the namespace."""
+    return without_ends(names, len(f"{PERSISTENT}://{namespace}/"), 0)
+
+
+def _marks(table: TopicTable, selection: Selection) -> _Array:
+    names = local_names(selection.names, selection.listing.namespace)
+    bases = partitioned_local_names(names).cast(pa.large_binary())
+    marks: _Array = pc.is_in(names_of(table), value_set=bases.unique()).to_numpy(zero_copy_only=False)
+    return marks
+
+
+def _by_chunk(table: TopicTable, packed: _Array) -> Sequence[_Array]:
+    if not table.chunks:
+        return []
+    marks = np.unpackbits(packed, count=table.size).view(np.bool_)
+    return np.split(marks, np.cumsum([len(chunk) for chunk in table.chunks])[:-1])
