@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -16,6 +17,7 @@ from broker_core.names import Mode, TopicName
 from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates, PublishRefused
+from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
@@ -270,3 +272,31 @@ def test_a_catalogue_that_is_half_empty_is_not_published(spark: SparkSession, tm
     assert published.generation == first.generation
     assert not list((store / "temporary").iterdir())
     assert built(50).number == 2
+
+
+def test_bad_names_go_to_a_quarantine_by_option(spark: SparkSession, tmp_path: Path) -> None:
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": ".*"}])
+    names = [f"persistent://a/b/t-{number}" for number in range(30)]
+    names[7] = "persistent://a/b/c/d"
+    catalogue, table, report = tmp_path / "topics.parquet", tmp_path / "bad.parquet", tmp_path / "report.html"
+    pq.write_table(pa.table({"name": names}), catalogue)
+
+    def built(**more: Any) -> BuildResult:
+        where: dict[str, Any] = {"catalogue": str(catalogue), "patterns": str(patterns)}
+        return build(spark, **where, store=str(tmp_path / "store"), **more)
+
+    with pytest.raises(InvalidCatalogue, match=r"Invalid topic name .c/d.: a local name has no"):
+        built()
+    result = built(quarantine=str(table), report=report)
+    assert (result.manifest.topics, result.quarantined, result.record()["quarantined"]) == (29, 1, 1)
+    (row,) = pq.read_table(table).to_pylist()
+    assert row["name"] == "persistent://a/b/c/d"
+    assert "no '/'" in row["reason"]
+    assert "<td>Rows in quarantine</td><td>1</td>" in report.read_text(encoding="utf-8")
+    # The next build without such rows empties the table.
+    names[7] = "persistent://a/b/t-7"
+    pq.write_table(pa.table({"name": names}), catalogue)
+    assert built(quarantine=str(table)).quarantined == 0
+    assert pq.read_table(table).num_rows == 0
+    with pytest.raises(StoreFailed, match="cannot write"):
+        built(quarantine=str(tmp_path / "missing" / "bad.parquet"))

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from broker_core.cli.command_tree import run
@@ -140,6 +141,23 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
     assert run([*arguments, "--always", str(tmp_path / "none.jsonl")]) == 3
     assert "0 questions, and generation" in capsys.readouterr().err
     assert run([*arguments, "--always", str(tmp_path / "none.jsonl"), "--allow-shrink"]) == 0
+
+
+def test_names_in_quarantine_are_counted(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names, table = tmp_path / "names.txt", tmp_path / "bad.parquet"
+    names.write_text("orders-1\nbad/name\norders-2\n", encoding="utf-8")
+    arguments += ["--catalogue", str(names), "--namespace", "a/b", "--property-key", ""]
+    assert run(arguments) == 1
+    assert "line 2" in capsys.readouterr().err
+    assert run([*arguments, "--quarantine", str(table)]) == 0
+    out, err = capsys.readouterr()
+    record = json.loads(out.splitlines()[-1])
+    assert (record["quarantined"], record["topics"], record["matches"]) == (1, 2, 2)
+    assert f"quarantine: 1 rows of the catalogue are no topics: {table}" in err
+    (row,) = pq.read_table(table).to_pylist()
+    assert (row["name"], row["line"]) == ("bad/name", 2)
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,8 @@ class BuildResult:
     segments_kept: int
     tasks: int
     seconds: Mapping[str, float] = field(default_factory=dict)
+    #: Rows of the catalogue that are no topics and were put aside.
+    quarantined: int = 0
 
     @property
     def refused(self) -> tuple[RefusedPattern, ...]:
@@ -61,6 +63,7 @@ class BuildResult:
             "duplicate_questions": self.loaded.duplicates,
             "duplicate_topics": self.duplicates,
             "system_topics": self.system_topics,
+            "quarantined": self.quarantined,
             "refused": len(self.refused),
             "refused_patterns": [
                 {"namespace": one.namespace, "pattern": one.pattern[:200], "reason": one.reason[:300]}

@@ -36,7 +36,8 @@ from broker_core_spark.batch.publish_gates import (
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
-from broker_core_spark.batch.reports.parquet_export import check_export, export_totals
+from broker_core_spark.batch.reports.parquet_export import check_export, export_totals, put_table
+from broker_core_spark.batch.reports.quarantine_table import quarantine_table
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
 from broker_core_spark.batch.segments.task_assignment import EVERYTHING, assign_tasks
@@ -94,6 +95,7 @@ def build(
     incremental: bool = False,
     report: Path | str | None = None,
     export_parquet: str | None = None,
+    quarantine: str | None = None,
     max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     store_options: Mapping[str, str] | None = None,
@@ -107,7 +109,8 @@ def build(
     Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates``
     are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
     of the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
-    and hashes. ``store_options`` are those of every bucket here.
+    and hashes. ``quarantine`` is that of the table of rows that are no topics: without it such a row ends the build.
+    ``store_options`` are those of every bucket here.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -123,8 +126,9 @@ def build(
         # Nobody shall wait for a build whose report has no place.
         if report is not None:
             addressed_file(str(report), store_options).check_writable()
-        if export_parquet is not None:
-            check_export(spark, export_parquet, store_options)
+        for table in (export_parquet, quarantine):
+            if table is not None:
+                check_export(spark, table, store_options)
         with clock.of("patterns"):
             loaded = load_questions(
                 patterns,
@@ -138,7 +142,9 @@ def build(
             )
             keys = loaded.property_keys
             before = published_before(place)
-        source = open_catalogue(catalogue, spark=spark, namespace=namespace)
+        source = open_catalogue(
+            catalogue, spark=spark, namespace=namespace, quarantine=quarantine is not None
+        )
         place.check()
         with begin_build(place) as building, _staging_of(place) as folder:
             staging = StagingArea(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
@@ -147,6 +153,9 @@ def build(
                 runs = _stage(snapshot, staging, reuse)
                 versions = _versions(snapshot, runs, namespace if source.static else None)
                 catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
+                quarantined = snapshot.quarantined
+            if quarantine is not None:
+                put_table(spark, quarantine, quarantine_table(quarantined), store_options)
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
             check_questions(gates, before, questions, loaded)
@@ -187,6 +196,7 @@ def build(
         segments_kept=len(kept),
         tasks=tasks,
         seconds=clock.seconds,
+        quarantined=len(quarantined),
     )
     if report is not None:
         from broker_core_spark.batch.reports.html_report import write_html_report

@@ -180,6 +180,16 @@ def build(
             show_default=False,
         ),
     ] = None,
+    quarantine: Annotated[
+        str | None,
+        typer.Option(
+            "--quarantine",
+            metavar="URI",
+            help="Put rows of a table or a file of names that are no topics into this table. Without it such a row "
+            "ends the build.",
+            show_default=False,
+        ),
+    ] = None,
     incremental: Annotated[
         bool,
         typer.Option(
@@ -226,7 +236,7 @@ def build(
     spark_settings = parse_pairs("--conf", conf)
     options = chosen_options(out, store_options)
     always = settings.always if always is None else always
-    _check_places(out, (patterns, always), report, export_parquet, options)
+    _check_places(out, (patterns, always), report, (export_parquet, quarantine), options)
     with spark_session(master=master, conf=spark_settings) as spark:
         try:
             result = job.build(
@@ -243,6 +253,7 @@ def build(
                 incremental=incremental,
                 report=report,
                 export_parquet=export_parquet,
+                quarantine=quarantine,
                 max_pattern_length=broker_settings().max_pattern_length,
                 store_options=options,
             )
@@ -253,6 +264,8 @@ def build(
         _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
     if len(result.refused) > _SHOWN:
         _say(f"refused: {len(result.refused) - _SHOWN} more patterns")
+    if result.quarantined:
+        _say(f"quarantine: {result.quarantined} rows of the catalogue are no topics: {quarantine}")
     if result.left_out:
         names = sorted({question.namespace for question in result.left_out})
         _say(
@@ -265,7 +278,7 @@ def _check_places(
     out: str,
     patterns: Iterable[str | None],
     report: str | None,
-    export: str | None,
+    tables: Iterable[str | None],
     options: dict[str, str],
 ) -> None:
     """Raise unless each place answers, before Spark starts and long before the build ends."""
@@ -278,7 +291,8 @@ def _check_places(
     for source in patterns:
         if source is not None and is_in_bucket(source):
             within(source, addressed_file(source, options).check_readable)
-    for place in (report, None if export is None or is_of_spark(export) else export):
+    of_files = (table for table in tables if table is not None and not is_of_spark(table))
+    for place in (report, *of_files):
         if place is not None:
             within(place, addressed_file(place, options).check_writable)
 

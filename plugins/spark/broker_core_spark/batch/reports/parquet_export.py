@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_core_spark.batch.build_result import BuildResult
 
-__all__ = ["check_export", "export_totals", "totals_table"]
+__all__ = ["check_export", "export_totals", "put_table", "totals_table"]
 
 _SCHEMA = pa.schema(
     [
@@ -59,7 +59,16 @@ def export_totals(
 
     ``options`` are those of the bucket.
     """
-    table = totals_table(result)
+    try:
+        put_table(spark, address, totals_table(result), options)
+    except BatchError as error:
+        raise BatchError(f"{error}; the generation is published") from error
+
+
+def put_table(
+    spark: SparkSession, address: str, table: pa.Table, options: Mapping[str, str] | None = None
+) -> None:
+    """Write a table as :func:`export_totals` does. Raises :exc:`BatchError`."""
     try:
         if is_of_spark(address):
             spark.createDataFrame(table).coalesce(1).write.mode("overwrite").parquet(address)
@@ -71,7 +80,7 @@ def export_totals(
         if not is_spark_error(error) and not isinstance(error, StoreFailed):
             raise
         said = str(error) if isinstance(error, StoreFailed) else f"{address}: {spark_message(error)}"
-        raise BatchError(f"Cannot write the table {said}; the generation is published") from error
+        raise BatchError(f"Cannot write the table {said}") from error
 
 
 def check_export(spark: SparkSession, address: str, options: Mapping[str, str] | None = None) -> None:

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
+from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 
@@ -21,12 +22,16 @@ class CatalogueSnapshot(Protocol):
 
     ``versions`` has the version of every namespace, or is ``None`` in a static catalogue. ``stamps`` are those of the
     versions, where the catalogue has them. ``repeats`` counts repeated names that are staged once.
+    ``quarantined`` has the rows that are no topics, once the names are read, if the source puts these aside.
     """
 
     catalogue_id: str
     versions: Mapping[str, int] | None
     stamps: Mapping[str, str]
     repeats: int
+
+    @property
+    def quarantined(self) -> Sequence[QuarantinedRow]: ...
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         """Stage the names of these namespaces, or of all for ``None``."""

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["open_catalogue"]
 
 
-def open_catalogue(source: str, *, spark: SparkSession, namespace: str | None = None) -> CatalogueSource:
+def open_catalogue(
+    source: str, *, spark: SparkSession, namespace: str | None = None, quarantine: bool = False
+) -> CatalogueSource:
     """The catalogue of ``--catalogue``.
 
     - ``postgresql://...``: a database of the Postgres plugin
@@ -23,6 +25,8 @@ def open_catalogue(source: str, *, spark: SparkSession, namespace: str | None = 
     - ``*.parquet``: a file or folder, read by Spark
     - ``*.sqlite``, ``*.db``, or an SQLite file: the embedded catalogue
     - another file: names of ``namespace``
+
+    With ``quarantine``, a table and a file of names put rows aside that are no topics. The others have none.
 
     Raises :exc:`InvalidCatalogue`.
     """
@@ -34,7 +38,7 @@ def open_catalogue(source: str, *, spark: SparkSession, namespace: str | None = 
     if is_table(source):
         from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 
-        return TableSource(source, spark, namespace)
+        return TableSource(source, spark, namespace, quarantine=quarantine)
     from broker_core_spark.batch.sources.names_file import NamesSource
     from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
 
@@ -45,4 +49,4 @@ def open_catalogue(source: str, *, spark: SparkSession, namespace: str | None = 
         return EmbeddedSource(path)
     if namespace is None:
         raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
-    return NamesSource(path, namespace)
+    return NamesSource(path, namespace, quarantine=quarantine)

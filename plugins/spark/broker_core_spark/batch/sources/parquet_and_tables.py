@@ -30,6 +30,12 @@ from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
+from broker_core_spark.batch.sources.quarantine import (
+    Quarantine,
+    QuarantinedRow,
+    without_bad_rows,
+    without_bad_texts,
+)
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
@@ -51,7 +57,10 @@ class TableSource:
 
     static = True
 
-    def __init__(self, source: str, spark: SparkSession, namespace: str | None = None) -> None:
+    def __init__(
+        self, source: str, spark: SparkSession, namespace: str | None = None, *, quarantine: bool = False
+    ) -> None:
+        self._quarantine = quarantine
         self._source = source
         self._spark = spark
         self._namespace = None if namespace is None else str(NamespaceName.parse(namespace))
@@ -73,7 +82,9 @@ class TableSource:
             said = redacted_message(self._source, spark_message(error))
             hidden = None if shown != self._source else error
             raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
-        yield _TableSnapshot(redacted_source(self._source), frame, columns, self._namespace)
+        yield _TableSnapshot(
+            redacted_source(self._source), frame, columns, self._namespace, quarantine=self._quarantine
+        )
 
 
 class _TableSnapshot:
@@ -82,18 +93,24 @@ class _TableSnapshot:
     stamps: Mapping[str, str] = MappingProxyType({})
     repeats = 0  # tasks that make segments count repeated rows
 
-    def __init__(self, source: str, frame: DataFrame, columns: list[str], namespace: str | None) -> None:
+    def __init__(
+        self, source: str, frame: DataFrame, columns: list[str], namespace: str | None, *, quarantine: bool
+    ) -> None:
+        self._puts_aside = quarantine
+        self._quarantine = Quarantine()
         self._source = source
         self._frame = frame
         self._columns = columns
         self._namespace = namespace
 
     def read(self, staging: StagingArea, _namespaces: Sequence[str] | None) -> list[SortedRun]:
-        work = _Ingest(staging, self._namespace, self._name_column)
-        return [
-            SortedRun.parse(result)
-            for result in run_on_partitions(self._selected(staging.property_keys), work)
-        ]
+        work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
+        results = run_on_partitions(self._selected(staging.property_keys), work)
+        return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
+
+    @property
+    def quarantined(self) -> Sequence[QuarantinedRow]:
+        return self._quarantine.rows
 
     def changed(self, _namespace: str, _since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         return None
@@ -147,23 +164,31 @@ class _Ingest:
     staging: StagingArea
     namespace: str | None
     name_column: str = "name"
+    quarantine: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         writer = self.staging.writer()
         keys = self.staging.property_keys
         before = 0
-        for batch in batches:
+        aside = Quarantine()
+        for rows in batches:
+            batch = without_bad_texts(rows, aside) if self.quarantine else rows
             columns = (self.name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
             name, namespace, domain, *values = (
                 texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)
             )
-            before += len(batch)
+            before += len(rows)
             if batch.schema.names[-1] == _JSON:
                 values = values_of_texts(values[0], keys)
+            if self.quarantine:
+                name, namespace, domain, values = without_bad_rows(
+                    name, namespace, domain, values, self.namespace, aside
+                )
             for run in stage_rows(writer, name, namespace, domain, values, self.namespace):
                 yield run.to_bytes()
         for run in writer.finish():
             yield run.to_bytes()
+        yield from aside.results()
 
 
 def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArray:

@@ -30,6 +30,7 @@ import pyarrow.csv
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
@@ -178,6 +179,7 @@ class _DatabaseSnapshot:
     stamps: Mapping[str, str]
     pages: int
     repeats: int = 0  # the primary key has each name once
+    quarantined: Sequence[QuarantinedRow] = ()
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))

@@ -19,6 +19,7 @@ from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
+from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
@@ -73,12 +74,14 @@ class EmbeddedSnapshot:
         versions: Mapping[str, int] | None,
         stamps: Mapping[str, str],
         repeats: int = 0,
+        quarantined: Sequence[QuarantinedRow] = (),
     ) -> None:
         self._state = state
         self.catalogue_id = catalogue_id
         self.versions = versions
         self.stamps = stamps
         self.repeats = repeats
+        self.quarantined = quarantined
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = None if namespaces is None else set(namespaces)
