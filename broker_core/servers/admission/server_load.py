@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from broker_core.servers.admission.request_slots import RequestSlots
@@ -16,20 +17,24 @@ _MAX_BUFFERED: Final = 64 * 1024 * 1024
 class ServerLoad:
     """``concurrent_requests`` is how many requests may be under way at a time (0: any number)."""
 
-    __slots__ = ("buffered_bytes", "connections", "request_tasks", "slots")
+    __slots__ = ("buffered_bytes", "connections", "make_room", "request_tasks", "slots")
 
     def __init__(self, concurrent_requests: int = 0) -> None:
         self.slots = RequestSlots(concurrent_requests)
         self.request_tasks: set[asyncio.Task[None]] = set()  # of the requests of all connections
         self.connections = 0
         self.buffered_bytes = 0
+        #: Called where there is no room for a whole command of so many bytes: it may free some.
+        self.make_room: Callable[[int], None] = lambda _size: None
 
     def hold(self, change: int) -> None:
         """A connection holds so many bytes more (or less) of frames that are incomplete, wait or are long."""
         self.buffered_bytes += change
 
     def has_room_for(self, size: int) -> bool:
-        """Whether a command of ``size`` bytes may be held while it is under way."""
+        """Whether a command of ``size`` bytes may be held while it is under way; others may have to go for it."""
+        if self.buffered_bytes + size > _MAX_BUFFERED:
+            self.make_room(size)
         return self.buffered_bytes + size <= _MAX_BUFFERED
 
     def is_too_much(self, size: int) -> bool:

@@ -164,6 +164,16 @@ class ClientConnection(asyncio.Protocol):
         """Close a slow reader, because other requests wait for the memory of its answer."""
         self._close_for("slow", "peer reads slowly while others wait for the memory of its answer")
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes of a frame that the peer has not ended."""
+        return 0 if self._transport.is_closing() else self._queue.unfinished
+
+    def drop_unfinished(self) -> None:
+        """Close a peer that has not ended its frame, because others have whole ones; its bytes count no more."""
+        self._close_for("buffers", "peer holds a frame unfinished while others have no room")
+        self._queue.close()
+
     def _close_if_drained(self) -> None:
         if self._handler.draining and not self._requests and self._writer.is_idle:
             self._transport.close()

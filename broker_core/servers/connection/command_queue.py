@@ -89,6 +89,11 @@ class CommandQueue:
         if self._splitter.buffered or self._waiting or self.size:
             self._measure()
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes held of a frame that is not whole."""
+        return self._splitter.buffered
+
     def go_on(self) -> None:
         """Handle what waits: there is room for answers again."""
         if self._waiting and not self._due:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
 from broker_core.memory.permit_budget import PermitBudget
@@ -25,6 +25,7 @@ class OpenConnections:
         self._connections: set[ClientConnection] = set()
         self._all_closed = asyncio.Event()
         self._stopping = False
+        load.make_room = self.drop_unfinished
 
     def __len__(self) -> int:
         return len(self._connections)
@@ -57,6 +58,15 @@ class OpenConnections:
         ]
         if slow:
             max(slow, key=itemgetter(0))[1].make_room()
+
+    def drop_unfinished(self, size: int) -> None:
+        """There is no room for a whole command of ``size`` bytes: close who holds the most of an unfinished frame.
+
+        Who holds less than the command has gets no worse than who sends it.
+        """
+        largest = max(self._connections, key=attrgetter("unfinished"), default=None)
+        if largest is not None and largest.unfinished >= max(size, 1):
+            largest.drop_unfinished()
 
     async def close(self, drain: float) -> None:
         """Let requests end for up to ``drain`` seconds, then close all connections."""

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
+from broker_core.memory.permit_errors import PermitError
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.wire.kafka import Fields, RequestHeader
 
 __all__ = ["CloseClient", "KafkaCall"]
+
+_Result = TypeVar("_Result")
+
+#: Elements of a request that are looked at on the event loop, all together.
+_FEW: Final = 200
 
 
 class CloseClient(Exception):
@@ -25,7 +33,7 @@ class CloseClient(Exception):
 class KafkaCall(Caller):
     """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises.
 
-    ``began`` is when the request came, in loop time.
+    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one.
     """
 
     header: RequestHeader
@@ -33,7 +41,22 @@ class KafkaCall(Caller):
     node: Node
     services: KafkaServices
     began: float = 0.0
+    size: int = 0
 
     @property
     def version(self) -> int:
         return self.header.api_version
+
+    async def off_loop(self, count: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
+        """What ``work`` makes of ``count`` elements of the request: here, or beside the loop where they are many."""
+        if count <= _FEW:
+            return work(*arguments)
+        return await self.services.large_requests.beside(self.size, work, *arguments)
+
+    async def hold(self, size: int) -> None:
+        """Hold heap permits for so many bytes of the answer, until it has left. Raises :exc:`CloseClient`."""
+        heap = self.services.pipeline.permits.heap
+        try:
+            self.held.append(await heap.acquire(size, key=self.asker.connection))
+        except PermitError:
+            raise CloseClient("no memory for the answer") from None

@@ -1,50 +1,82 @@
 """Large requests of Kafka clients take turns, and many elements are handled in slices.
 
 A request of 2 MB may name 240,000 topics: seconds of work, and a hundred times the memory of its bytes. So a few large
-requests are handled at a time, in the order of their arrival; each connection has one at most. Between two slices of
-one the event loop does what others wait for.
+requests are handled at a time, in the order of their arrival; each connection has one at most. What can be done beside
+the event loop is done by two threads, one of them for the largest requests: with more, the loop would wait for the
+interpreter's lock after each of them, and what clients ask who leave at once would fill the threads of others. Between
+two slices on the loop everybody else has a turn.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from typing import Any, Final, TypeVar
 
-__all__ = ["LARGE", "SLICE", "LargeRequests", "in_slices"]
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.wire.kafka import Fields
+
+__all__ = ["LARGE", "SLICE", "LargeRequests", "in_slices", "let_go"]
 
 _Item = TypeVar("_Item")
 _Result = TypeVar("_Result")
 
-#: Bytes of a request that is read and answered on the event loop: a few hundred topics take some milliseconds.
-LARGE: Final = 16 * 1024
-#: Bytes from which on a request is handled alone.
-_HUGE: Final = 128 * 1024
-_LARGE_AT_ONCE: Final = 8
-#: Elements that are handled in one turn of the event loop: some milliseconds.
-SLICE: Final = 100
+#: Bytes of a request that is read and answered on the event loop: with some hundred elements, a few milliseconds.
+LARGE: Final = 2 * 1024
+#: Up to how many bytes how many requests are handled at a time: with all they name, some 100 MB.
+_AT_ONCE: Final = ((16 * 1024, 64), (128 * 1024, 8))
+#: Elements that are let go of at a time.
+_FREED: Final = 1_000
+#: Elements between two looks at how long this turn of the event loop has taken.
+SLICE: Final = 25
 
 
 class LargeRequests:
     """The turns of one server; on one event loop."""
 
     def __init__(self) -> None:
-        self._large = asyncio.Semaphore(_LARGE_AT_ONCE)
-        self._huge = asyncio.Semaphore(1)
+        self._turns = [(size, asyncio.Semaphore(count)) for size, count in _AT_ONCE]
+        self._alone = asyncio.Semaphore(1)
+        self._thread = ThreadPoolExecutor(1, "kafka-requests")
+        self._thread_of_huge = ThreadPoolExecutor(1, "kafka-huge")
 
     def turn(self, size: int) -> AbstractAsyncContextManager[Any]:
         """Within it, a request of ``size`` bytes may be read and handled."""
         if size <= LARGE:
             return nullcontext()
-        return self._large if size <= _HUGE else self._huge
+        return next((turn for most, turn in self._turns if size <= most), self._alone)
+
+    async def beside(self, size: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
+        """What ``work`` returns, done by a thread for requests of ``size`` bytes; nothing is begun for who has left."""
+        thread = self._thread if size <= _AT_ONCE[-1][0] else self._thread_of_huge
+        return await asyncio.get_running_loop().run_in_executor(thread, partial(work, *arguments))
+
+    def close(self) -> None:
+        """No request is handled any more."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._thread_of_huge.shutdown(wait=False, cancel_futures=True)
+
+
+def let_go(fields: Fields) -> None:
+    """Empty the lists of a large answer a piece at a time: at once, that takes a tenth of a second.
+
+    By a thread: others have the interpreter's lock in between.
+    """
+    for value in fields.values():
+        if isinstance(value, list):
+            while value:
+                del value[-_FREED:]
 
 
 async def in_slices(work: Callable[[_Item], _Result], items: Iterable[_Item]) -> list[_Result]:
-    """What ``work`` makes of each item, with a turn for the event loop after every :data:`SLICE` of them."""
+    """What ``work`` makes of each item, in turns of the event loop that have time for it."""
     done: list[_Result] = []
-    for number, item in enumerate(items, 1):
-        done.append(work(item))
+    turn = loop_turn()
+    for number, item in enumerate(items):
         if not number % SLICE:
-            await asyncio.sleep(0)
+            await turn.time()
+        done.append(work(item))
     return done

@@ -148,10 +148,10 @@ class KafkaRequestHandler:
         self.client = header.client_id[:_CLIENT_ID]
         if len(message) > LARGE and row.api is not API_VERSIONS:
             read = partial(row.api.read_request, reader, header.api_version)
-            return RequestJob(row, after_reading(row, read), self._call(header, {}), len(message))
+            return RequestJob(row, after_reading(row, read), self._call(header, {}, len(message)))
         return self._answer(row, self._call(header, row.api.read_request(reader, header.api_version)))
 
-    def _call(self, header: RequestHeader, body: Fields) -> KafkaCall:
+    def _call(self, header: RequestHeader, body: Fields, size: int = 0) -> KafkaCall:
         began = self._clock()
         return KafkaCall(
             header=header,
@@ -162,6 +162,7 @@ class KafkaRequestHandler:
             services=self._services,
             deadline=began + self._services.options.time_budget,
             began=began,
+            size=size,
         )
 
     def _answer(self, row: HandlerRow, call: KafkaCall) -> bytes | RequestJob | Closing:

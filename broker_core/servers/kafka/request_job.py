@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -11,13 +11,12 @@ from typing import Final
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
-from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import SMALL_ANSWER
 from broker_core.servers.connection import Closing, OutgoingAnswer
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
-from broker_core.servers.kafka.large_requests import LARGE
-from broker_core.servers.kafka.request_metrics import CLOSED, CUT
+from broker_core.servers.kafka.large_requests import LARGE, let_go
+from broker_core.servers.kafka.request_metrics import CLOSED, CUT, error_in
 from broker_core.wire.kafka import Buffer, Fields, MalformedMessage, response_frame
 
 __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
@@ -32,16 +31,14 @@ class RequestJob:
 
     A large answer holds heap permits for its own bytes until they are written: clients that read slowly share what the
     limits give all requests, and are closed where others wait for it. What it shares with others stays for it.
-    ``size`` is that of a large request, in bytes.
     """
 
-    __slots__ = ("_call", "_is_shared", "_later", "_row", "_size")
+    __slots__ = ("_call", "_is_shared", "_later", "_row")
 
-    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall, size: int = 0) -> None:
+    def __init__(self, row: HandlerRow, later: AnswerLater, call: KafkaCall) -> None:
         self._row = row
         self._later = later
         self._call = call
-        self._size = size
         self._is_shared = False
 
     def small_answer(self) -> bytes | None:
@@ -65,24 +62,35 @@ class RequestJob:
     async def _answered(self) -> OutgoingAnswer:
         call = self._call
         try:
-            async with asyncio.timeout_at(call.deadline), call.services.large_requests.turn(self._size):
+            async with asyncio.timeout_at(call.deadline), call.services.large_requests.turn(call.size):
                 fields = await self._later(call)
+                error = error_in(fields)
                 pieces = await self._framed(fields)
-                # A view is of a table, which has permits of its own, or a copy that the call holds permits for.
+                # A view is of a table, which has permits of its own, or of what the call holds permits for.
                 size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
-                self._is_shared = any(isinstance(piece, memoryview) for piece in pieces)
+                self._is_shared = bool(call.pinned)
                 if size > SMALL_ANSWER:
-                    await self._hold(size)
+                    await call.hold(size)
         except TimeoutError:
             raise CloseClient("no answer in time") from None
-        call.services.requests.answered(self._row.api.name, fields, self._seconds)
+        call.services.requests.ended(self._row.api.name, error, self._seconds)
         return outgoing(pieces, call.deadline)
 
     async def _framed(self, fields: Fields) -> list[Buffer]:
         call = self._call
-        encode = partial(response_frame, self._row.api, call.version, call.header.correlation_id, fields)
+
+        def encode() -> list[Buffer]:
+            framed = response_frame(self._row.api, call.version, call.header.correlation_id, fields)
+            if call.size > LARGE:
+                let_go(fields)
+            return framed
+
         try:
-            return await asyncio.to_thread(encode) if self._size > LARGE else encode()
+            return (
+                await call.services.large_requests.beside(call.size, encode)
+                if call.size > LARGE
+                else encode()
+            )
         except OverflowError as error:
             raise CloseClient(str(error)) from None
 
@@ -102,14 +110,6 @@ class RequestJob:
 
     def release(self) -> None:
         self._call.release()
-
-    async def _hold(self, size: int) -> None:
-        call = self._call
-        heap = call.services.pipeline.permits.heap
-        try:
-            call.held.append(await heap.acquire(size, key=call.asker.connection))
-        except PermitError:
-            raise CloseClient("no memory for the answer") from None
 
 
 def after_refresh(row: HandlerRow) -> AnswerLater:
@@ -139,13 +139,14 @@ def after_reading(row: HandlerRow, read: Callable[[], Fields]) -> AnswerLater:
     """The handler of a row, after a large request is read in a thread: its elements may take a second."""
 
     async def answer(call: KafkaCall) -> Fields:
+        beside = partial(call.services.large_requests.beside, call.size)
         try:
-            body = await asyncio.to_thread(read)
+            body = await beside(read)
         except MalformedMessage as error:
             raise CloseClient(str(error), "bad_frame") from error
         call = replace(call, body=body)
         await _refreshed(call)
-        fields = None if row.now is None else await asyncio.to_thread(row.now, call)
+        fields = None if row.now is None else await beside(row.now, call)
         return await _later(row, call) if fields is None else fields
 
     return answer
@@ -157,8 +158,11 @@ def closing(row: HandlerRow, error: CloseClient) -> Closing:
 
 
 def outgoing(pieces: Sequence[Buffer], deadline: float) -> OutgoingAnswer:
-    """The pieces of a frame; large ones are not copied, and small neighbours are put together."""
-    views: list[memoryview] = []
+    """The pieces of a frame; large ones are not copied, and small neighbours are put together as they are written."""
+    return OutgoingAnswer(b"", FieldsReader(_blocks(pieces), sum(map(len, pieces))), b"", deadline)
+
+
+def _blocks(pieces: Sequence[Buffer]) -> Iterator[memoryview]:
     few: list[Buffer] = []
     for piece in pieces:
         if len(piece) < _LARGE:
@@ -166,10 +170,9 @@ def outgoing(pieces: Sequence[Buffer], deadline: float) -> OutgoingAnswer:
             if len(few) < _MOST:
                 continue
         if few:
-            views.append(memoryview(b"".join(few)))
+            yield memoryview(b"".join(few))
             few = []
         if len(piece) >= _LARGE:
-            views.append(memoryview(piece))
+            yield memoryview(piece)
     if few:
-        views.append(memoryview(b"".join(few)))
-    return OutgoingAnswer(b"", FieldsReader(iter(views), sum(map(len, views))), b"", deadline)
+        yield memoryview(b"".join(few))

@@ -9,7 +9,7 @@ from typing import Any, Final
 from broker_core.metrics.metrics import Metrics
 from broker_core.wire.kafka import Encoded, ErrorCode
 
-__all__ = ["CLOSED", "CUT", "RequestMetrics"]
+__all__ = ["CLOSED", "CUT", "RequestMetrics", "error_in"]
 
 #: The label of a request that got no answer: its connection was closed.
 CLOSED: Final = "closed"
@@ -49,12 +49,17 @@ class RequestMetrics:
 
     def answered(self, api: str, answer: Mapping[str, Any], seconds: float) -> None:
         """A request has these fields as its answer."""
-        self.ended(api, _NAMES.get(_error_in(answer), "other"), seconds)
+        self.ended(api, error_in(answer), seconds)
 
     def ended(self, api: str, error: str, seconds: float) -> None:
         """A request ended with this label."""
         self._requests.counts[api, error] += 1
         self._seconds.of(api).observe(seconds)
+
+
+def error_in(answer: Mapping[str, Any]) -> str:
+    """The label of an answer with these fields."""
+    return _NAMES.get(_error_in(answer), "other")
 
 
 def _error_in(answer: Mapping[str, Any]) -> int:

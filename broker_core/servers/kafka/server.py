@@ -80,6 +80,7 @@ class KafkaServer:
     def close(self) -> None:
         """Close what requests read from, after :meth:`stop`."""
         self._services.authorizer.close()
+        self._services.large_requests.close()
 
     def _connection(self, node: Node, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
         def handler(_address: str, unasked: Unasked) -> KafkaRequestHandler:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from broker_core.access.access import Access
 from broker_core.catalog import CatalogError, SqliteCatalog, TopicRecord
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed
 from broker_core.kafka.acls.bindings import Operation, ResourceType
 from broker_core.kafka.topic_names import INTERNAL, is_legal
@@ -19,7 +20,7 @@ from broker_core.names import PERSISTENT, TopicName
 from broker_core.pipeline import Pipeline, Topic
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.large_requests import SLICE, in_slices
+from broker_core.servers.kafka.large_requests import SLICE
 from broker_core.servers.kafka.named_topic import NamedTopic, code_of
 from broker_core.servers.kafka.visible_topics import VisibleTopics
 from broker_core.wire.kafka import ErrorCode
@@ -32,6 +33,8 @@ P = ParamSpec("P")
 _FEW: Final = 1000
 
 
+#: Topics that are looked for at a time: what a thread reads before others have their turn.
+_READ: Final = 100
 #: Topics that are read on the event loop: each takes some 20 microseconds.
 _AT_ONCE: Final = 8
 
@@ -42,6 +45,30 @@ class TopicRecords(Protocol):
     def by_name_now(self, names: Sequence[TopicName]) -> list[TopicRecord | None] | None: ...
 
     def by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None: ...
+
+
+class _Once:
+    """All topics, where others than the catalogue list them (else ``None``): asked for once in a request."""
+
+    def __init__(self, ask: Callable[[Caller], Awaitable[VisibleTopics | None]], caller: Caller) -> None:
+        self._ask = ask
+        self._caller = caller
+        self._is_known = False
+        self._visible: VisibleTopics | None = None
+        self._failure: ListingFailed | None = None
+
+    async def get(self) -> VisibleTopics | None:
+        """Raises :exc:`~broker_core.errors.ListingFailed`, each time."""
+        if self._failure is not None:
+            raise self._failure.with_traceback(None)
+        if not self._is_known:
+            try:
+                self._visible = await self._ask(self._caller)
+            except ListingFailed as failure:
+                self._failure = failure
+                raise
+            self._is_known = True
+        return self._visible
 
 
 class TopicsByName:
@@ -73,20 +100,24 @@ class TopicsByName:
 
         ACLs have to allow ``operation``, ``None``: none are asked; rules and gates the ``action``.
         """
-        answers: dict[str, NamedTopic] = {}
-        asked: list[str] = []
-        for number, name in enumerate(dict.fromkeys(names), 1):
-            if not number % SLICE:
-                await asyncio.sleep(0)
-            if not self._allowed(caller, operation, name):
-                answers[name] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-            elif not is_legal(name):
-                answers[name] = _row(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
-            else:
-                asked.append(name)
-        if asked:
-            answers |= await self._found(caller, asked, action)
-        return [answers[name] for name in names]
+        rows: list[NamedTopic] = []
+        listed = _Once(self._of_others, caller)
+        for low in range(0, len(names), _READ):
+            some = names[low : low + _READ]
+            answers: dict[str, NamedTopic] = {}
+            asked: list[str] = []
+            await loop_turn().time()
+            for name in dict.fromkeys(some):
+                if not self._allowed(caller, operation, name):
+                    answers[name] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                elif not is_legal(name):
+                    answers[name] = _row(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
+                else:
+                    asked.append(name)
+            if asked:
+                answers |= await self._found(caller, asked, action, listed)
+            rows += [answers[name] for name in some]
+        return rows
 
     async def by_ids(
         self,
@@ -97,40 +128,47 @@ class TopicsByName:
         action: str = "describe",
     ) -> list[NamedTopic]:
         """In the order of the ids. What is not there, hidden or of another namespace is 100, before ACLs."""
-        records: Mapping[uuid.UUID, TopicRecord] = {}
-        names: Mapping[uuid.UUID, str]
-        try:
-            visible = await self._of_others(caller)
-            if visible is None:
-                records = await self._records_by_id(caller, list(dict.fromkeys(ids)))
-                names = {topic_id: record.name.local for topic_id, record in records.items()}
-            else:
-                names = _names_in(visible, ids)
-        except ListingFailed as failure:
-            return [_failed(None, failure, topic_id) for topic_id in ids]
-        found = {}
-        for number, (topic_id, name) in enumerate(names.items(), 1):
-            found[topic_id] = await self._identified(
-                caller, name, operation, action, visible, records.get(topic_id)
-            )
-            if not number % SLICE:
-                await asyncio.sleep(0)
-        return await in_slices(lambda topic_id: _by_id(topic_id, found.get(topic_id)), ids)
+        rows: list[NamedTopic] = []
+        listed = _Once(self._of_others, caller)
+        listed_names: Mapping[uuid.UUID, str] | None = None
+        for low in range(0, len(ids), _READ):
+            some = ids[low : low + _READ]
+            unique = list(dict.fromkeys(some))
+            records: Mapping[uuid.UUID, TopicRecord] = {}
+            try:
+                visible = await listed.get()
+                if visible is None:
+                    records = await self._records_by_id(caller, unique)
+                elif listed_names is None:
+                    listed_names = await asyncio.to_thread(_names_in, visible, list(dict.fromkeys(ids)))
+            except ListingFailed as failure:
+                rows += [_failed(None, failure, topic_id) for topic_id in some]
+                continue
+            found = {}
+            for number, topic_id in enumerate(unique):
+                if not number % SLICE:
+                    await loop_turn().time()
+                record = records.get(topic_id)
+                name = (listed_names or {}).get(topic_id) if record is None else record.name.local
+                if name is not None:
+                    found[topic_id] = await self._identified(caller, name, operation, action, visible, record)
+            rows += [_by_id(topic_id, found.get(topic_id)) for topic_id in some]
+        return rows
 
     # -- what there is
 
-    async def _found(self, caller: Caller, names: Sequence[str], action: str) -> Mapping[str, NamedTopic]:
+    async def _found(
+        self, caller: Caller, names: Sequence[str], action: str, listed: _Once
+    ) -> Mapping[str, NamedTopic]:
         """Topics with legal names that ACLs allow to be described."""
         found: dict[str, NamedTopic] = {}
         try:
-            visible = await self._of_others(caller)
-            for low in range(0, len(names), SLICE):
-                if low:
-                    await asyncio.sleep(0)
-                some = names[low : low + SLICE]
-                records = {} if visible is not None else await self._records_by_name(caller, some)
-                for name in some:
-                    found[name] = await self._known(caller, name, action, visible, records.get(name))
+            visible = await listed.get()
+            records = {} if visible is not None else await self._records_by_name(caller, names)
+            for number, name in enumerate(names):
+                if not number % SLICE:
+                    await loop_turn().time()
+                found[name] = await self._known(caller, name, action, visible, records.get(name))
         except ListingFailed as failure:
             return {name: _failed(name, failure) for name in names}
         return found

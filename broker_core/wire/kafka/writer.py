@@ -13,7 +13,7 @@ __all__ = ["Buffer", "Encoded", "Writer", "unsigned_varint"]
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
 #: Bytes of an encoded part from which it is not copied.
-_LARGE: Final = 16 * 1024
+_LARGE: Final = 4 * 1024
 _INT8: Final = struct.Struct(">b").pack
 _INT16: Final = struct.Struct(">h").pack
 _UINT16: Final = struct.Struct(">H").pack

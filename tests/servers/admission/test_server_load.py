@@ -17,6 +17,22 @@ def test_there_is_room_up_to_64_mebibytes() -> None:
     assert load.buffered_bytes == 0
 
 
+def test_others_may_make_room_for_a_whole_command() -> None:
+    load = ServerLoad()
+    load.hold(64 * MIB)
+    asked = []
+
+    def make_room(size: int) -> None:
+        asked.append(size)
+        load.hold(-4 * MIB)
+
+    load.make_room = make_room
+    assert load.has_room_for(MIB)
+    assert load.has_room_for(3 * MIB)
+    assert not load.has_room_for(9 * MIB)
+    assert asked == [MIB, 9 * MIB]
+
+
 def test_who_holds_a_large_part_has_to_go_when_all_hold_too_much() -> None:
     load = ServerLoad()
     load.connections = 4

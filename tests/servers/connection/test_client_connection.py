@@ -374,3 +374,17 @@ async def test_a_flood_after_the_last_frame_ends_it() -> None:
             while not peer.closed:
                 await peer.send(b"x" * 10_000)
                 await asyncio.sleep(0)
+
+
+async def test_a_frame_that_is_not_ended_can_be_dropped() -> None:
+    async with connected() as peer:
+        connection = peer.opened[0]
+        await peer.send(b"x" * 1000)
+        await eventually(lambda: connection.unfinished == 1000)
+        assert peer.load.buffered_bytes == 1000
+        with capture_logs() as logs:
+            connection.drop_unfinished()
+        assert (peer.load.buffered_bytes, connection.unfinished) == (0, 0)
+        assert peer.closings("buffers") == 1
+        assert logs[0]["event"] == "peer holds a frame unfinished while others have no room"
+        assert await peer.line() == b"(closed)"

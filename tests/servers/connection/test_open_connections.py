@@ -19,6 +19,10 @@ class Connection:
         self.slow = slow
         self.drains = drains
         self.told: list[str] = []
+        self.unfinished = 0
+
+    def drop_unfinished(self) -> None:
+        self.told.append("drop")
 
     def holds_slowly(self, _budget: PermitBudget, _now: float) -> float | None:
         return self.slow
@@ -63,6 +67,24 @@ async def test_nobody_makes_room_who_holds_nothing() -> None:
     connections, each = _opened(ServerLoad(), None, None)
     connections.make_room(PermitBudget(1))
     assert [one.told for one in each] == [[], []]
+
+
+async def test_who_holds_the_most_of_an_unfinished_frame_goes_for_a_whole_command() -> None:
+    load = ServerLoad()
+    _, each = _opened(load, None, None, None)
+    each[1].unfinished, each[2].unfinished = 5000, 6000
+    load.make_room(6001)
+    assert [one.told for one in each] == [[], [], []]
+    load.make_room(6000)
+    assert [one.told for one in each] == [[], [], ["drop"]]
+
+
+async def test_nobody_goes_where_no_frame_is_unfinished() -> None:
+    load = ServerLoad()
+    load.make_room(0)
+    _, each = _opened(load, None)
+    load.make_room(0)
+    assert each[0].told == []
 
 
 async def test_drained_connections_end_by_themselves() -> None:

@@ -16,10 +16,18 @@ from broker_core.client import LookupSession
 from broker_core.kafka.scram.credentials import derive_credential
 from broker_core.names import TopicName
 from broker_core.settings import LimitsSettings
-from broker_core.wire.kafka import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
+from broker_core.wire.kafka import (
+    ALTER_CONFIGS,
+    DESCRIBE_CONFIGS,
+    METADATA,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    read_response,
+)
 from tests.support.eventually import eventually
 from tests.support.kafka_serving import RawKafkaClient, kafka_broker, raw_client
 
+RETENTION: dict[str, Any] = {"name": "retention.ms", "value": "7"}
 SASL: dict[str, Any] = {"mechanisms": ["PLAIN", "SCRAM-SHA-256"]}
 
 
@@ -128,4 +136,57 @@ async def test_a_client_that_reads_nothing_is_closed_where_others_wait(
         assert await pulsar_lists(broker) == 1
         assert value(broker, "connections_closed_total", reason="slow") == 1
         writer.close()
+        await eventually(lambda: heap.acquired == 0)
+
+
+async def test_a_whole_request_is_answered_where_others_hold_frames_that_they_do_not_end(
+    tmp_path: Path,
+) -> None:
+    async with kafka_broker(tmp_path) as broker:
+        assert broker.kafka_address is not None
+        server = broker._kafka
+        assert server is not None
+        piece = 8 * 1024 * 1024 - 1000
+        frame = (16 * 1024 * 1024).to_bytes(4, "big") + bytes(piece - 4)
+        holders = [await asyncio.open_connection(*broker.kafka_address) for _ in range(8)]
+        for _, writer in holders:
+            writer.write(frame)
+        await eventually(lambda: server.load.buffered_bytes >= 8 * (piece - 4))
+        topics = [{"name": f"n{number:05d}"} for number in range(1000)]  # more than there is room for
+        with capture_logs():
+            async with raw_client(broker.kafka_address) as client:
+                for _ in range(3):
+                    answer = await client.ask(METADATA, 9, {"topics": topics})
+                    assert len(answer["topics"]) == 1000
+        assert value(broker, "connections_closed_total", reason="buffers") == 1
+        for _, writer in holders:
+            writer.close()
+
+
+async def test_the_permits_of_many_configs_come_before_they_are_encoded(tmp_path: Path) -> None:
+    limits = LimitsSettings(heap_permits="1m", permit_timeout="10s")  # type: ignore[arg-type]
+    async with kafka_broker(tmp_path, tables={"limits": limits}) as broker:
+        assert broker.catalog is not None
+        assert broker.kafka_address is not None
+        own, shared = (TopicName.parse(f"persistent://public/default/{name}") for name in ("own", "shared"))
+        for topic in (own, shared):
+            await asyncio.to_thread(broker.catalog.create, topic, partitions=1)
+        heap = broker.pipeline.permits.heap
+
+        def asks(name: str) -> dict[str, Any]:
+            row = {"resource_type": 2, "resource_name": name, "configuration_keys": None}
+            return {"resources": [row] * 2000, "include_documentation": True, "include_synonyms": True}
+
+        change = {"resource_type": 2, "resource_name": "own", "configs": [RETENTION]}
+        async with raw_client(broker.kafka_address) as client, raw_client(broker.kafka_address) as waiting:
+            await client.ask(ALTER_CONFIGS, 1, {"resources": [change]})
+            # What topics inherit is in memory once.
+            answer = await client.ask(DESCRIBE_CONFIGS, 4, asks("shared"))
+            assert len(answer["results"]) == 2000
+            everything = await heap.acquire(heap.maximum)
+            waiting.send(DESCRIBE_CONFIGS, 4, asks("own"))
+            await eventually(lambda: heap.queue_size == 1)
+            everything.release()
+            number, answer = read_response(DESCRIBE_CONFIGS, 4, await waiting.message())
+            assert (number, len(answer["results"])) == (1, 2000)
         await eventually(lambda: heap.acquired == 0)

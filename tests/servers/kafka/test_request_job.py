@@ -168,9 +168,9 @@ async def test_a_large_request_is_handled_in_its_turn_and_encoded_in_a_thread() 
         return METADATA.request.defaults()
 
     row = HandlerRow(METADATA, now=now)
-    call = call_of(METADATA, 12, services=services)
+    call = replace(call_of(METADATA, 12, services=services), size=10**6)
     async with services.large_requests.turn(10**6):
-        answer = asyncio.create_task(RequestJob(row, after_reading(row, read), call, 10**6).answer())
+        answer = asyncio.create_task(RequestJob(row, after_reading(row, read), call).answer())
         small = RequestJob(row, answered, call_of(METADATA, 12, services=services))
         await small.answer()  # it waits for nothing
         assert not threads

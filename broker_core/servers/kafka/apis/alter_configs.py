@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from broker_core.catalog import Edit, TopicWrite, configured
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.configs import (
     ConfigChange,
@@ -25,6 +26,7 @@ from broker_core.servers.kafka.config_resources import (
     unauthorized,
 )
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
@@ -52,12 +54,14 @@ async def _later(call: KafkaCall) -> Fields:
     if len(asked) > MOST_CHANGES:
         return {"responses": [_row(row, TOO_LARGE) for row in asked]}
     counts = Counter((row["resource_type"], row["resource_name"]) for row in asked)
-    errors = [
-        RowError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
-        if counts[row["resource_type"], row["resource_name"]] > 1
-        else _wrong(call, row)
-        for row in asked
-    ]
+    errors = await in_slices(
+        lambda row: (
+            RowError(ErrorCode.INVALID_REQUEST, "Each resource must appear at most once.")
+            if counts[row["resource_type"], row["resource_name"]] > 1
+            else _wrong(call, row)
+        ),
+        asked,
+    )
     topics = {row["resource_name"]: row for row, error in zip(asked, errors, strict=True) if error is None}
     told = await _topics(call, topics)
     return {
@@ -112,7 +116,10 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         told |= {name: RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None) for name in rows if name not in told}
     broker = call.services.options.kafka.configs
     edits: list[tuple[str, Edit]] = []
-    for name, row in rows.items():
+    turn = loop_turn()
+    for number, (name, row) in enumerate(rows.items()):
+        if not number % SLICE:
+            await turn.time()
         if name in told:
             continue
         change = _change(call, row)

@@ -6,9 +6,10 @@ read an empty one as no topics.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Operation, ResourceType
@@ -42,20 +43,40 @@ async def _later(call: KafkaCall) -> Fields:
             return _answer(call, await _all(call))
         except ListingFailed as failure:
             raise CloseClient(failure.message) from failure
+    question = await call.off_loop(len(asked), _question, call.version, asked)
+    if question.refusal is not None:
+        return _refused(asked, question.refusal)
+    if question.ids:
+        rows = await call.services.topics.by_ids(call, question.ids)
+    else:
+        rows = await call.services.topics.named(call, question.names)
+    rows = await call.off_loop(len(rows), _in_order, rows)
+    return _answer(call, await in_slices(partial(_row, call), rows))
+
+
+class _Question(NamedTuple):
+    """The topics of a request, each once, by their ids or by their names; or why it is refused."""
+
+    ids: Sequence[uuid.UUID] = ()
+    names: Sequence[str] = ()
+    refusal: ErrorCode | None = None
+
+
+def _question(version: int, asked: Sequence[Mapping[str, Any]]) -> _Question:
     with_ids = any(row["topic_id"] != ZERO_ID for row in asked)
-    if call.version < _BY_ID and (with_ids or any(row["name"] is None for row in asked)):
-        return _refused(asked, ErrorCode.INVALID_REQUEST)
+    if version < _BY_ID and (with_ids or any(row["name"] is None for row in asked)):
+        return _Question(refusal=ErrorCode.INVALID_REQUEST)
     if not with_ids and any(row["name"] is None for row in asked):
-        return _refused(asked, ErrorCode.UNKNOWN_SERVER_ERROR)
+        return _Question(refusal=ErrorCode.UNKNOWN_SERVER_ERROR)
     if with_ids:
         ids = dict.fromkeys(row["topic_id"] for row in asked if row["topic_id"] != ZERO_ID)
-        rows = await call.services.topics.by_ids(call, list(ids))
-    else:
-        names = dict.fromkeys(row["name"] or "" for row in asked)
-        rows = await call.services.topics.named(call, list(names))
-    # In Kafka's order: topics that are there, those that are not, and those that may not be known.
-    rows.sort(key=lambda row: (row.error in _UNTOLD, row.error is not ErrorCode.NONE))
-    return _answer(call, await in_slices(partial(_row, call), rows))
+        return _Question(ids=list(ids))
+    return _Question(names=list(dict.fromkeys(row["name"] or "" for row in asked)))
+
+
+def _in_order(rows: Sequence[NamedTopic]) -> list[NamedTopic]:
+    """In Kafka's order: topics that are there, those that are not, and those that may not be known."""
+    return sorted(rows, key=lambda row: (row.error in _UNTOLD, row.error is not ErrorCode.NONE))
 
 
 async def _all(call: KafkaCall) -> Encoded:
