@@ -81,6 +81,8 @@ def new_record(
 
 def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
     """A copy of what can be stored as configs of Kafka: strings by strings, of a bounded size."""
+    if type(configs) is dict and not configs:
+        return {}
     checked_text(configs, "configs")
     return dict(configs)
 

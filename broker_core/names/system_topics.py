@@ -55,10 +55,12 @@ def _rule(local_names: frozenset[str], local_suffix: str, name_prefixes: tuple[s
 
 def is_system_topic(domain: str, namespace: NamespaceName, local: str) -> bool:
     """Whether a name is one of the topics that brokers keep for themselves, partitions of them included."""
-    base, rule = partitioned_local_name(local), system_topics_rule()
-    if base in rule.local_names or base.endswith(rule.local_suffix):
-        return True
-    return base.startswith(_local_prefixes(rule.name_prefixes, namespace, domain))
+    rule = system_topics_rule()
+    prefixes = _local_prefixes(rule.name_prefixes, namespace, domain)
+    if rule.mark not in local and not prefixes:  # as nearly all
+        return False
+    base = partitioned_local_name(local)
+    return base in rule.local_names or base.endswith(rule.local_suffix) or base.startswith(prefixes)
 
 
 @lru_cache(maxsize=256)

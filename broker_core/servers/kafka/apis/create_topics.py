@@ -5,6 +5,7 @@ The checks are made in the order of Kafka's controller. A name always makes a to
 
 from __future__ import annotations
 
+import uuid
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -22,6 +23,7 @@ from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceTyp
 from broker_core.kafka.topic_names import is_legal
 from broker_core.names.topic_id import new_topic_id
 from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.new_topic import NewTopic, new_topic, too_many_partitions
@@ -54,10 +56,10 @@ async def _later(call: KafkaCall) -> Fields:
         planned |= await _taken(call, changes, planned, everything=True)
     if _records(planned) > MOST_CHANGES:
         return {"topics": [_refused(row["name"], TOO_LARGE) for row in asked]}
-    rows = [_refused(name, error) for name, error in refused.items()]
+    rows: list[bytes | Fields] = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
     rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])
-    return {"topics": rows}
+    return {"topics": encoded_rows(rows, call.version)}
 
 
 async def _not_allowed(
@@ -116,11 +118,14 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
     return {name: _collision(name, other if other in shown else None) for name, other in others.items()}
 
 
-async def _made(call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopic]) -> list[Fields]:
+async def _made(
+    call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopic]
+) -> Sequence[bytes | Fields]:
     """The rows of topics that can be made, once they are."""
+    created = CreatedRows(call.version)
     if call.body["validate_only"]:
-        return [_success(call, topic) | {"topic_id": new_topic_id()} for topic in topics]
-    rows: list[Fields] = []
+        return [_success(call, created, topic, new_topic_id()) for topic in topics]
+    rows: list[bytes | Fields] = []
     edits: list[tuple[NewTopic, Edit]] = []
     for topic in topics:
         try:
@@ -137,26 +142,28 @@ async def _made(call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopi
         name = topic.name.local
         if isinstance(each, TopicWrite):
             assert each.after is not None
-            rows.append(_success(call, topic) | {"topic_id": each.after.topic_id})
+            rows.append(_success(call, created, topic, each.after.topic_id))
         elif isinstance(each, NameCollides):
             colliding[name] = each.other
         else:
             rows.append(_refused(name, _exists(name) if isinstance(each, TopicExists) else error_of(each)))
-    return rows + [_refused(name, error) for name, error in (await _collisions(call, colliding)).items()]
+    rows += [_refused(name, error) for name, error in (await _collisions(call, colliding)).items()]
+    return rows
 
 
-def _success(call: KafkaCall, topic: NewTopic) -> Fields:
+def _success(call: KafkaCall, created: CreatedRows, topic: NewTopic, topic_id: uuid.UUID) -> bytes:
     name = topic.name.local
-    row: Fields = {"name": name}
     if call.version < _WITH_CONFIGS:
-        return row
+        return created.row(name, topic_id, {}, ())
     if not call.services.authorizer.allows(call, Operation.DESCRIBE_CONFIGS, ResourceType.TOPIC, name):
-        return row | {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
-    return row | {
+        denied = {"topic_config_error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED}
+        return created.row(name, topic_id, denied, ())
+    rest = {
         "num_partitions": topic.partitions,
         "replication_factor": topic.replicas,
         "configs": call.services.configs.created(topic.configs),
     }
+    return created.row(name, topic_id, rest, None if topic.configs else (topic.partitions, topic.replicas))
 
 
 def _exists(name: str) -> RowError:
