@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
@@ -25,6 +26,7 @@ from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.recent_changes import MOST_RECENT, RecentChanges
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
@@ -37,10 +39,11 @@ from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
-from broker_core.listing.listing import Selection
+from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -60,6 +63,8 @@ _SMALL: Final = 1024 * 1024
 #: Bytes of a change that is made without asking before how many it takes: of a few chunks. So many reads may begin so.
 _ROOM: Final = 8 * 1024 * 1024
 _AT_ONCE: Final = 4
+#: Seconds for which a snapshot may stay as it is while it is asked nothing that the changes since then concern.
+_SOON: Final = 0.1
 
 
 class CatalogLister:
@@ -90,6 +95,7 @@ class CatalogLister:
         self._watch = FileWatch(catalog)
         self._reads: dict[SnapshotKey, tuple[int, asyncio.Task[Snapshot]]] = {}
         self._selecting_now: dict[tuple[int, str], asyncio.Task[Selection]] = {}
+        self._moving_soon: dict[SnapshotKey, asyncio.TimerHandle] = {}
         self._clock = 0  # counts requests and reads, to know which came first
         self._loads = asyncio.Semaphore(_LOADS)
         self._at_once = 0  # reads that have permits of which they do not know yet how many they need
@@ -105,6 +111,8 @@ class CatalogLister:
         """Let go of all snapshots; what requests still have stays theirs."""
         for _, task in self._reads.values():
             task.cancel()
+        for timer in self._moving_soon.values():
+            timer.cancel()
         self._watch.close()
         self._kept.drop_all()
 
@@ -130,9 +138,17 @@ class CatalogLister:
 
     # -- answering
 
-    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
-        """The answer if the snapshot is in memory and nothing has changed since, else ``None``."""
-        kept = self._current((request.namespace, request.mode))
+    def list_now(
+        self, request: ListingRequest, applied: TopicsPattern | None = None
+    ) -> TopicListingResult | None:
+        """The answer if the snapshot is in memory and nothing has changed since, else ``None``.
+
+        Nothing that concerns the ``applied`` pattern, which the caller applies to the answer, if there is one.
+        """
+        key = (request.namespace, request.mode)
+        kept = self._current(key)
+        if kept is None:
+            kept = None if applied is None else self._still_right(key, request, applied)
         if kept is None:
             return None
         if request.properties:
@@ -145,6 +161,20 @@ class CatalogLister:
                 return result_of(selection, kept.snapshot)
             self._count_ignored(request.properties, pairs)
         return kept.result
+
+    def stands(
+        self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
+    ) -> bool:
+        """Whether :meth:`list_now` would give this listing, or the pattern matches the same topics in what it gives."""
+        result = self.list_now(request, applied)
+        if result is None or result.topics is listing():
+            return result is not None
+        key = (request.namespace, request.mode)
+        kept = self._kept.get(key)
+        if applied is None or request.properties or kept is None or kept.recent is None:
+            return False
+        number, recent = kept.recent.version_of(listing), self._recent(key, kept)
+        return number is not None and recent is not None and not recent.concern(applied, number)
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The topics of the namespace that have the request's selecting properties, as of now."""
@@ -227,13 +257,72 @@ class CatalogLister:
                 return _nothing(watch.catalog_id, *key)
             return None
         if kept.seen != watch.state:
-            version = watch.version(key[0])
+            recent = kept.recent
+            known = recent is not None and recent.seen == watch.state
+            version = recent.version if recent is not None and known else watch.version(key[0])
             if version is None or not version.same_state(kept.snapshot.version):
                 return None
             kept.seen = watch.state
         self._kept.used(key)
         kept.asked += 1
         return kept
+
+    def _still_right(
+        self, key: SnapshotKey, request: ListingRequest, applied: TopicsPattern
+    ) -> CachedSnapshot | None:
+        """The kept snapshot of an older version, if what changed since does not concern a question with this pattern.
+
+        It will be moved soon, for all changes until then.
+        """
+        kept = self._kept.get(key)
+        recent = None if kept is None else self._recent(key, kept)
+        if kept is None or recent is None:
+            return None
+        number = kept.snapshot.version.number
+        if recent.concern(applied, number, by_properties=bool(request.properties)):
+            return None
+        if key not in self._moving_soon:
+            self._moving_soon[key] = self._loop.call_later(_SOON, self._move, key)
+        self._kept.used(key)
+        kept.asked += 1
+        return kept
+
+    def _recent(self, key: SnapshotKey, kept: CachedSnapshot) -> RecentChanges | None:
+        """What changed of late, as of now; ``None`` where that is not known at once."""
+        if not self._watch.look(self._turn.received):
+            return None
+        if kept.recent is None:
+            kept.recent = RecentChanges(kept.snapshot)
+        if not self._follow(key, kept.recent):
+            kept.recent = None
+        return kept.recent
+
+    def _follow(self, key: SnapshotKey, recent: RecentChanges) -> bool:
+        """Read what changed since, up to the state that was seen last; false where that is not known at once."""
+        seen = self._watch.state
+        if recent.seen != seen:
+            changes = self._watch.changes(key[0], recent.version, MOST_RECENT)
+            if changes is None:
+                return False
+            recent.follow(changes, seen)
+        return True
+
+    def _carry(self, key: SnapshotKey, recent: RecentChanges, made: Snapshot) -> None:
+        """Let a newer snapshot have what is known of changes before it, where these are known to lead to it."""
+        kept = self._kept.get(key)
+        if kept is not None and kept.snapshot is made and self._follow(key, recent):
+            if recent.version.same_state(made.version):
+                recent.listed_by(made)
+                kept.recent = recent
+
+    def _move(self, key: SnapshotKey) -> None:
+        """Read the newest snapshot, unless that was done meanwhile."""
+        del self._moving_soon[key]
+        kept = self._kept.get(key)
+        if kept is None or kept.recent is None or key in self._reads:
+            return
+        if not kept.recent.version.same_state(kept.snapshot.version):
+            self._begin_read(key)
 
     async def _snapshot(self, key: SnapshotKey) -> Snapshot:
         """A snapshot that was the newest after this call began."""
@@ -304,7 +393,10 @@ class CatalogLister:
             except BaseException:
                 permit.release()
                 raise
+        former = self._kept.get(key)
         self._kept.keep(key, made, seen, permit)
+        if former is not None and former.recent is not None:
+            self._carry(key, former.recent, made)
         if self._warm is not None:
             self._warm.changed(made)
         return made

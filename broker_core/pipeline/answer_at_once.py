@@ -41,7 +41,7 @@ class AnswerAtOnce:
         # Without time left in this turn only what is known already, and a few small pieces.
         if request.properties and not has_time():
             return None
-        result = self._lister.list_now(request)
+        result = self._lister.list_now(request, pattern)
         if result is None:
             return None
         selection = known_selection(result, request)
@@ -67,9 +67,11 @@ class AnswerAtOnce:
         return Answer(selection, topics_hash, filtered, self._lister.name, plan, permit, source=source)
 
     def again(self, standing: StandingAnswer) -> bool:
-        """Whether the lister has the very listing that an answer was made of."""
-        result = self._lister.list_now(standing.question)
-        return result is not None and result.topics is standing.listing()
+        """Whether the lister has the very listing that an answer was made of, or the pattern matches the same in it."""
+        question = standing.question
+        return self._lister.stands(
+            question, question.pattern if standing.filtered else None, standing.listing
+        )
 
 
 def _most() -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import weakref
 from collections.abc import AsyncIterable, Iterable, Sequence
 from operator import index
 from typing import Any, NoReturn, Protocol, TypeAlias
@@ -15,6 +16,7 @@ from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
 from broker_core.memory.free_off_loop import MANY, free_with
+from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 
@@ -296,8 +298,19 @@ class DefaultLister(Protocol):
     def depends_on(self) -> frozenset[str]:
         """What its answers depend on, in the words of :mod:`~broker_core.plugin_api.depends_on`."""
 
-    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
-        """The answer if it takes no waiting at all (a snapshot in memory that is current), else ``None``."""
+    def list_now(
+        self, request: ListingRequest, applied: TopicsPattern | None = None
+    ) -> TopicListingResult | None:
+        """The answer if it takes no waiting at all (a snapshot in memory that is current), else ``None``.
+
+        ``applied`` is a pattern that the caller applies to the answer: then it may be of an older version, if the same
+        topics match the pattern in it.
+        """
+
+    def stands(
+        self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
+    ) -> bool:
+        """Whether what was answered from a listing of :meth:`list_now`, with this pattern applied, is right now too."""
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""

@@ -13,6 +13,7 @@ import pytest
 from broker_core import Asker, ListingRequest, TopicListingResult, hookimpl
 from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
+from broker_core.patterns import TopicsPattern
 from broker_core.pipeline import Pipeline, Trace
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -33,7 +34,11 @@ class Brokers(MemoryLister):
     name = "upstream"
     depends_on = frozenset({"pattern", "properties", "principal"})
 
-    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
+    def list_now(
+        self,
+        request: ListingRequest,
+        applied: TopicsPattern | None = None,
+    ) -> TopicListingResult | None:
         return self._result(request) if self.at_once else None
 
     def _result(self, request: ListingRequest) -> TopicListingResult:

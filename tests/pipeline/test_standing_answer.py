@@ -7,6 +7,7 @@ from typing import Any
 
 from broker_core import ListingRequest
 from broker_core.access.asker import Asker
+from broker_core.patterns import TopicsPattern
 from broker_core.pipeline import Answer, PipelineOptions
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.settings import PatternsSettings
@@ -106,7 +107,7 @@ async def test_a_failure_is_told_by_asking_the_long_way() -> None:
     async with made(lister, options=PipelineOptions(PatternsSettings())) as m:
         whole = standing(m)
 
-        def broken(request: ListingRequest) -> None:
+        def broken(request: ListingRequest, applied: TopicsPattern | None = None) -> None:
             raise OSError("gone")
 
         lister.list_now = broken  # type: ignore[method-assign]

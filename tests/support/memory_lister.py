@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import Iterable
 
 from broker_core.listing.listing import Listing
 from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
@@ -47,8 +49,18 @@ class MemoryLister:
             self._listings[key] = Listing.from_names(namespace, mode, names)
         return self._listings[key]
 
-    def list_now(self, request: ListingRequest) -> TopicListingResult | None:
+    def list_now(
+        self,
+        request: ListingRequest,
+        applied: TopicsPattern | None = None,
+    ) -> TopicListingResult | None:
         return self._result(request) if self.at_once else None
+
+    def stands(
+        self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
+    ) -> bool:
+        result = self.list_now(request, applied)
+        return result is not None and result.topics is listing()
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         self.asked.append(request)

@@ -15,6 +15,7 @@ from typing import Final
 
 import structlog
 
+from broker_core.catalog.snapshots.recent_changes import RecentChanges
 from broker_core.catalog.snapshots.snapshot import Snapshot, SnapshotRest
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.memory.leases import Leases
@@ -42,7 +43,7 @@ def result_of(topics: Listing | Selection, snapshot: Snapshot) -> TopicListingRe
 class CachedSnapshot:
     """A snapshot in memory, its answer to a request without properties, and the state of the file it was seen at."""
 
-    __slots__ = ("asked", "result", "seen", "snapshot")
+    __slots__ = ("asked", "recent", "result", "seen", "snapshot")
 
     def __init__(self, snapshot: Snapshot, seen: int, asked: int = 0) -> None:
         self.snapshot = snapshot
@@ -50,6 +51,8 @@ class CachedSnapshot:
         self.seen = seen
         #: How often it, and those before in its place, were asked for.
         self.asked = asked
+        #: What changed of late, where that was asked for: changes that lead to this snapshot, or on from it.
+        self.recent: RecentChanges | None = None
 
 
 class SnapshotCache:

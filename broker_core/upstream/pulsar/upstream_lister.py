@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from typing import Final
 
 from broker_core.client import ClientError, HandshakeRefused, LookupSession, ServerRefused, TopicsAnswer
 from broker_core.errors import Cause, ListingFailed
 from broker_core.errors.pulsar_codes import cause_of
+from broker_core.listing.listing import Listing
+from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
@@ -40,9 +43,22 @@ class UpstreamLister:
         self._options = options
         self._places = asyncio.Semaphore(options.listings)
 
-    def list_now(self, request: ListingRequest) -> TopicListingResult | None:  # noqa: ARG002  # the protocol's
+    def list_now(
+        self,
+        request: ListingRequest,  # noqa: ARG002  # the protocol's
+        applied: TopicsPattern | None = None,  # noqa: ARG002
+    ) -> TopicListingResult | None:
         """Nothing is known here without asking."""
         return None
+
+    def stands(
+        self,
+        request: ListingRequest,  # noqa: ARG002
+        applied: TopicsPattern | None,  # noqa: ARG002
+        listing: weakref.ref[Listing],  # noqa: ARG002
+    ) -> bool:
+        """Only the brokers know."""
+        return False
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer of the brokers, by the request's deadline. Raises :exc:`ListingFailed`."""

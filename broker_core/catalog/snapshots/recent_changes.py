@@ -1,0 +1,117 @@
+"""The last changes of a namespace: whether they concern a question that was answered from a listing before them.
+
+A question with a pattern has the same answer before and after a change of topics that do not match it. To know that
+takes some microseconds, to move a snapshot a hundred times as long. So such questions do not wait for that, a snapshot
+is moved once for several changes, and answers that were sent are sent again after changes that do not concern them.
+"""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Iterable, Sequence
+from operator import itemgetter
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.catalog.snapshots.snapshot import Snapshot
+from broker_core.change_log import Change, Changes
+from broker_core.listing.listing import Listing
+from broker_core.names.partition_suffix import partitioned_local_name
+from broker_core.patterns import TopicsPattern
+
+__all__ = ["MOST_RECENT", "RecentChanges", "may_match"]
+
+#: Changed topics that are looked at for each question, at the most.
+MOST_RECENT: Final = 64
+#: Instructions of a pattern that is compiled in some microseconds.
+_QUICK_PROGRAM: Final = 200
+_LOW: Final = itemgetter(0)
+
+
+class RecentChanges:
+    """What changed since a snapshot, as far as it is known: up to ``version``, which was the newest at ``seen``."""
+
+    __slots__ = ("_changed", "_listings", "_property_keys", "_since", "seen", "version")
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.version = snapshot.version
+        #: The state of the file in which ``version`` is known to be the newest; -1: in none.
+        self.seen = -1
+        self._property_keys = snapshot.property_keys
+        self._since = snapshot.version.number
+        #: By the number of the version: what patterns match of a changed topic, and whether other names are listed.
+        self._changed: deque[tuple[int, bytes, bool]] = deque()
+        #: Listings, which need not be there any more, and their versions.
+        self._listings: dict[weakref.ref[Listing], int] = {}
+        self.listed_by(snapshot)
+
+    def listed_by(self, snapshot: Snapshot) -> None:
+        """Know a later snapshot of the same namespace."""
+        self._listings = {ref: number for ref, number in self._listings.items() if number >= self._since}
+        self._listings[weakref.ref(snapshot.listing)] = snapshot.version.number
+
+    def follow(self, changes: Changes, seen: int) -> None:
+        """Take in what happened since ``version``, as of a state of the file."""
+        for change in changes:
+            lists_others = change.listed_before != change.listed_after
+            if lists_others or self._changes_values(change):
+                self._changed += ((change.version, form, lists_others) for form in _forms_of(change))
+        while len(self._changed) > MOST_RECENT:
+            self._since = self._changed.popleft()[0]
+        self.version, self.seen = changes.version, seen
+
+    def _changes_values(self, change: Change) -> bool:
+        before, after = change.properties_before, change.properties_after
+        return any(before.get(key) != after.get(key) for key in self._property_keys)
+
+    def version_of(self, listing: weakref.ref[Listing]) -> int | None:
+        """The number of the version of a listing, while it is known what changed since."""
+        return self._listings.get(listing)
+
+    def concern(self, pattern: TopicsPattern, since: int, *, by_properties: bool = False) -> bool:
+        """Whether the topics that match ``pattern`` may be others than at the version with this number.
+
+        Or, ``by_properties``, those of them that have some properties. ``True`` is always right, and costs time alone.
+        """
+        if since < self._since:
+            return True
+        forms = []
+        for number, form, lists_others in reversed(self._changed):
+            if number <= since:
+                break
+            if lists_others or by_properties:
+                forms.append(form)
+        return may_match(pattern, forms)
+
+
+def may_match(pattern: TopicsPattern, forms: Sequence[bytes]) -> bool:
+    """Whether ``pattern`` matches any of these forms (``tenant/namespace/topic``); ``True`` too where that is dear."""
+    ranges = pattern.ranges
+    if len(ranges) == 1:
+        ((low, high),) = ranges
+        forms = [form for form in forms if low <= form < high]
+    elif ranges:
+        forms = [form for form in forms if _is_within(form, ranges)]
+    if forms and pattern.required:
+        required = [text.encode() for text in pattern.required]
+        forms = [form for form in forms if all(text in form for text in required)]
+    if not forms:
+        return False
+    if not pattern.supported or pattern.match_all or pattern.program_size > _QUICK_PROGRAM:
+        return True
+    return bool(pc.any(pattern.match_column(pa.array(forms, pa.large_string()))).as_py())
+
+
+def _is_within(form: bytes, ranges: Sequence[tuple[bytes, bytes]]) -> bool:
+    number = bisect_right(ranges, form, key=_LOW) - 1
+    return number >= 0 and form < ranges[number][1]
+
+
+def _forms_of(change: Change) -> Iterable[bytes]:
+    """What patterns match of a topic's names: of its partitions its own name, of itself that without a suffix."""
+    head, local = str(change.name.namespace), change.name.local
+    return {f"{head}/{name}".encode() for name in (local, partitioned_local_name(local))}

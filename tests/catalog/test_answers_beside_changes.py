@@ -1,0 +1,265 @@
+"""Questions with a pattern beside changes: those that no change concerns do not wait, and all answers are right."""
+
+from __future__ import annotations
+
+import random
+import re
+import shutil
+import weakref
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import lister as lister_module
+from broker_core.catalog.lister import CatalogLister
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.listing.listing import Listing, Selection
+from broker_core.memory.permits import Permits
+from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.pipeline import Answer, Pipeline
+from broker_core.pipeline.standing_answer import StandingAnswer
+from broker_core.plugin_api.listing_request import ListingRequest
+from tests.support.eventually import eventually
+from tests.support.pipelines import made
+
+NAMESPACE = NamespaceName("a", "b")
+WHOLE = ListingRequest(NAMESPACE)
+
+
+@pytest.fixture
+async def lister(catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[CatalogLister]:
+    monkeypatch.setattr(lister_module, "_SOON", 1000.0)  # each test moves it itself
+    made = CatalogLister(catalog, Permits(), property_keys=("region",))
+    yield made
+    made.close()
+
+
+def topic(local: str, domain: str = "persistent") -> TopicName:
+    return TopicName(domain, NAMESPACE, local)
+
+
+def asked(text: str, **fields: Any) -> tuple[ListingRequest, TopicsPattern]:
+    pattern = compile_pattern(f"persistent://a/b/{text}")
+    return ListingRequest(NAMESPACE, pattern=pattern, **fields), pattern
+
+
+def listed_now(lister: CatalogLister, text: str, **fields: Any) -> list[str] | None:
+    """What matches of the answer at once."""
+    request, pattern = asked(text, **fields)
+    result = lister.list_now(request, pattern)
+    if result is None:
+        return None
+    assert isinstance(result.topics, Listing | Selection)
+    selection = result.topics.all() if isinstance(result.topics, Listing) else result.topics
+    return [name.rpartition("/")[2] for name in selection.matching(pattern).names.to_pylist()]
+
+
+async def listing(lister: CatalogLister) -> Listing:
+    result = await lister.list_topics(WHOLE)
+    assert isinstance(result.topics, Listing)
+    return result.topics
+
+
+async def test_a_change_holds_up_only_questions_that_it_concerns(
+    catalog: SqliteCatalog, lister: CatalogLister
+) -> None:
+    catalog.create(topic("x1"))
+    before = await listing(lister)
+    with SqliteCatalog(catalog.path) as other_process:
+        other_process.create(topic("y1"))
+    request, pattern = asked("x.*")
+    result = lister.list_now(request, pattern)
+    assert result is not None
+    assert result.topics is before
+    assert listed_now(lister, "y.*") is None
+    assert lister.list_now(request) is None, "nobody says that the pattern will be applied"
+    assert lister.list_now(WHOLE) is None
+    catalog.create(topic("x2"))
+    assert listed_now(lister, "x.*") is None
+    assert listed_now(lister, "z.*") == []
+    await listing(lister)
+    assert listed_now(lister, "x.*") == ["x1", "x2"]
+
+
+async def test_properties_that_select_count_as_changes(catalog: SqliteCatalog, lister: CatalogLister) -> None:
+    catalog.create(topic("x1"), properties={"region": "eu"})
+    catalog.create(topic("y1"), properties={"region": "eu"})
+    await listing(lister)
+    catalog.set_properties(topic("y1"), {"region": "us"})
+    assert listed_now(lister, ".*") == ["x1", "y1"]
+    assert listed_now(lister, "x.*", properties={"region": "eu"}) == ["x1"]
+    assert listed_now(lister, "y.*", properties={"region": "eu"}) is None
+
+
+async def test_topics_of_another_mode_concern_those_who_ask_for_all(
+    catalog: SqliteCatalog, lister: CatalogLister
+) -> None:
+    catalog.create(topic("x1"))
+    await lister.list_topics(replace(WHOLE, mode=Mode.ALL))
+    catalog.create(topic("y1", "non-persistent"))
+    assert listed_now(lister, "x.*", mode=Mode.ALL) == ["x1"]
+    assert listed_now(lister, "y.*", mode=Mode.ALL) is None
+
+
+async def test_a_snapshot_that_is_behind_is_moved_soon(
+    catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lister_module, "_SOON", 0.0)
+    catalog.create(topic("x1"))
+    before = await listing(lister)
+    catalog.create(topic("y1"))
+    assert listed_now(lister, "x.*") == ["x1"]
+
+    async def is_moved() -> bool:
+        request, pattern = asked("x.*")
+        result = lister.list_now(request, pattern)
+        return result is not None and result.topics is not before
+
+    await eventually(is_moved)
+    assert lister.list_now(WHOLE) is not None
+    assert listed_now(lister, "y.*") == ["y1"]
+
+
+async def test_too_many_changes_hold_up_everybody(
+    catalog: SqliteCatalog, lister: CatalogLister, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(lister_module, "MOST_RECENT", 2)
+    catalog.create(topic("x1"))
+    await listing(lister)
+    for number in range(3):
+        catalog.create(topic(f"y{number}"))
+    assert listed_now(lister, "x.*") is None
+    await listing(lister)
+    assert listed_now(lister, "x.*") == ["x1"]
+
+
+def put(file: Path, catalog: SqliteCatalog) -> None:
+    """Another content into the catalogue's file, as a restore does that keeps the file."""
+    with SqliteCatalog(file) as source, SqliteCatalog(catalog.path) as target:
+        source.connect().backup(target.connect())
+
+
+async def test_a_restored_copy_is_another_history(
+    catalog: SqliteCatalog, lister: CatalogLister, tmp_path: Path
+) -> None:
+    catalog.create(topic("x1"))
+    connection = catalog.connect()
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    connection.close()
+    copy = Path(shutil.copy(catalog.path, tmp_path / "copy.sqlite"))
+    catalog.create(topic("x2"))
+    former = weakref.ref(await listing(lister))
+    catalog.create(topic("y1"))
+    assert listed_now(lister, "x.*") == ["x1", "x2"]
+    put(copy, catalog)
+    assert listed_now(lister, "x.*") is None
+    for local in ("y1", "y2", "y3"):  # the numbers of the versions come again
+        catalog.create(topic(local))
+        request, pattern = asked("x.*")
+        assert not lister.stands(request, pattern, former)
+    await listing(lister)
+    assert listed_now(lister, "x.*") == ["x1"]
+    assert not lister.stands(*asked("x.*"), former)
+
+
+async def test_an_answer_stands_for_as_long_as_nothing_has_changed_that_it_depends_on(
+    catalog: SqliteCatalog, lister: CatalogLister
+) -> None:
+    catalog.create(topic("x1"))
+    first = weakref.ref(await listing(lister))
+    xs, ys, zs = (asked(text) for text in ("x.*", "y.*", "z.*"))
+    catalog.create(topic("y1"))
+    assert lister.stands(*xs, first)
+    assert not lister.stands(*ys, first)
+    second = weakref.ref(await listing(lister))
+    assert first() is None
+    assert lister.stands(*xs, first)
+    assert not lister.stands(*ys, first)
+    assert lister.stands(*ys, second)
+    assert not lister.stands(xs[0], None, first), "its pattern is not applied"
+    catalog.create(topic("z1"))
+    assert lister.stands(*ys, second)
+    assert not lister.stands(*zs, second)
+    await listing(lister)
+    assert lister.stands(*xs, first)
+    assert lister.stands(*ys, second)
+    assert not lister.stands(*zs, first)
+
+
+class Model:
+    """The topics as they should be, and random changes of both."""
+
+    def __init__(self, catalog: SqliteCatalog, seed: int) -> None:
+        self.catalog = catalog
+        self.random = random.Random(seed)
+        self.topics: dict[str, str] = {}
+
+    def change(self) -> None:
+        chosen = self.random
+        local = f"{chosen.choice('xyz')}-{chosen.randrange(40)}"
+        region = chosen.choice(("eu", "us"))
+        if local not in self.topics:
+            self.catalog.create(topic(local), properties={"region": region})
+            self.topics[local] = region
+        elif chosen.random() < 0.5:
+            self.catalog.set_properties(topic(local), {"region": region})
+            self.topics[local] = region
+        else:
+            self.catalog.delete(topic(local))
+            del self.topics[local]
+
+    def question(self) -> tuple[str, dict[str, str]]:
+        chosen = self.random
+        text = chosen.choice(("x.*", "y-1.*", "z-7", ".*-2.*", "[xy]-3[0-9]*", ".*", "(x|z)-4.*"))
+        return text, {"region": chosen.choice(("eu", "us"))} if chosen.random() < 0.3 else {}
+
+    def right(self, text: str, properties: dict[str, str]) -> list[str]:
+        region = properties.get("region")
+        return sorted(
+            f"persistent://a/b/{local}"
+            for local, own in self.topics.items()
+            if re.fullmatch(text, local) and region in (None, own)
+        )
+
+
+def names_in(answer: Answer) -> list[str]:
+    assert answer.selection is not None
+    names: list[str] = answer.selection.names.to_pylist()
+    answer.release()
+    return names
+
+
+@pytest.mark.parametrize("seed", range(4))
+async def test_random_questions_beside_random_changes_are_answered_right(
+    catalog: SqliteCatalog, seed: int
+) -> None:
+    model = Model(catalog, seed)
+    lister = CatalogLister(catalog, Permits(), property_keys=("region",))
+    held: list[tuple[StandingAnswer, str, list[str]]] = []
+    behind = stood = 0
+    async with made(lister) as m:
+        pipeline: Pipeline = m.pipeline
+        for _ in range(400):
+            for _ in range(model.random.choice((0, 0, 1, 1, 2, 5))):
+                model.change()
+            text, properties = model.question()
+            request, _ = asked(text, properties=properties, deadline=float("inf"))
+            right = model.right(text, properties)
+            answer = pipeline.answer_now(request)
+            behind += answer is not None and lister.list_now(WHOLE) is None
+            found = answer or await pipeline.answer(request)
+            standing = StandingAnswer.of(request, found)
+            assert names_in(found) == right
+            if standing is not None:
+                held = [*held[-20:], (standing, text, right)]
+            for former, asked_text, answered in held:
+                if m.again(former):
+                    stood += former.listing() is None
+                    assert answered == model.right(asked_text, {})
+    lister.close()
+    assert behind > 50
+    assert stood > 50
