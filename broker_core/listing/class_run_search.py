@@ -6,7 +6,7 @@ Where a pattern has no text to search for, this leaves a few names for RE2, whic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -17,6 +17,9 @@ from broker_core.listing.substring_search import rows_with
 __all__ = ["ClassRun"]
 
 _Array = np.ndarray[Any, Any]
+#: Bytes that are looked at at a time: what is made of them stays in the processor's cache.
+_BLOCK: Final = 256 * 1024
+_WORD: Final = 8
 
 
 class ClassRun:
@@ -30,6 +33,7 @@ class ClassRun:
         table = np.zeros(256, np.uint8)
         for place, some in enumerate(run):
             table[list(some)] |= 1 << place
+        table |= 0xFF << len(run) & 0xFF  # behind the run may be anything
         #: For each byte a bit for every place in the run that it may have.
         self._table = table.tobytes()
         self._size = len(run)
@@ -42,12 +46,23 @@ class ClassRun:
         size = stop - start - self._size + 1
         if size <= 0:
             return np.zeros(0, np.int64)
-        stretch = memoryview(text)[start:stop]
-        places = np.frombuffer(stringzilla.translate(stringzilla.Str(stretch), self._table), np.uint8)
-        marks = places[:size] & 1
-        moved = np.empty_like(marks)
-        for place in range(1, self._size):
-            np.right_shift(places[place : place + size], place, out=moved)
-            np.bitwise_and(marks, moved, out=marks)
+        marks = np.empty(size, np.uint8)
+        for first in range(0, size, _BLOCK):
+            self._mark(memoryview(text)[start + first : stop], marks[first : first + _BLOCK])
         rows = rows_with(pa.py_buffer(marks), bounds, 0, high - low, b"\1")
         return None if rows is None else rows + low
+
+    def _mark(self, text: memoryview, marks: _Array) -> None:
+        """Set ``marks`` to 1 where a run begins in the text, to 0 where none does."""
+        size = len(marks) + self._size - 1
+        places = np.empty((size // _WORD + 2) * _WORD, np.uint8)
+        places[size:] = 0xFF
+        stringzilla.translate(stringzilla.Str(text[:size]), self._table, out=places[:size])
+        moved = np.empty_like(places)
+        length = 1  # bytes of which each byte has the places by now: itself and those behind it
+        while length < self._size:
+            # Eight bytes at once. What a byte gets from its neighbour are places that are looked at no more.
+            np.right_shift(places.view(np.uint64), length, out=moved.view(np.uint64))
+            np.bitwise_and(places[:-length], moved[length:], out=places[:-length])
+            length *= 2
+        np.bitwise_and(places[: len(marks)], 1, out=marks)

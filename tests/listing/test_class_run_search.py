@@ -39,6 +39,13 @@ def test_each_name_with_the_run_is_found(run: list[str]) -> None:
             assert having <= set(rows.tolist()) <= {row for row in range(low, high) if every[row] != b"."}
 
 
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 8, 9, 64])
+@pytest.mark.parametrize("run", RUNS, ids="".join)
+def test_a_run_is_found_across_blocks(run: list[str], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("broker_core.listing.class_run_search._BLOCK", block)
+    test_each_name_with_the_run_is_found(run)
+
+
 def test_a_run_that_most_names_have_is_given_up() -> None:
     names = [b"abc"] * 5000
     offsets = np.cumsum([0, *map(len, names)], dtype=np.int64)
