@@ -75,7 +75,7 @@ class Tree:
     def program(self, name: str, **arguments: object) -> dict[str, Any]:
         """Run a file of ``programs/`` with this tree's package to its end: the JSON object that it prints."""
         said = self._run(self._command(name, arguments), _PROGRAM_SECONDS)
-        found: dict[str, Any] = json.loads(said)
+        found: dict[str, Any] = json.loads(said.splitlines()[-1])  # behind what was logged
         return found
 
     @contextmanager
