@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 from typing import Any, Final, cast
 
 from broker_core.access.asker import Asker
@@ -11,6 +13,7 @@ from broker_core.access.authorization import RULE_ACTIONS
 from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.page import Page
+from broker_core.names.topic_id import topic_id_text
 from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.plugin_api.depends_on import AnswerKey
@@ -19,6 +22,8 @@ from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedBy
 
 __all__ = ["explain"]
 
+#: Topics whose details are shown.
+_SHOWN_DETAILS: Final = 10
 #: What each kind of answers is kept for: to be taken again while a version holds, in place of a failed one, or for all
 #: that the masks left of one.
 _KEPT_FOR: Final = {
@@ -41,9 +46,10 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     answer of that age stands in for one that failed with ``error``); ``masks`` those that hid topics. ``plan`` is
     ``none`` (no pattern), ``all``, ``literal``, ``range``, ``scan``, ``unsupported`` or ``lister`` (who listed had
     filtered). ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name
-    at which the next one begins; ``details`` says of how many topics something is known, and what. ``kept`` says whose
-    answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``. A request that fails has
-    ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an operator should know
+    at which the next one begins; ``details`` says of how many topics something is known, and what, and has that of the
+    ``first``. ``kept`` says whose answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``.
+    A request that fails has ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an
+    operator should know
     besides: a plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
     """
     trace = Trace()
@@ -151,7 +157,21 @@ def _page(page: Page | None) -> dict[str, Any] | None:
 def _details(details: Details | None) -> dict[str, Any] | None:
     if details is None:
         return None
-    return {"topics": len(details), "columns": list(details.columns)}
+    first = Details(details.batch.slice(0, _SHOWN_DETAILS)).to_pylist()
+    return {
+        "topics": len(details),
+        "columns": list(details.columns),
+        "first": [{name: _detail(value) for name, value in row.items()} for row in first],
+    }
+
+
+def _detail(value: object) -> object:
+    """A value as programs and people see it: ids in base64, times as ISO 8601 has them."""
+    if isinstance(value, bytes):
+        return topic_id_text(uuid.UUID(bytes=value))
+    return (
+        value.replace(tzinfo=UTC).isoformat(timespec="milliseconds") if isinstance(value, datetime) else value
+    )
 
 
 def _pattern(request: ListingRequest) -> dict[str, Any] | None:

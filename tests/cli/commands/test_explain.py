@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -180,6 +182,11 @@ def test_a_page_and_details(cli: Cli, config: Path) -> None:
     assert (report["topics"], report["next"]) == (1, NAMES[1])
     assert report["details"]["topics"] == 1
     assert set(report["details"]["columns"]) == {"created", "partitions"}
+    (first,) = report["details"]["first"]
+    assert (first["topic"], first["partitions"]) == (NAMES[0], 0)
+    assert datetime.fromisoformat(first["created"]).utcoffset() == timedelta(0)
+    (first,) = json.loads(cli(*asked, "--limit", "1", "--want", "topic_id").out)["details"]["first"]
+    assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_-]{21}", first["topic_id"])
     report = json.loads(cli(*asked, "--start", NAMES[1]).out)
     assert report["page"] == {"start": NAMES[1], "limit": 1000}
     assert (report["topics"], report["next"], report["details"]) == (2, None, None)
