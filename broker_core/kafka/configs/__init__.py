@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from broker_core.kafka.configs.config_checks import broker_config_faults, check_broker_configs, check_configs
+from broker_core.kafka.configs.config_checks import (
+    broker_config_faults,
+    check_broker_configs,
+    check_configs,
+    sound_configs,
+)
 from broker_core.kafka.configs.config_operations import (
     ConfigChange,
     ConfigOperation,
@@ -38,4 +43,5 @@ __all__ = [
     "config_synonyms",
     "effective_config",
     "effective_configs",
+    "sound_configs",
 ]

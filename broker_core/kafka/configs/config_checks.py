@@ -8,7 +8,7 @@ from typing import Final
 from broker_core.kafka.configs.config_types import ConfigValue, InvalidConfig
 from broker_core.kafka.configs.definitions import DEFINITIONS, PARSE_ORDER
 
-__all__ = ["broker_config_faults", "check_broker_configs", "check_configs"]
+__all__ = ["broker_config_faults", "check_broker_configs", "check_configs", "sound_configs"]
 
 #: Bytes of a text in most versions of Kafka's messages: no client could be told a longer value.
 _LONGEST: Final = 32_767
@@ -48,6 +48,24 @@ def check_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> None
 
 def broker_config_faults(configs: Mapping[str, str]) -> list[str]:
     """All that is wrong with the defaults of a broker, by the names of topic configs."""
+    return _sorted_out(configs)[1]
+
+
+def sound_configs(configs: Mapping[str, str]) -> dict[str, str]:
+    """Those of the configs that Kafka would take, of what was checked by nobody."""
+    sound, _ = _sorted_out(configs)
+    return sound
+
+
+def check_broker_configs(configs: Mapping[str, str]) -> None:
+    """Raise :exc:`~.config_types.InvalidConfig` with all :func:`broker_config_faults`, if there are any."""
+    faults = broker_config_faults(configs)
+    if faults:
+        raise InvalidConfig("; ".join(faults))
+
+
+def _sorted_out(configs: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """The configs that are sound one by one, and what is wrong with the others, or with those together."""
     faults: list[str] = []
     sound: dict[str, str] = {}
     for name, value in configs.items():
@@ -59,13 +77,6 @@ def broker_config_faults(configs: Mapping[str, str]) -> list[str]:
             sound[name] = value
     try:
         check_configs(sound, {})
-    except InvalidConfig as error:  # two that are sound one by one
+    except InvalidConfig as error:
         faults.append(str(error))
-    return faults
-
-
-def check_broker_configs(configs: Mapping[str, str]) -> None:
-    """Raise :exc:`~.config_types.InvalidConfig` with all :func:`broker_config_faults`, if there are any."""
-    faults = broker_config_faults(configs)
-    if faults:
-        raise InvalidConfig("; ".join(faults))
+    return sound, faults

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from broker_core.catalog import TopicRecord
 from broker_core.errors import Cause, ListingFailed
@@ -17,7 +18,7 @@ class NamedTopic:
     """``name`` is ``None`` of an id that the client may not know the name of, ``topic_id`` zero where it is unknown.
 
     ``partitions`` are those that clients are shown, 0 with an error. ``record`` is the topic as the catalogue has it;
-    ``None`` with an error, and where topics are not the catalogue's.
+    ``None`` with an error, and where topics are not the catalogue's: such a topic has the ``told_configs``.
     """
 
     name: str | None
@@ -27,6 +28,12 @@ class NamedTopic:
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     record: TopicRecord | None = None
+    told_configs: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def configs(self) -> Mapping[str, str]:
+        """The configs that the topic sets itself, as far as they are known."""
+        return self.told_configs if self.record is None else self.record.configs
 
 
 def code_of(failure: ListingFailed) -> ErrorCode:

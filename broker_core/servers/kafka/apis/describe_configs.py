@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.servers.kafka.broker_configs import broker_configs
@@ -16,9 +17,10 @@ from broker_core.servers.kafka.config_resources import (
     not_this_broker,
     unauthorized,
 )
+from broker_core.servers.kafka.configs_of_others import configs_of_others
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
-from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
+from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_of, error_row
 from broker_core.wire.kafka import (
     DESCRIBE_CONFIGS,
     DESCRIBED_RESOURCE,
@@ -51,6 +53,9 @@ async def _later(call: KafkaCall) -> Fields:
         return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in asked]}
     found = await call.services.topics.named(call, names, operation=Operation.DESCRIBE_CONFIGS)
     topics = {topic.name: topic for topic in found}
+    others = await call.off_loop(len(found), _of_others, found)
+    if others:
+        topics |= await _with_configs(call, others)
     if len(asked) <= _FEW:
         return {"results": _encoded(call, asked, topics)}
     # A request of some kilobytes may ask for megabytes: their permits come first.
@@ -61,6 +66,20 @@ async def _later(call: KafkaCall) -> Fields:
     if more > 0:
         await call.hold(more)
     return {"results": replace(rows, pieces=[memoryview(each) for each in rows.pieces])}
+
+
+def _of_others(found: Sequence[NamedTopic]) -> dict[str, NamedTopic]:
+    """Topics that are not the catalogue's."""
+    return {topic.name: topic for topic in found if topic.name and topic.record is None and not topic.error}
+
+
+async def _with_configs(call: KafkaCall, topics: Mapping[str, NamedTopic]) -> dict[str | None, NamedTopic]:
+    try:
+        told = await configs_of_others(call.services.pipeline, call, list(topics))
+    except ListingFailed as failure:
+        error = error_of(failure)
+        return {name: NamedTopic(name, error=error.code, message=error.message) for name in topics}
+    return {name: replace(topic, told_configs=told.get(name, {})) for name, topic in topics.items()}
 
 
 def _names(asked: Sequence[Fields]) -> list[str] | None:
@@ -119,7 +138,7 @@ def _topic(call: KafkaCall, asked: Fields, topics: Mapping[str | None, NamedTopi
         return _row(asked, RowError(topic.error, topic.message or MESSAGES.get(topic.error)))
     configs = call.services.configs.described(
         call.version,
-        {} if topic.record is None else topic.record.configs,
+        topic.configs,
         _keys(asked),
         synonyms=call.body["include_synonyms"],
         documentation=call.body["include_documentation"],
