@@ -122,6 +122,12 @@ _CONFIGS: Final = {
         configs = CASE WHEN s.configs IS NULL THEN t.configs ELSE nullif(s.configs, '{}') END""",
 }
 _NO_CONFIGS: Final = dict.fromkeys(_CONFIGS, "")
+# The source gives the configs of all topics: what it does not give, a topic does not have.
+_ALL_CONFIGS: Final = _CONFIGS | {
+    "differ": """ OR (t.local_name IS NOT NULL AND s.local_name IS NOT NULL AND (
+            t.configs IS DISTINCT FROM s.configs OR t.replication IS DISTINCT FROM s.replication))""",
+    "put": ", configs = s.configs, replication = s.replication",
+}
 _HAS_CONFIGS: Final = "SELECT EXISTS (SELECT FROM pg_temp.broker_core_staged_configs WHERE namespace = $1)"
 
 
@@ -171,9 +177,11 @@ async def version_of(connection: Any, namespace: str) -> int | None:
     return version
 
 
-async def compare(connection: Any, namespace: str, *, remove: bool = True) -> MergeCounts:
+async def compare(
+    connection: Any, namespace: str, *, remove: bool = True, all_configs: bool = False
+) -> MergeCounts:
     """What :func:`merge` with the same arguments would do now."""
-    configs = await _configs(connection, namespace)
+    configs = _ALL_CONFIGS if all_configs else await _configs(connection, namespace)
     counts = MergeCounts(*await connection.fetchrow(_COMPARE.format(**configs), namespace))
     if await connection.fetchval(_HAS_IDS, namespace):
         anew, changed = await connection.fetchrow(_CREATED_ANEW.format(**configs), namespace)
@@ -198,6 +206,7 @@ async def merge(
     resolve_conflicts: Callable[[], Awaitable[None]] | None = None,
     check: Callable[[MergeCounts], None] | None = None,
     parts: bool = False,
+    all_configs: bool = False,
 ) -> MergeResult:
     """Merge the staging table into a namespace, within the caller's transaction.
 
@@ -205,6 +214,7 @@ async def merge(
     ``resolve_conflicts`` is called when no other writer can change the namespace any more, and may change the staging
     table. ``check`` is then called with the differences. If one of them raises, nothing is written. ``parts``: many
     names get a part of their own in the index of trigrams (:mod:`.trigram_part`); all other writers wait for that.
+    ``all_configs``, with ``remove`` only: topics without staged configs have none.
 
     A namespace without topics is marked as filled: its listings are empty instead of passing through. Without
     differences the version stays. Raises :exc:`FillingFailed` if another writer does not end.
@@ -219,6 +229,7 @@ async def merge(
                     resolve_conflicts=resolve_conflicts,
                     check=check,
                     parts=parts,
+                    all_configs=all_configs,
                 )
         except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, asyncpg.UniqueViolationError):
             # A writer by plain SQL changes the same topics without locking the version first: retry after it.
@@ -240,6 +251,7 @@ async def _merge(
     resolve_conflicts: Callable[[], Awaitable[None]] | None,
     check: Callable[[MergeCounts], None] | None,
     parts: bool,
+    all_configs: bool,
 ) -> MergeResult:
     await connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_TIMEOUT}'")
     proposed = await connection.fetchval(_BEGIN, namespace)
@@ -249,7 +261,7 @@ async def _merge(
     made, ids = _DERIVED if await connection.fetchval(_PARTITIONED, namespace) else _DRAWN, ""
     if await connection.fetchval(_HAS_IDS, namespace):
         made, ids = _GIVEN.format(made=made), _JOIN_IDS
-    configs = await _configs(connection, namespace)
+    configs = _ALL_CONFIGS if all_configs else await _configs(connection, namespace)
     into = _INTO.format(**configs)
     if first:
         part = await begin_part(connection, await connection.fetchval(_STAGED, namespace)) if parts else 0
@@ -258,7 +270,7 @@ async def _merge(
         await end_part(connection, part)
         return MergeResult(added, 0, 0, await connection.fetchval(_VERSION, namespace))
     # Each statement below compares both sides in full. This comparison tells which of them are needed.
-    expected = await compare(connection, namespace, remove=remove)
+    expected = await compare(connection, namespace, remove=remove, all_configs=all_configs)
     if check is not None:
         check(expected)
     added = changed = removed = 0

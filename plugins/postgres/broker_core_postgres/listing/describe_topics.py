@@ -1,8 +1,9 @@
 """Descriptions of topics: number of partitions, id, properties, and Kafka's configs.
 
 One statement describes some hundred topics, by the index of matched names. A namespace that was never loaded is left to
-the next plugin. In a loaded one, a topic without a row does not exist. Configs are those of the file that was loaded;
-of a topic for which it gave none, and of an operator's own relation, they are unknown. So is the time of creation.
+the next plugin. In a loaded one, a topic without a row does not exist. Configs are those of the file, or of the
+mirrored catalogue; of a topic for which these gave none, and of an operator's own relation, they are unknown. So is the
+time of creation.
 """
 
 from __future__ import annotations

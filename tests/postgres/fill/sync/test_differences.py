@@ -109,4 +109,5 @@ async def test_both_forms_name_properties(connection: Any) -> None:
         "extra": [],
         "properties": [{"names": [f"{P}x"], "database": {"k": "1"}, "source": {"k": "2"}}],
         "topic_id": None,
+        "configs": None,
     }

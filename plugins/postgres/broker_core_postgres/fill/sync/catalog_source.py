@@ -18,6 +18,7 @@ class CatalogSource:
     """Reads an open catalogue in threads, each namespace from one snapshot."""
 
     name = "catalog"
+    has_configs = True
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
@@ -41,12 +42,16 @@ class CatalogSource:
             domain: ([], [], []) for domain in DOMAINS
         }
         ids: dict[str, dict[str, bytes]] = {domain: {} for domain in DOMAINS}
+        configs: dict[str, dict[str, tuple[str | None, int | None]]] = {domain: {} for domain in DOMAINS}
         unread: dict[str, str] = {}
         with self._catalog.topics(namespace) as (_, records):
             for record in records:
                 names, topics, properties = columns[record.name.domain]
                 listed = list(record.listed.names(record.name.local))
                 ids[record.name.domain][record.name.local] = record.topic_id.bytes
+                if record.configs or record.replication is not None:
+                    own = storable_properties(record.configs) if record.configs else None
+                    configs[record.name.domain][record.name.local] = own, record.replication
                 text: str | None
                 try:
                     text = storable_properties(record.properties)
@@ -57,6 +62,8 @@ class CatalogSource:
                 properties.extend(repeat(text, len(listed)))
         return NamespaceTopics(
             namespace,
-            tuple(NamesOfDomain(domain, *columns[domain], ids[domain]) for domain in DOMAINS),
+            tuple(
+                NamesOfDomain(domain, *columns[domain], ids[domain], configs[domain]) for domain in DOMAINS
+            ),
             unread,
         )

@@ -39,6 +39,7 @@ class ClusterSource:
     """Reads by ``admin``. ``progress`` is called with (topics read, topics to read) of a namespace."""
 
     name = "cluster"
+    has_configs = False
 
     def __init__(
         self,

@@ -10,27 +10,44 @@ from typing import Any, Final, Literal
 from broker_core.catalog import topic_id_text
 from broker_core.plugin_cli import printable
 
-__all__ = ["Difference", "OtherId", "OtherProperties", "as_json", "as_line", "differences"]
+__all__ = [
+    "Difference",
+    "KafkaFacts",
+    "OtherConfigs",
+    "OtherId",
+    "OtherProperties",
+    "as_json",
+    "as_line",
+    "differences",
+]
 
 _SHOWN_NAMES: Final = 10
 
 _DIFFERENCES: Final = """WITH
     staged AS NOT MATERIALIZED (
-        SELECT s.domain, coalesce(s.topic, s.local_name) AS topic, s.local_name, s.properties, i.topic_id
+        SELECT s.domain, coalesce(s.topic, s.local_name) AS topic, s.local_name, s.properties, i.topic_id,
+            c.configs, c.replication
         FROM pg_temp.broker_core_staged s LEFT JOIN pg_temp.broker_core_staged_ids i
             ON i.namespace = $1 AND i.domain = s.domain AND i.topic = coalesce(s.topic, s.local_name)
+        LEFT JOIN pg_temp.broker_core_staged_configs c
+            ON c.namespace = $1 AND c.domain = s.domain AND c.topic = coalesce(s.topic, s.local_name)
         WHERE s.namespace = $1),
     there AS NOT MATERIALIZED (
-        SELECT domain, matched AS topic, local_name, properties, topic_id
+        SELECT domain, matched AS topic, local_name, properties, topic_id, configs, replication
         FROM broker_core.topics WHERE namespace = $1),
     differing AS MATERIALIZED (
         SELECT domain, coalesce(s.topic, t.topic) AS topic, local_name,
             t.local_name IS NULL AS missing, s.local_name IS NULL AS extra,
             t.properties::text AS of_database, s.properties::text AS of_source,
-            t.topic_id AS id_of_database, s.topic_id AS id_of_source
+            t.topic_id AS id_of_database, s.topic_id AS id_of_source,
+            $2 AND t.name IS NOT NULL AND s.name IS NOT NULL AND (
+                t.configs IS DISTINCT FROM s.configs OR t.replication IS DISTINCT FROM s.replication) AS other_configs,
+            t.configs::text AS configs_of_database, s.configs::text AS configs_of_source,
+            t.replication AS replication_of_database, s.replication AS replication_of_source
         FROM (SELECT *, local_name AS name FROM staged) s
         FULL JOIN (SELECT *, local_name AS name FROM there) t USING (domain, local_name)
-        WHERE t.name IS NULL OR s.name IS NULL OR s.properties <> t.properties OR s.topic_id <> t.topic_id)
+        WHERE t.name IS NULL OR s.name IS NULL OR s.properties <> t.properties OR s.topic_id <> t.topic_id
+            OR ($2 AND (t.configs IS DISTINCT FROM s.configs OR t.replication IS DISTINCT FROM s.replication)))
     SELECT d.*, wanted.topic IS NOT NULL AND known.topic IS NOT NULL AS in_both
     FROM differing d
     LEFT JOIN (SELECT DISTINCT domain, topic FROM staged) wanted USING (domain, topic)
@@ -56,11 +73,28 @@ class OtherId:
 
 
 @dataclass(frozen=True, slots=True)
+class KafkaFacts:
+    """Kafka's configs of a topic, and how many replicas clients asked for."""
+
+    configs: Mapping[str, str]
+    replication: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class OtherConfigs:
+    """What the database and the source have of a topic for Kafka."""
+
+    database: KafkaFacts
+    source: KafkaFacts
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A topic that differs, by its full name without partition suffix.
 
     ``missing``: the database lists none of its names. ``extra``: the source lists none. ``different``: both list some,
-    but names (its partitions), properties or the id differ. ``missing`` and ``extra`` have full names as listed.
+    but names (its partitions), properties, the id or configs differ. ``missing`` and ``extra`` have full names as
+    listed.
     """
 
     kind: Literal["missing", "extra", "different"]
@@ -69,12 +103,16 @@ class Difference:
     extra: tuple[str, ...] = ()
     properties: tuple[OtherProperties, ...] = ()
     topic_id: OtherId | None = None
+    configs: OtherConfigs | None = None
 
 
-async def differences(connection: Any, namespace: str) -> AsyncIterator[Difference]:
-    """The topics of a namespace that differ: persistent ones first, by name. Needs a transaction of the caller's."""
+async def differences(connection: Any, namespace: str, *, configs: bool = False) -> AsyncIterator[Difference]:
+    """The topics of a namespace that differ: persistent ones first, by name. Needs a transaction of the caller's.
+
+    With ``configs``, those and the numbers of replicas are compared too.
+    """
     rows: list[Any] = []
-    async for row in connection.cursor(_DIFFERENCES, namespace, prefetch=5_000):
+    async for row in connection.cursor(_DIFFERENCES, namespace, configs, prefetch=5_000):
         if rows and (row["domain"], row["topic"]) != (rows[0]["domain"], rows[0]["topic"]):
             yield _difference(namespace, rows)
             rows = []
@@ -88,6 +126,7 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
     missing = tuple(prefix + row["local_name"] for row in rows if row["missing"])
     extra = tuple(prefix + row["local_name"] for row in rows if row["extra"])
     topic_id: OtherId | None = None
+    configs: OtherConfigs | None = None
     alike: dict[tuple[str, str], list[str]] = {}
     for row in rows:
         if row["missing"] or row["extra"]:
@@ -95,6 +134,8 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
         before, now = row["id_of_database"], row["id_of_source"]
         if now is not None and now != before:
             topic_id = OtherId(topic_id_text(before), topic_id_text(now))
+        if row["other_configs"]:
+            configs = OtherConfigs(*(_facts(row, side) for side in ("database", "source")))
         if row["of_source"] is not None and row["of_database"] != row["of_source"]:
             alike.setdefault((row["of_database"], row["of_source"]), []).append(prefix + row["local_name"])
     properties = tuple(
@@ -104,7 +145,11 @@ def _difference(namespace: str, rows: list[Any]) -> Difference:
     kind: Literal["missing", "extra", "different"] = "different"
     if not rows[0]["in_both"]:
         kind = "missing" if missing else "extra"
-    return Difference(kind, prefix + rows[0]["topic"], missing, extra, properties, topic_id)
+    return Difference(kind, prefix + rows[0]["topic"], missing, extra, properties, topic_id, configs)
+
+
+def _facts(row: Any, side: str) -> KafkaFacts:
+    return KafkaFacts(json.loads(row[f"configs_of_{side}"] or "{}"), row[f"replication_of_{side}"])
 
 
 def as_json(difference: Difference) -> dict[str, Any]:
@@ -119,6 +164,7 @@ def as_json(difference: Difference) -> dict[str, Any]:
             for other in difference.properties
         ],
         "topic_id": None if difference.topic_id is None else asdict(difference.topic_id),
+        "configs": None if difference.configs is None else asdict(difference.configs),
     }
 
 
@@ -138,6 +184,9 @@ def as_line(difference: Difference, source: str) -> str:
     if difference.topic_id is not None:
         ids = difference.topic_id
         details.append(f"created anew, id {ids.database} in the database, {ids.source} in the {source}")
+    if difference.configs is not None:
+        ours, theirs = (_told(each) for each in (difference.configs.database, difference.configs.source))
+        details.append(f"configs {ours} in the database, {theirs} in the {source}")
     line = f"{difference.kind:9} {difference.topic}" + (f": {'; '.join(details)}" if details else "")
     return printable(line)
 
@@ -146,6 +195,10 @@ def _names(names: Iterable[str]) -> str:
     names = tuple(names)
     rest = len(names) - _SHOWN_NAMES
     return ", ".join(names[:_SHOWN_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _told(facts: KafkaFacts) -> str:
+    return _text(facts.configs) + ("" if facts.replication is None else f" and {facts.replication} replicas")
 
 
 def _text(properties: Mapping[str, str]) -> str:

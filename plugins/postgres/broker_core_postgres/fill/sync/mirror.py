@@ -99,14 +99,17 @@ class Mirror:
     async def counts(self) -> dict[str, MergeCounts]:
         """The differences by namespace, also of namespaces without any."""
         return {
-            namespace: await compare(self._connection, namespace) for namespace in self._staged.namespaces
+            namespace: await compare(self._connection, namespace, all_configs=self._staged.has_configs)
+            for namespace in self._staged.namespaces
         }
 
     async def differences(self) -> AsyncIterator[Difference]:
         """Every topic that differs, by namespace."""
         async with self._connection.transaction():
             for namespace in self._staged.namespaces:
-                async for difference in differences(self._connection, namespace):
+                async for difference in differences(
+                    self._connection, namespace, configs=self._staged.has_configs
+                ):
                     yield difference
 
     async def write(
@@ -122,7 +125,7 @@ class Mirror:
         todo = [namespace for namespace, count in counts.items() if count or namespace not in filled]
         for number, namespace in enumerate(todo, 1):
             async with self._connection.transaction():
-                merged = await merge(self._connection, namespace)
+                merged = await merge(self._connection, namespace, all_configs=self._staged.has_configs)
             self.report.written[namespace] = merged
             self.report.added += merged.added
             self.report.changed += merged.changed

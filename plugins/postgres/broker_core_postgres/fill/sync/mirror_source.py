@@ -17,7 +17,8 @@ class NamesOfDomain:
     """Listed names of a domain. ``properties`` has the JSON text for each name; ``None``: the database's stay.
 
     ``topics`` has the local name of each name's topic, which differs for partitions. ``ids`` has the 16 bytes of the id
-    of each topic; empty where the source has none.
+    of each topic; empty where the source has none. ``configs`` has Kafka's configs as JSON, and the number of replicas,
+    of each topic with some.
     """
 
     domain: str
@@ -25,6 +26,7 @@ class NamesOfDomain:
     topics: Sequence[str]
     properties: Sequence[str | None]
     ids: Mapping[str, bytes] = field(default_factory=dict)
+    configs: Mapping[str, tuple[str | None, int | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,10 @@ class MirrorSource(Protocol):
     @property
     def name(self) -> str:
         """``cluster`` or ``catalog``, for messages."""
+
+    @property
+    def has_configs(self) -> bool:
+        """Whether it tells Kafka's configs and replicas; else those of the database stay."""
 
     @property
     def origin(self) -> str:

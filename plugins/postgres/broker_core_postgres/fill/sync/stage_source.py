@@ -16,6 +16,7 @@ from broker_core.errors import BrokerCoreError, InvalidName
 from broker_core.names import NamespaceName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.merge import namespaces_of_database
+from broker_core_postgres.fill.staged_configs import copy_configs
 from broker_core_postgres.fill.staged_ids import copy_ids
 from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from broker_core_postgres.fill.storage_limits import first_too_long, longest_local_name
@@ -32,14 +33,15 @@ _ROWS_A_BLOCK: Final = 50_000
 class StagedSource:
     """What was read. ``namespaces`` are staged; those that the source does not have any more are staged as empty.
 
-    ``failed`` has the reason for each namespace or tenant that could not be read, ``unread`` for each topic whose
-    properties could not be read.
+    ``has_configs``: the configs of all topics were read. ``failed`` has the reason for each namespace or tenant that
+    could not be read, ``unread`` for each topic whose properties could not be read.
     """
 
     namespaces: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     unread: dict[str, str] = field(default_factory=dict)
     names: int = 0
+    has_configs: bool = False
 
 
 async def stage_source(
@@ -58,7 +60,7 @@ async def stage_source(
     staging = StagingTable(connection)
     await staging.create(keep=True)
     inventory = await source.inventory(scope)
-    staged = StagedSource(failed=dict(inventory.failed))
+    staged = StagedSource(failed=dict(inventory.failed), has_configs=source.has_configs)
     copying = asyncio.Lock()
     done = 0
 
@@ -73,6 +75,7 @@ async def stage_source(
             async with copying:
                 await staging.copy(_blocks(topics))
                 await staging.ids.copy(_ids(topics))
+                await staging.configs.copy(_configs(topics))
             staged.names += len(topics)
             staged.unread.update(topics.unread)
             staged.namespaces.append(str(namespace))
@@ -128,6 +131,13 @@ async def _ids(topics: NamespaceTopics) -> AsyncIterator[bytes]:
         ids = iter(part.ids.items())
         while rows := dict(islice(ids, _ROWS_A_BLOCK)):
             yield copy_ids(str(topics.namespace), part.domain, rows)
+
+
+async def _configs(topics: NamespaceTopics) -> AsyncIterator[bytes]:
+    for part in topics.parts:
+        configs = iter(part.configs.items())
+        while rows := dict(islice(configs, _ROWS_A_BLOCK)):
+            yield copy_configs(str(topics.namespace), part.domain, rows)
 
 
 def _parsed(name: str) -> NamespaceName | None:
