@@ -32,7 +32,6 @@ with DAG(
         # Learning and building in one task: both need the same file, and tasks may run on different machines.
         bash_command=(
             f"broker-core spark patterns export --broker {BROKER} --output {PATTERNS} && "
-            f"test -s {PATTERNS} && "  # a broker that has just started has learnt nothing yet
             f"broker-core spark build --config {CONFIG} --catalogue {CATALOGUE} --patterns {PATTERNS} "
             f"--out {STORE} --incremental --master spark://spark-master:7077"
         ),

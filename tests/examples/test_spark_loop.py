@@ -170,16 +170,16 @@ def test_the_coverage_rises_from_nothing_to_nearly_all(tmp_path: Path) -> None:
         assert again["questions"] == published["questions"] + 1
         assert again["kept_questions"] == published["questions"] - len(ALWAYS)
 
-        # What would lose most of them stays unpublished.
-        (folder.path / "always.jsonl").write_text("")
-        shutil.rmtree(folder.path / "generations" / "learned")
-        said = folder.refresh()
-        assert said.returncode == 3
-        assert (
-            f"1 questions, and generation {again['generation'][:12]} has {again['questions']}: "
-            in said.stderr
-        )
-        assert folder.status()["published"]["generation"] == again["generation"]
+
+def test_the_exit_code_of_a_build_is_that_of_the_script(tmp_path: Path) -> None:
+    stub = tmp_path / "broker-core"
+    stub.write_text(f'#!/bin/sh\necho "$2" >> {tmp_path}/called\n[ "$2" != build ] || exit 3\n')
+    stub.chmod(0o755)
+    command = ["sh", str(EXAMPLE / "refresh.sh"), "broker-core.toml", "broker-core.sqlite", "generations"]
+    environment = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    done = subprocess.run(command, cwd=tmp_path, env=environment, timeout=60, check=False)
+    assert done.returncode == 3
+    assert (tmp_path / "called").read_text().split() == ["patterns", "build"]
 
 
 # -- the files that schedule it
