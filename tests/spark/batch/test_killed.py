@@ -1,4 +1,4 @@
-"""Builds killed at random: what is published stays whole, and the next build works.
+"""Builds killed at random or terminated: what is published stays whole, and the next build works.
 
 ``BROKER_CORE_TEST_KILLS=20`` kills more often than three times.
 """
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from broker_core_spark.batch.job import build
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
+from broker_core_spark.store.build_and_gc_marks import read_marks
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.published_pointers import readable_pointers
 from tests.support.eventually import eventually_sync
@@ -80,7 +81,9 @@ with spark_session(master="local[2]", conf=quick) as spark:
     newest, *_ = readable_pointers(opened)
     whole = Generation.open(opened, newest.generation)
     assert whole.topics == len(names) + 300 * KILLS
-    # The files of killed jobs go when they are old.
+    # Killed jobs left marks, whose owners are known to be dead. Their files go when they are old.
+    assert collect_garbage(opened).kept
+    assert read_marks(opened) == []
     collected = collect_garbage(opened, keep=1, grace=timedelta(0))
     assert collected.kept == (newest.generation,)
     needed = {*(file.name for file in whole.manifest.files), f"manifests/{newest.generation}.json"}
@@ -90,3 +93,34 @@ with spark_session(master="local[2]", conf=quick) as spark:
     left = {path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()}
     assert left == needed
     assert Generation.open(opened, newest.generation).id == newest.generation
+
+
+def test_a_terminated_build_says_one_line_and_holds_no_gc_up(tmp_path: Path) -> None:
+    """SIGTERM for all processes of a build, as schedulers send it: its JVM and its workers have it too."""
+    catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
+    fill(catalogue, {"public/large": [f"orders-{number}" for number in range(2000)]})
+    patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
+    command = [sys.executable, "-m", "broker_core.cli", "spark", "build", "--master", "local[2]"]
+    command += [f"--catalogue={catalogue}", f"--patterns={patterns}", f"--out={store}", "--property-keys="]
+    job = subprocess.Popen(
+        command,
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+    def has_staged() -> bool:
+        return any(store.glob("temporary/stage-*")) or job.poll() is not None
+
+    eventually_sync(has_staged, timeout=_PATIENCE)
+    os.killpg(job.pid, signal.SIGTERM)
+    out, err = job.communicate(timeout=_PATIENCE)
+    assert (job.returncode, out, err) == (
+        143,
+        "",
+        "broker-core: spark build: ended by SIGTERM: nothing was published\n",
+    )
+    opened = open_store(str(store))
+    assert [*opened.list("marks"), *opened.list("temporary"), *opened.list("pointers")] == []
+    assert collect_garbage(opened, grace=timedelta(0)).kept == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from broker_core.cli.command_tree import run
+from broker_core_spark.batch import job
 from broker_core_spark.store import open_store
 from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
@@ -269,3 +271,42 @@ def test_a_place_that_is_none_is_said_before_the_build(
     assert err.count("\n") == 1
     assert not out
     assert not (tmp_path / "store" / "pointers").exists()
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_build_and_leaves_nothing(
+    arguments: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    number: signal.Signals,
+    code: int,
+) -> None:
+    seen: list[bool] = []
+
+    def ended(*_: object, **__: object) -> None:
+        store = open_store(str(tmp_path / "store"))
+        seen.append(any(store.list("temporary")) and any(store.list("marks")))
+        signal.raise_signal(number)
+
+    monkeypatch.setattr(job, "write_manifest", ended)
+    assert run([*arguments, "--property-keys", "region"]) == code
+    assert seen == [True]
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", f"broker-core: spark build: ended by {number.name}: nothing was published\n")
+    store = open_store(str(tmp_path / "store"))
+    assert [*store.list("temporary"), *store.list("marks"), *store.list("pointers")] == []
+
+
+def test_a_signal_after_the_publication_says_so(
+    arguments: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(job, "export_totals", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    more = ["--property-keys", "region", "--export-parquet", str(tmp_path / "totals.parquet")]
+    assert run([*arguments, *more]) == 143
+    published = current_pointer(open_store(str(tmp_path / "store")))
+    assert published is not None
+    assert f"ended by SIGTERM: {published.generation[:12]} is published\n" in capsys.readouterr().err

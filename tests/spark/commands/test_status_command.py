@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -114,6 +115,25 @@ def test_a_problem_that_could_not_be_printed_is_shown() -> None:
 def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:
     shown = status(cli, "--store", tmp_path / "nothing", "--broker", "127.0.0.1:1")["published"]
     assert shown["generation"] is None
+
+
+def test_builds_under_way_and_dead_ones_are_shown_with_their_owners(
+    tmp_path: Path, cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from broker_core_spark.store import open_store
+    from broker_core_spark.store.mark_owner import MarkOwner
+    from broker_core_spark.store.publishing import begin_build
+
+    place = ("--store", tmp_path, "--broker", "127.0.0.1:1")
+    with begin_build(open_store(str(tmp_path))) as build:
+        (mark,) = status(cli, *place)["under_way"]
+        assert (mark["kind"], mark["run"], mark["live"]) == ("build", build.run.id, True)
+        assert f"process {os.getpid()}, " in mark["owner"]
+        assert mark["owner"].endswith("; it lives")
+        monkeypatch.setattr(MarkOwner, "is_alive", lambda _: False)
+        shown = cli("spark", "status", *place)
+        assert f"build that has died: run {build.run.id} of " in shown.out
+    assert status(cli, *place)["under_way"] == []
 
 
 def test_a_manifest_that_was_changed_is_told(tmp_path: Path, cli: Cli) -> None:

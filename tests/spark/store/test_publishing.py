@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -13,7 +15,7 @@ from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.store import Store, open_store
+from broker_core_spark.store import Store, open_store, publishing
 from broker_core_spark.store.build_and_gc_marks import read_marks, write_mark
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
@@ -22,7 +24,8 @@ from broker_core_spark.store.published_pointers import (
     previous_generation,
     readable_pointers,
 )
-from broker_core_spark.store.publishing import begin_build, use_generation
+from broker_core_spark.store.publishing import BuildRun, begin_build, use_generation
+from tests.support.eventually import eventually_sync
 from tests.support.generation_builder import build_generation
 from tests.support.generations import memory
 
@@ -106,11 +109,71 @@ def test_a_build_whose_mark_has_gone_or_whose_time_is_over_is_not_published() ->
         with pytest.raises(StoreFailed, match="mark of this build has gone"):
             build.publish(made(store, 1))
     with (
-        begin_build(store, grace=timedelta(0)) as build,
-        pytest.raises(StoreFailed, match="longer than its time"),
+        begin_build(store, silence=timedelta(0)) as build,
+        pytest.raises(StoreFailed, match="no sign of life for 0 seconds: not published"),
     ):
         build.publish(made(store, 1))
     assert current_pointer(store) is None
+
+
+def test_signs_of_life_are_new_files_beside_the_mark_and_go_with_it() -> None:
+    store = memory()
+    run = BuildRun()
+    with begin_build(store, run=run) as build:
+        assert sorted(file.path for file in store.list("marks")) == [f"marks/build-{run.id}"]
+        for number in (1, 2):
+            build.sign()
+            assert sorted(file.path for file in store.list("marks")) == [
+                f"marks/build-{run.id}",
+                f"marks/sign-{run.id}-{number}",
+            ]
+        assert run.published is None
+        assert build.publish(made(store, 1)) == run.published
+        store.delete(f"marks/build-{run.id}")
+        build.sign()  # brings no mark back
+        with pytest.raises(StoreFailed, match="mark of this build has gone"):
+            build.publish(made(store, 1))
+    assert list(store.list("marks")) == []
+
+
+def test_the_thread_gives_signs_and_outlives_a_store_that_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    store = memory()
+    monkeypatch.setattr(publishing, "_SIGN", 0.001)
+    away = threading.Event()
+    put_new = store.put_new
+
+    def put(path: str, data: bytes | BinaryIO) -> bool:
+        if path.startswith("marks/sign-") and not away.is_set():
+            away.set()
+            raise StoreFailed("the store is away")
+        return put_new(path, data)
+
+    monkeypatch.setattr(store, "put_new", put)
+    with begin_build(store):
+        eventually_sync(lambda: any(file.path.startswith("marks/sign-") for file in store.list("marks")))
+        assert away.is_set()
+
+
+def test_a_build_is_not_published_while_a_gc_may_have_taken_it_for_dead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = memory()
+    monkeypatch.setattr(publishing, "_PATIENCE", 0.0)
+    with begin_build(store) as build:
+        mark = write_mark(store, "gc")
+        with pytest.raises(StoreFailed, match="gc is under way there: not published"):
+            build.publish(made(store, 1))
+        store.delete(mark)
+        assert build.publish(made(store, 1)).number == 1
+
+
+def test_staged_files_go_with_their_run_alone() -> None:
+    store = memory()
+    run, other = BuildRun(), BuildRun()
+    store.put_new(f"{run.staged}-1", b"")
+    store.put_new(f"{other.staged}-1", b"")
+    run.remove_staged(store)
+    assert [file.path for file in store.list("temporary")] == [f"{other.staged}-1"]
 
 
 def test_a_build_that_fails_leaves_no_mark() -> None:

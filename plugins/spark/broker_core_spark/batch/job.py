@@ -11,7 +11,6 @@ Only the DataFrame API and the store are used, so the job runs wherever the sess
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,14 +47,14 @@ from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions,
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.batch.write_manifest import write_manifest
-from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.settings import KEEP_LEARNED
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import readable_pointers
-from broker_core_spark.store.publishing import begin_build
+from broker_core_spark.store.publishing import BuildRun, begin_build
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -99,6 +98,7 @@ def build(
     max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     store_options: Mapping[str, str] | None = None,
+    run: BuildRun | None = None,
 ) -> BuildResult:
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
 
@@ -110,7 +110,7 @@ def build(
     are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
     of the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
     and hashes. ``quarantine`` is that of the table of rows that are no topics: without it such a row ends the build.
-    ``store_options`` are those of every bucket here.
+    ``store_options`` are those of every bucket here. ``run`` is told what was published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -146,8 +146,10 @@ def build(
             catalogue, spark=spark, namespace=namespace, quarantine=quarantine is not None
         )
         place.check()
-        with begin_build(place) as building, _staging_of(place) as folder:
-            staging = StagingArea(place.uri, folder, keys, segment_bytes, dict(store_options or {}))
+        with begin_build(place, run=run) as building, _staging_of(place, building.run):
+            staging = StagingArea(
+                place.uri, building.run.staged, keys, segment_bytes, dict(store_options or {})
+            )
             with clock.of("catalogue"), source.snapshot() as snapshot:
                 reuse, kept = _reuse(place, snapshot, loaded, staging) if incremental else (None, [])
                 runs = _stage(snapshot, staging, reuse)
@@ -208,18 +210,12 @@ def build(
 
 
 @contextmanager
-def _staging_of(store: Store) -> Iterator[str]:
-    """The prefix of staged files, which are deleted at the end."""
-    folder = f"temporary/stage-{secrets.token_hex(12)}"
+def _staging_of(store: Store, run: BuildRun) -> Iterator[None]:
+    """Deletes staged files at the end."""
     try:
-        yield folder
+        yield
     finally:
-        try:
-            for stored in list(store.list("temporary")):
-                if stored.path.startswith(f"{folder}-"):
-                    store.delete(stored.path)
-        except StoreFailed:
-            pass  # the error of the job matters more; `gc` removes the rest
+        run.remove_staged(store)
 
 
 def _reuse(

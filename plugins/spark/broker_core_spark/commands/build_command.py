@@ -12,6 +12,7 @@ import typer
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import broker_settings, examples, plugin_settings, say
 from broker_core.quantities import parse_duration
+from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
 from broker_core_spark.settings import SparkSettings
 
@@ -222,6 +223,8 @@ def build(
     from broker_core_spark.batch import job
     from broker_core_spark.batch.publish_gates import PublishRefused
     from broker_core_spark.batch.spark.spark_session import spark_session
+    from broker_core_spark.store import open_store
+    from broker_core_spark.store.publishing import BuildRun
 
     keys = _selecting() if property_keys is None else _property_keys(property_keys)
     settings = _settings()
@@ -237,7 +240,20 @@ def build(
     options = chosen_options(out, store_options)
     always = settings.always if always is None else always
     _check_places(out, (patterns, always), report, (export_parquet, quarantine), options)
-    with spark_session(master=master, conf=spark_settings) as spark:
+    longest = broker_settings().max_pattern_length
+    run = BuildRun()
+
+    def published() -> str:
+        return f"{run.published.generation[:12]} is published" if run.published else "nothing was published"
+
+    def clean_up() -> None:
+        # Tasks may have written until the session ended.
+        run.remove_staged(open_store(out, options))
+
+    with (
+        ended_by_signals("spark build", published, cleanup=clean_up),
+        spark_session(master=master, conf=spark_settings) as spark,
+    ):
         try:
             result = job.build(
                 spark,
@@ -254,8 +270,9 @@ def build(
                 report=report,
                 export_parquet=export_parquet,
                 quarantine=quarantine,
-                max_pattern_length=broker_settings().max_pattern_length,
+                max_pattern_length=longest,
                 store_options=options,
+                run=run,
             )
         except PublishRefused as error:
             say(str(error))

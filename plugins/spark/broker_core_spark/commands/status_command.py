@@ -36,7 +36,10 @@ def status(
 
     Without a running broker it shows what the store knows.
     """
-    report: dict[str, Any] = {"published": _published(chosen_store(store, store_options))}
+    from broker_core_spark.store.described_marks import activities
+
+    chosen = chosen_store(store, store_options)
+    report: dict[str, Any] = {"published": _published(chosen), "under_way": activities(chosen)}
     try:
         report["served"] = read_metrics(broker.get("/metrics"))
         if report["served"]["refused"]:
@@ -48,6 +51,8 @@ def status(
         print_json(report)
         return
     print_table(["published", ""], _rows(report["published"]))
+    for mark in report["under_way"]:
+        typer.echo(f"{mark['kind']} {'under way' if mark['live'] else 'that has died'}: {mark['owner']}")
     if report["served"] is None:
         typer.echo(f"nothing is known of a running broker: {report['broker']}")
     else:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
 
 __all__ = ["use"]
@@ -38,7 +39,8 @@ def use(
     chosen = chosen_store(store, store_options)
     before = next(read_pointers(chosen), None)
     wanted = previous_generation(chosen) if generation == "-" else generation
-    published = use_generation(chosen, wanted)
+    with ended_by_signals("spark use"):
+        published = use_generation(chosen, wanted)
     if isinstance(before, PublishedPointer):
         was = f" (it was {before.generation[:12]})"
     else:

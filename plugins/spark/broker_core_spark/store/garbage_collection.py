@@ -1,7 +1,8 @@
 """Garbage collection: removing old generations, and files that failed or killed builds left.
 
 The newest pointers, their generations, the files of these and all young files stay. During a build nothing is removed:
-the build may rely on a file that it found.
+the build may rely on a file that it found. The mark of a dead build goes first, so that it cannot be published
+should it live after all; then what it staged goes.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from broker_core_spark.store.build_and_gc_marks import (
     read_marks,
     write_mark,
 )
+from broker_core_spark.store.described_marks import described_mark
+from broker_core_spark.store.forced_removals import note_removal
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
 from broker_core_spark.store.read_manifest import read_manifest
@@ -45,6 +48,8 @@ class CollectedGarbage:
     unreadable: tuple[str, ...] = ()
     #: Number of files that the next ``gc`` has to remove, because the time was over.
     left: int = 0
+    #: Builds that were taken for dead by force.
+    forced: tuple[str, ...] = ()
 
     @property
     def removed_bytes(self) -> int:
@@ -52,12 +57,17 @@ class CollectedGarbage:
 
 
 def collect_garbage(
-    store: Store, *, keep: int = KEEP, grace: timedelta = BUILD_GRACE, dry_run: bool = False
+    store: Store,
+    *,
+    keep: int = KEEP,
+    grace: timedelta = BUILD_GRACE,
+    dry_run: bool = False,
+    force: str | None = None,
 ) -> CollectedGarbage:
-    """Keep the last ``keep`` published generations and all young files. Remove the rest.
+    """Keep the last ``keep`` published generations and all files younger than ``grace``. Remove the rest.
 
-    A mark or a file older than ``grace`` is that of a dead build. Reading and deleting end after half of the time for
-    which builds wait for a ``gc``.
+    Reading and deleting end after half of the time for which builds wait for a ``gc``. ``force`` is a reason to take
+    builds under way for dead. It is stored, and such a build is not published.
 
     An unreadable pointer may name any generation. While it counts among the last ``keep``, all generations stay.
 
@@ -73,20 +83,33 @@ def collect_garbage(
     own = write_mark(store, "gc")
     try:
         found = read_marks(store)
-        builds = live_marks(found, "build", own, grace)
-        if builds:
-            raise StoreFailed(
-                f"{store.uri}: a build is under way there since {min(mark.file.modified for mark in builds)}: nothing "
-                f"was removed. If it died, its mark counts for nothing after the time of grace, {grace}"
-            )
         now = next((mark.file.modified for mark in found if mark.file.path == own), None)
         if now is None:
             raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
+        live = live_marks(store, found, "build", own, grace)
+        if live and force is None:
+            raise StoreFailed(
+                f"{store.uri}: a build is under way there: {described_mark(store, live[0], now)}: nothing was removed. "
+                "If it cannot be alive: gc --force --reason TEXT"
+            )
+        forced = tuple(described_mark(store, mark, now) for mark in live)
+        dead = [mark for mark in found if mark.kind == "build" and (force is not None or mark not in live)]
+        if not dry_run:
+            for mark in live:
+                note_removal(store, mark.run, str(force))
+            for mark in dead:
+                store.delete(mark.file.path)
         needed, kept, unreadable = _needed(store, keep, time_left)
         needed.update(learned_paths(store)[:keep])
-        unneeded = _unneeded(store, needed | {own}, now - grace, time_left)
+        needed |= {own, *(mark.file.path for mark in dead)}
+        staged = tuple(
+            f"{prefix}-{mark.run}-" for mark in dead for prefix in ("temporary/stage", f"{MARKS}/sign")
+        )
+        unneeded = _unneeded(store, needed, now - grace, staged, time_left)
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)
-        return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, len(unneeded) - len(removed))
+        left = len(unneeded) - len(removed)
+        removed = [*removed, *(mark.file for mark in dead)]
+        return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, left, forced)
     finally:
         store.delete(own)
 
@@ -169,11 +192,17 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
         needed.update(file.name for file in manifest.files)
 
 
-def _unneeded(store: Store, needed: set[str], before: datetime, time_left: _TimeLeft) -> list[StoredFile]:
-    """The old files that nothing needs, in the order of deletion."""
+def _unneeded(
+    store: Store, needed: set[str], before: datetime, staged: tuple[str, ...], time_left: _TimeLeft
+) -> list[StoredFile]:
+    """The old files that nothing needs, and those with a prefix of ``staged``, in the order of deletion."""
     found: list[StoredFile] = []
     for folder in _FOLDERS:
         there = sorted(store.list(folder), key=lambda file: file.path)
-        found += (file for file in there if file.path not in needed and file.modified <= before)
+        found += (
+            file
+            for file in there
+            if file.path not in needed and (file.modified <= before or file.path.startswith(staged))
+        )
     time_left.check()
     return found

@@ -5,8 +5,11 @@ Files of a store are created once and never changed. Two publishers at once get 
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
 from typing import Final, Self
@@ -15,12 +18,16 @@ from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store.build_and_gc_marks import (
-    BUILD_GRACE,
     GC_GRACE,
+    SILENCE,
     live_marks,
+    new_run,
     read_marks,
+    sign_path,
     write_mark,
 )
+from broker_core_spark.store.forced_removals import removal_note
+from broker_core_spark.store.mark_owner import boot_seconds
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
     find_generation,
@@ -31,11 +38,13 @@ from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.verified_files import file_faults
 
-__all__ = ["BuildInProgress", "begin_build", "use_generation"]
+__all__ = ["BuildInProgress", "BuildRun", "begin_build", "use_generation"]
 
 _MOST: Final = 10**18 - 1  # as many digits as pointers may have
 _ATTEMPTS: Final = 1000
 _WAIT: Final = 0.2  # seconds between two looks for the end of a gc
+_PATIENCE: Final = 60.0  # seconds of waiting for it
+_SIGN: Final = 30.0  # seconds between two signs of life
 
 
 def use_generation(store: Store, start: str) -> PublishedPointer:
@@ -45,40 +54,104 @@ def use_generation(store: Store, start: str) -> PublishedPointer:
         return build.publish(read_manifest(store, generation))
 
 
-class BuildInProgress:
-    """A build under way, made by :func:`begin_build`. ``gc`` takes none of its files."""
+@dataclass(slots=True)
+class BuildRun:
+    """One run of a build: its id, and the pointer that it has published."""
 
-    def __init__(self, store: Store, mark: str, grace: timedelta) -> None:
+    id: str = field(default_factory=new_run)
+    published: PublishedPointer | None = None
+
+    @property
+    def staged(self) -> str:
+        """The prefix of its staged files."""
+        return f"temporary/stage-{self.id}"
+
+    def remove_staged(self, store: Store) -> None:
+        """Delete its staged files. Where the store cannot, a later ``gc`` does."""
+        with suppress(StoreFailed):
+            for stored in list(store.list("temporary")):
+                if stored.path.startswith(f"{self.staged}-"):
+                    store.delete(stored.path)
+
+
+class BuildInProgress:
+    """A build under way, made by :func:`begin_build`. ``gc`` takes none of its files.
+
+    Inside the context a thread gives signs of life.
+    """
+
+    def __init__(self, store: Store, mark: str, run: BuildRun, silence: timedelta) -> None:
         self.store = store
+        self.run = run
         self._mark = mark
-        self._ends = time.monotonic() + grace.total_seconds()
+        self._silence = silence.total_seconds()
+        self._signed = boot_seconds()
+        self._signs = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._give_signs, name="signs-of-life", daemon=True)
 
     def __enter__(self) -> Self:
+        self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended.set()
         try:
             self.store.delete(self._mark)
+            self.store.delete(sign_path(self.run.id, self._signs))
         except StoreFailed:
             if error is None:  # a failed build has the more important error
                 raise
+
+    def sign(self) -> None:
+        """Give a sign of life. Raises :exc:`StoreFailed`."""
+        began = boot_seconds()
+        self.store.put_new(sign_path(self.run.id, self._signs + 1), b"")
+        self._signs += 1
+        self._signed = began
+        self.store.delete(sign_path(self.run.id, self._signs - 1))
+
+    def _give_signs(self) -> None:
+        while not self._ended.wait(_SIGN):
+            with suppress(StoreFailed):  # the next sign may succeed, and `publish` looks at the last one
+                self.sign()
 
     def publish(self, manifest: Manifest, *, verified: Collection[str] = ()) -> PublishedPointer:
         """Serve a generation from now on, after its files are verified.
 
         ``verified`` are names of files that this build wrote or read itself: only their sizes are looked at. All
         others are read. Raises :exc:`InvalidGeneration` for a file that is missing or has another size or checksum.
-        Raises :exc:`StoreFailed` where the time of grace is over, because ``gc`` may remove the files.
+        Raises :exc:`StoreFailed` where ``gc`` may have removed files: the mark has gone, or no sign of life could be
+        given for a long time.
         """
-        if time.monotonic() >= self._ends:
-            raise StoreFailed(
-                f"{self.store.uri}: the build took longer than its time of grace: not published"
-            )
         _check_files(self.store, manifest, verified)
-        if not any(mark.file.path == self._mark for mark in read_marks(self.store)):
-            raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published")
+        self._check_mark()
+        if boot_seconds() - self._signed >= self._silence / 2:
+            raise StoreFailed(
+                f"{self.store.uri}: this build could give no sign of life for {self._silence / 2:g} seconds: not "
+                "published. Was the machine asleep, or the store away?"
+            )
+        pointer = self._next_pointer(manifest)
+        self.run.published = pointer
+        return pointer
+
+    def _check_mark(self) -> None:
+        """Raise unless the mark is there, and wait for the end of a ``gc``, which may have seen no sign of life."""
+        give_up = time.monotonic() + _PATIENCE
+        while True:
+            marks = read_marks(self.store)
+            if not any(mark.file.path == self._mark for mark in marks):
+                note = removal_note(self.store, self.run.id)
+                raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published{note}")
+            if not live_marks(self.store, marks, "gc", self._mark, GC_GRACE):
+                return
+            if time.monotonic() >= give_up:
+                raise StoreFailed(f"{self.store.uri}: gc is under way there: not published")
+            time.sleep(_WAIT)
+
+    def _next_pointer(self, manifest: Manifest) -> PublishedPointer:
         number = 0
         for _ in range(_ATTEMPTS):
             # A pipe or a folder is not listed and takes a number all the same.
@@ -95,17 +168,20 @@ class BuildInProgress:
         raise StoreFailed(f"{self.store.uri}: others published {_ATTEMPTS} times while this one tried to")
 
 
-def begin_build(store: Store, *, grace: timedelta = BUILD_GRACE, wait: float = 60.0) -> BuildInProgress:
+def begin_build(
+    store: Store, *, run: BuildRun | None = None, silence: timedelta = SILENCE, wait: float = _PATIENCE
+) -> BuildInProgress:
     """Begin a build or another publication; a context manager.
 
     Waits up to ``wait`` seconds for the end of a ``gc``, and raises :exc:`StoreFailed` after it.
     """
+    run = run or BuildRun()
     give_up = time.monotonic() + wait
     while True:
-        path = write_mark(store, "build")
+        path = write_mark(store, "build", run.id)
         others = read_marks(store)
-        if not live_marks(others, "gc", path, GC_GRACE):
-            return BuildInProgress(store, path, grace)
+        if not live_marks(store, others, "gc", path, GC_GRACE):
+            return BuildInProgress(store, path, run, silence)
         store.delete(path)
         if time.monotonic() >= give_up:
             raise StoreFailed(f"{store.uri}: gc is under way there: try again when it is done")

@@ -7,13 +7,22 @@ may stay small: only names of a table that Spark reads pass through it.
 from __future__ import annotations
 
 import os
+import signal
 import sys
+import threading
+import warnings
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Final
 
-from broker_core.errors import BrokerCoreError
+from broker_core_spark.batch.spark.java_gateway import (
+    JavaOutput,
+    SessionFailed,
+    start_java,
+    with_machine_settings,
+)
 from broker_core_spark.batch.spark.java_home import find_java_home
+from broker_core_spark.batch.spark.reached_server import check_server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -43,10 +52,6 @@ _CONNECT: Final = "sc://"
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
 
-class SessionFailed(BrokerCoreError):
-    """No Spark session. The message says why."""
-
-
 @contextmanager
 def spark_session(
     *, master: str | None = None, conf: Mapping[str, str] | None = None, name: str = "broker-core spark build"
@@ -69,14 +74,24 @@ def spark_session(
         return
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
-    session = _made(master, dict(conf or {}), name)
+    handler = signal.getsignal(signal.SIGINT)
+    output = JavaOutput()
+    session = _made(master, dict(conf or {}), name, output)
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, handler)  # PySpark puts one of its own in its place
     try:
         yield session
-    finally:
-        session.stop()
+    except BaseException as error:
+        if not isinstance(error, Exception):
+            output.hush()
+        # The JVM may be gone, ended by the same signal.
+        with suppress(Exception), warnings.catch_warnings(action="ignore"):
+            session.stop()
+        raise
+    session.stop()
 
 
-def _made(master: str | None, conf: dict[str, str], name: str) -> SparkSession:
+def _made(master: str | None, conf: dict[str, str], name: str, output: JavaOutput) -> SparkSession:
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -86,14 +101,20 @@ def _made(master: str | None, conf: dict[str, str], name: str) -> SparkSession:
         if master is None:
             builder = SparkSession.builder
         elif master.startswith(_CONNECT):
+            import pyspark.sql.connect.session  # noqa: F401 - says which packages are missing
+
+            check_server(master)
             builder = SparkSession.builder.remote(master)
         else:
-            if _SUBMITTED not in os.environ:
-                os.environ["JAVA_HOME"] = str(find_java_home())
+            check_server(master)
             builder = SparkSession.builder.master(master)
             if master.startswith("local"):
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
                 conf = {**LOCAL_SETTINGS, **conf}
+            if _SUBMITTED not in os.environ:
+                os.environ["JAVA_HOME"] = str(find_java_home())
+                conf = with_machine_settings(conf)
+                start_java({"spark.master": master, "spark.app.name": name, **conf}, output)
         builder = builder.appName(name)
         for key, value in conf.items():
             builder = builder.config(key, value)
