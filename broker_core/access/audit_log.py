@@ -28,6 +28,9 @@ Action: TypeAlias = Literal[
     "import_topics",
     "create_namespace",
     "delete_namespace",
+    "alter_configs",
+    "create_acl",
+    "delete_acl",
 ]
 #: ``abandoned``: the client left before anything was changed.
 Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]

@@ -25,6 +25,7 @@ from broker_core.kafka.acls.bindings import (
     binding_of,
     known,
 )
+from broker_core.servers.kafka.audited_changes import audited, created_acls, deleted_acls
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
@@ -242,6 +243,6 @@ def _row(binding: AclBinding) -> AclRow:
 
 ACL_ROWS: Final = (
     HandlerRow(DESCRIBE_ACLS, later=_describe),
-    HandlerRow(CREATE_ACLS, later=_create),
-    HandlerRow(DELETE_ACLS, later=_delete),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, created_acls)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, deleted_acls)),
 )

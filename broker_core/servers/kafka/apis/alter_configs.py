@@ -18,6 +18,7 @@ from broker_core.kafka.configs import (
 )
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.names import PERSISTENT, TopicName
+from broker_core.servers.kafka.audited_changes import altered_configs, audited
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.config_resources import (
     ConfigResource,
@@ -194,5 +195,6 @@ def _row(asked: Fields, error: RowError | None) -> Fields:
     return row if error is None else row | {"error_code": error.code, "error_message": error.message}
 
 
-ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_later)
-INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_later)
+_AUDITED: Final = audited("alter_configs", _later, altered_configs)
+ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_AUDITED)
+INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_AUDITED)

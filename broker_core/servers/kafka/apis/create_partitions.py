@@ -9,6 +9,7 @@ from typing import Final
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.names import PERSISTENT, TopicName
+from broker_core.servers.kafka.audited_changes import audited, created_partitions
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
@@ -131,4 +132,6 @@ def _row(name: str, error: RowError | None) -> Fields:
     return {"name": name, "error_code": error.code, "error_message": error.message}
 
 
-CREATE_PARTITIONS_ROW: Final = HandlerRow(CREATE_PARTITIONS, later=_later)
+CREATE_PARTITIONS_ROW: Final = HandlerRow(
+    CREATE_PARTITIONS, later=audited("add_partitions", _later, created_partitions)
+)

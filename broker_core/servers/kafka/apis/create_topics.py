@@ -22,6 +22,7 @@ from broker_core.catalog import (
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
 from broker_core.kafka.topic_names import is_legal
 from broker_core.names.topic_id import new_topic_id
+from broker_core.servers.kafka.audited_changes import audited, created_topics
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
 from broker_core.servers.kafka.handler_row import HandlerRow
@@ -38,7 +39,8 @@ _CLUSTER_METADATA: Final = "__cluster_metadata"
 _WITH_CONFIGS: Final = 5
 
 
-async def _later(call: KafkaCall) -> Fields:
+async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
+    """The rows of the answer: those of new topics are encoded, the others have an error."""
     asked: Sequence[Fields] = call.body["topics"]
     changes = call.services.changes
     kafka = call.services.options.kafka
@@ -46,7 +48,7 @@ async def _later(call: KafkaCall) -> Fields:
     if refusal is None and len(asked) > MOST_CHANGES:
         refusal = TOO_LARGE
     if changes is None or refusal is not None:
-        return {"topics": [_refused(row["name"], refusal or READ_ONLY) for row in asked]}
+        return [_refused(row["name"], refusal or READ_ONLY) for row in asked]
     refused = await _not_allowed(call, changes, asked)
     left = [row for row in asked if row["name"] not in refused]
     plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
@@ -55,11 +57,22 @@ async def _later(call: KafkaCall) -> Fields:
     if _records(planned) > MOST_CHANGES:
         planned |= await _taken(call, changes, planned, everything=True)
     if _records(planned) > MOST_CHANGES:
-        return {"topics": [_refused(row["name"], TOO_LARGE) for row in asked]}
+        return [_refused(row["name"], TOO_LARGE) for row in asked]
     rows: list[bytes | Fields] = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
     rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])
-    return {"topics": encoded_rows(rows, call.version)}
+    return rows
+
+
+_audited_rows: Final = audited("create_topic", _rows, created_topics)
+
+
+async def _later(call: KafkaCall) -> Fields:
+    rows = await _audited_rows(call)
+    refused = sum(not isinstance(row, bytes) for row in rows)
+    if refused == len(rows):  # encoded with the rest of the answer
+        return {"topics": list(rows)}
+    return {"topics": await call.off_loop(refused, encoded_rows, rows, call.version)}
 
 
 async def _not_allowed(

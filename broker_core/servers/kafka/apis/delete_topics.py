@@ -10,6 +10,7 @@ from typing import Final
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
 from broker_core.names import PERSISTENT, TopicName
+from broker_core.servers.kafka.audited_changes import audited, deleted_topics
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
@@ -186,4 +187,4 @@ def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
     return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
 
 
-DELETE_TOPICS_ROW: Final = HandlerRow(DELETE_TOPICS, later=_later)
+DELETE_TOPICS_ROW: Final = HandlerRow(DELETE_TOPICS, later=audited("delete_topic", _later, deleted_topics))

@@ -1,0 +1,151 @@
+"""What the audit log is told of requests that want to change something: a line for each of their rows.
+
+It is read from the request and its answer, so that handlers need not know of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+from broker_core.access.audit_log import Action, Outcome, audit
+from broker_core.kafka.acls.bindings import PatternType, ResourceType, binding_of, binding_text, known
+from broker_core.names import PERSISTENT
+from broker_core.names.topic_id import topic_id_text
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.config_resources import ConfigResource
+from broker_core.wire.kafka import ErrorCode, Fields
+
+__all__ = [
+    "ChangedRow",
+    "altered_configs",
+    "audited",
+    "created_acls",
+    "created_partitions",
+    "created_topics",
+    "deleted_acls",
+    "deleted_topics",
+]
+
+#: Lines of a request about rows of which nothing was made; one more tells how many others there are. A request may have
+#: a quarter of a million of them.
+_MOST_REFUSED: Final = 100
+#: The codes that say that the server, or what it needs, could not.
+_FAILED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
+
+
+class ChangedRow(NamedTuple):
+    """``code`` is what the client is told of ``target``; ``numbers`` are further fields of the line."""
+
+    target: str
+    code: int
+    numbers: Mapping[str, int | str | None] = {}
+
+
+_Answer = TypeVar("_Answer")
+
+
+def audited(
+    action: Action,
+    later: Callable[[KafkaCall], Awaitable[_Answer]],
+    rows_of: Callable[[KafkaCall, _Answer], Iterable[ChangedRow]],
+) -> Callable[[KafkaCall], Awaitable[_Answer]]:
+    """The same handler, whose changes are told; ``rows_of`` gives the rows of a request and its answer.
+
+    What is only validated is not told.
+    """
+
+    async def answer(call: KafkaCall) -> _Answer:
+        is_change = not call.body.get("validate_only")
+        try:
+            told = await later(call)
+        except (asyncio.CancelledError, CloseClient) as error:
+            if is_change:
+                outcome: Outcome = "failed" if isinstance(error, CloseClient) else "abandoned"
+                audit(call.asker, action, outcome, namespace=str(call.namespace))
+            raise
+        if is_change:
+            count = sum(len(value) for value in call.body.values() if isinstance(value, list))
+            await call.off_loop(count, _tell, call, action, rows_of(call, told))
+        return told
+
+    return answer
+
+
+def _tell(call: KafkaCall, action: Action, rows: Iterable[ChangedRow]) -> None:
+    refused = 0
+    namespace = str(call.namespace)
+    for target, code, numbers in rows:
+        if code:
+            refused += 1
+            if refused > _MOST_REFUSED:
+                continue
+        outcome: Outcome = "failed" if code in _FAILED else "refused" if code else "done"
+        cause = ErrorCode(code).name if code else ""
+        audit(call.asker, action, outcome, namespace=namespace, target=target, cause=cause, **numbers)
+    if refused > _MOST_REFUSED:
+        audit(call.asker, action, "refused", namespace=namespace, more=refused - _MOST_REFUSED)
+
+
+def _topic(call: KafkaCall, name: str | None) -> str:
+    return "" if name is None else f"{PERSISTENT}://{call.namespace}/{name}"
+
+
+def created_topics(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[ChangedRow]:
+    """The topics of CreateTopics; ``rows`` that are not encoded yet have an error."""
+    refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
+    for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
+        yield ChangedRow(_topic(call, name), refused.get(name, 0))
+
+
+def deleted_topics(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
+    """The rows of DeleteTopics; a topic that the client may only know by its id is told by that."""
+    for row in fields["responses"]:
+        topic_id = row["topic_id"]
+        numbers = {"topic_id": topic_id_text(topic_id) if topic_id.int else None}
+        yield ChangedRow(_topic(call, row["name"]), row.get("error_code", 0), numbers)
+
+
+def created_partitions(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
+    """The rows of CreatePartitions, with the number that was asked for."""
+    counts = {row["name"]: row["count"] for row in call.body["topics"]}
+    for row in fields["results"]:
+        numbers = {"partitions": counts[row["name"]]}
+        yield ChangedRow(_topic(call, row["name"]), row.get("error_code", 0), numbers)
+
+
+def altered_configs(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
+    """The rows of AlterConfigs and IncrementalAlterConfigs, with how many configs were given."""
+    for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
+        kind, name = asked["resource_type"], asked["resource_name"]
+        target = _topic(call, name) if kind == ConfigResource.TOPIC else f"{_kind(kind)}:{name}"
+        yield ChangedRow(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
+
+
+def _kind(number: int) -> str:
+    return next((kind.name for kind in ConfigResource if kind == number), str(number))
+
+
+def created_acls(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
+    """The rows of CreateAcls."""
+    for asked, row in zip(call.body["creations"], fields["results"], strict=True):
+        yield _acl(asked, asked["resource_pattern_type"], row.get("error_code", 0))
+
+
+def deleted_acls(_call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
+    """A row for each ACL that DeleteAcls deleted, and for each filter that it refused."""
+    for row in fields["filter_results"]:
+        if code := row.get("error_code", 0):
+            yield ChangedRow("", code)
+        for each in row.get("matching_acls", ()):
+            yield _acl(each, each["pattern_type"], 0)
+
+
+def _acl(row: Mapping[str, Any], pattern: int, code: int) -> ChangedRow:
+    kind, name = row["resource_type"], row["resource_name"]
+    binding = binding_of(
+        (kind, name, pattern, row["principal"], row["host"], row["operation"], row["permission_type"])
+    )
+    target = f"{known(ResourceType, kind).name}:{known(PatternType, pattern).name}:{name}"
+    return ChangedRow(target, code, {"acl": binding_text(binding)})

@@ -1,0 +1,121 @@
+"""The lines of the audit log for changes by Kafka clients."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from broker_core.access.audit_log import AUDIT_LOGGER
+from broker_core.kafka.acls.bindings import Operation, PatternType, Permission, ResourceType
+from broker_core.servers.kafka.audited_changes import ChangedRow, audited
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.wire.kafka import (
+    ALTER_CONFIGS,
+    CREATE_ACLS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_ACLS,
+    DELETE_TOPICS,
+    Fields,
+)
+from tests.support.kafka_calls import call_of
+from tests.support.kafka_serving import kafka_broker, raw_client
+
+A = "persistent://public/default/a"
+
+
+def lines(logs: Any, *fields: str) -> list[list[Any]]:
+    return [[line.get(field) for field in fields] for line in logs if line.get("logger") == AUDIT_LOGGER]
+
+
+async def test_each_row_has_a_line(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path, super_users=["User:ANONYMOUS"]) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            with capture_logs() as logs:
+                new = {"name": "a", "num_partitions": 2, "replication_factor": 1}
+                create = {"topics": [new, {"name": "a b"}], "timeout_ms": 9000}
+                await client.ask(CREATE_TOPICS, 7, create)
+                await client.ask(CREATE_TOPICS, 7, create | {"validate_only": True})
+                grown = {"topics": [{"name": "a", "count": 5, "assignments": None}], "timeout_ms": 9000}
+                await client.ask(CREATE_PARTITIONS, 3, grown)
+                config = {"name": "retention.ms", "value": "4711"}
+                resources = [
+                    {"resource_type": 2, "resource_name": "a", "configs": [config]},
+                    {"resource_type": 4, "resource_name": "1", "configs": []},
+                ]
+                await client.ask(ALTER_CONFIGS, 1, {"resources": resources})
+                deleted = {"topics": [{"name": "a"}, {"name": "b"}], "timeout_ms": 9000}
+                await client.ask(DELETE_TOPICS, 6, deleted)
+    assert lines(logs, "action", "outcome", "target", "cause", "partitions", "configs") == [
+        ["create_topic", "done", A, None, None, None],
+        ["create_topic", "refused", f"{A} b", "INVALID_TOPIC_EXCEPTION", None, None],
+        ["add_partitions", "done", A, None, 5, None],
+        ["alter_configs", "done", A, None, None, 1],
+        ["alter_configs", "refused", "BROKER:1", "POLICY_VIOLATION", None, 0],
+        ["delete_topic", "done", A, None, None, None],
+        ["delete_topic", "refused", A[:-1] + "b", "UNKNOWN_TOPIC_OR_PARTITION", None, None],
+    ]
+    assert {line["transport"] for line in logs if line.get("logger") == AUDIT_LOGGER} == {"kafka"}
+    assert "4711" not in str(logs)  # no value of a config
+
+
+async def test_acls_are_told_in_words(tmp_path: Path) -> None:
+    acl = {
+        "resource_type": ResourceType.TOPIC,
+        "resource_name": "orders",
+        "resource_pattern_type": PatternType.PREFIXED,
+        "principal": "User:alice",
+        "host": "*",
+        "operation": Operation.READ,
+        "permission_type": Permission.ALLOW,
+    }
+    every = {
+        "resource_type_filter": ResourceType.ANY,
+        "pattern_type_filter": PatternType.ANY,
+        "operation": Operation.ANY,
+        "permission_type": Permission.ANY,
+    }
+    wrong = every | {"operation": 77}
+    async with kafka_broker(tmp_path, super_users=["User:ANONYMOUS"]) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            with capture_logs() as logs:
+                await client.ask(CREATE_ACLS, 3, {"creations": [acl]})
+                await client.ask(DELETE_ACLS, 3, {"filters": [every, wrong]})
+    target, words = "TOPIC:PREFIXED:orders", "allow User:alice from *: READ on topic prefixed orders"
+    assert lines(logs, "action", "outcome", "target", "acl", "cause") == [
+        ["create_acl", "done", target, words, None],
+        ["delete_acl", "done", target, words, None],
+        ["delete_acl", "refused", None, None, "INVALID_REQUEST"],
+    ]
+
+
+async def test_many_refused_rows_are_counted() -> None:
+    async def later(_: KafkaCall) -> Fields:
+        return {}
+
+    rows = [ChangedRow("x", 17)] * 250 + [ChangedRow("y", 0)] * 3
+    answer = audited("create_topic", later, lambda *_: rows)
+    with capture_logs() as logs:
+        await answer(call_of(CREATE_TOPICS, 7))
+    assert len(logs) == 104
+    assert (logs[-1]["outcome"], logs[-1]["more"]) == ("refused", 150)
+    assert [line.get("target") for line in logs].count("y") == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"), [(CloseClient("no"), "failed"), (asyncio.CancelledError(), "abandoned")]
+)
+async def test_a_request_without_an_answer_has_one_line(error: BaseException, outcome: str) -> None:
+    async def later(_: KafkaCall) -> Fields:
+        raise error
+
+    answer = audited("delete_acl", later, lambda *_: [])
+    with capture_logs() as logs, pytest.raises(type(error)):
+        await answer(call_of(DELETE_ACLS, 3))
+    assert lines(logs, "action", "outcome") == [["delete_acl", outcome]]
