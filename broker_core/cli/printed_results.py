@@ -18,22 +18,36 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-def succeeded(results: Mapping[K, V], shown: Callable[[K], str] = str) -> tuple[dict[K, V], bool]:
-    """The items with a value, and whether there are others: each is an error on standard error."""
+def succeeded(
+    results: Mapping[K, V],
+    shown: Callable[[K], str] = str,
+    passed: tuple[type[BrokerCoreError], ...] = (),
+) -> tuple[dict[K, V], bool]:
+    """The items with a value, and whether there are others: each is an error on standard error.
+
+    Items with an error that is ``passed`` over are as if they had not been asked for.
+    """
     values: dict[K, V] = {}
     is_whole = True
     for item in results:
         try:
             values[item] = results[item]
+        except passed:
+            pass
         except BrokerCoreError as failed:
             say(f"{shown(item)}: {failed}")
             is_whole = False
     return values, is_whole
 
 
-def print_results(results: Mapping[K, V], done: Callable[[K], str], shown: Callable[[K], str] = str) -> None:
+def print_results(
+    results: Mapping[K, V],
+    done: Callable[[K], str],
+    shown: Callable[[K], str] = str,
+    passed: tuple[type[BrokerCoreError], ...] = (),
+) -> None:
     """Print what ``done`` says of each item that succeeded. The command fails where one did not."""
-    values, is_whole = succeeded(results, shown)
+    values, is_whole = succeeded(results, shown, passed)
     print_lines(done(item) for item in values)
     if not is_whole:
         raise typer.Exit(EXIT_FAILED)

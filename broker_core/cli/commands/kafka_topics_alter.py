@@ -9,6 +9,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
+from broker_core.cli.options.kafka_topics import IfExistsOption, missing_topics
 
 __all__ = ["EXAMPLES", "alter_topics"]
 
@@ -28,6 +29,7 @@ async def alter_topics(
             "--validate-only", help="Change nothing, say what would come of it.", show_default=False
         ),
     ] = False,
+    if_exists: IfExistsOption = False,
     server: GivenKafka,
 ) -> None:
     """Let topics have more partitions."""
@@ -38,4 +40,6 @@ async def alter_topics(
             dict.fromkeys(topics, partitions), validate_only=validate_only
         )
     said = "would have" if validate_only else "has"
-    print_results(result, lambda name: f"{name} {said} {partitions} partitions")
+    print_results(
+        result, lambda name: f"{name} {said} {partitions} partitions", passed=missing_topics(if_exists)
+    )

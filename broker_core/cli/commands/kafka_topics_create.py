@@ -46,6 +46,10 @@ async def create_topics(
             "--validate-only", help="Create nothing, say what would come of it.", show_default=False
         ),
     ] = False,
+    if_not_exists: Annotated[
+        bool,
+        typer.Option("--if-not-exists", help="Pass over topics that are there.", show_default=False),
+    ] = False,
     form: Annotated[Literal["lines", "json"], typer.Option("--format", help="How to print it.")] = "lines",
     server: GivenKafka,
 ) -> None:
@@ -53,13 +57,13 @@ async def create_topics(
     from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.printed_output import print_json, print_lines
     from broker_core.cli.printed_results import succeeded
-    from broker_core.client.kafka import NewTopic
+    from broker_core.client.kafka import NewTopic, TopicExistsException
 
     given = parse_properties(configs, option="--config-entry")
     wanted = [NewTopic(name, partitions, replication_factor, given) for name in dict.fromkeys(topics)]
     async with server.connected(invocation) as client:
         result = await client.create_topics(wanted, validate_only=validate_only)
-    made, is_whole = succeeded(result)
+    made, is_whole = succeeded(result, passed=(TopicExistsException,) if if_not_exists else ())
     if form == "json":
         print_json([_described(result, name) for name in made])
     else:

@@ -8,7 +8,14 @@ from typing import Any, Final
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
-from broker_core.cli.options.kafka_topics import IdOption, TopicsArgument, shown_topic, topic_collection
+from broker_core.cli.options.kafka_topics import (
+    IdOption,
+    IfExistsOption,
+    TopicsArgument,
+    missing_topics,
+    shown_topic,
+    topic_collection,
+)
 
 __all__ = ["EXAMPLES", "delete_topics"]
 
@@ -20,7 +27,12 @@ EXAMPLES: Final = examples(
 
 
 async def delete_topics(
-    invocation: Invocation, topics: TopicsArgument = None, *, ids: IdOption = None, server: GivenKafka
+    invocation: Invocation,
+    topics: TopicsArgument = None,
+    *,
+    ids: IdOption = None,
+    if_exists: IfExistsOption = False,
+    server: GivenKafka,
 ) -> None:
     """Delete topics, by name or by id."""
     from broker_core.cli.printed_results import print_results
@@ -28,4 +40,6 @@ async def delete_topics(
     wanted = topic_collection(topics, ids)
     async with server.connected(invocation) as client:
         result: Mapping[Any, None] = await client.delete_topics(wanted)
-    print_results(result, lambda topic: f"deleted {shown_topic(topic)}", shown_topic)
+    print_results(
+        result, lambda topic: f"deleted {shown_topic(topic)}", shown_topic, missing_topics(if_exists)
+    )

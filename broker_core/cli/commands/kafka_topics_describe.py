@@ -10,7 +10,13 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
-from broker_core.cli.options.kafka_topics import IdOption, TopicsArgument, topic_collection
+from broker_core.cli.options.kafka_topics import (
+    IdOption,
+    IfExistsOption,
+    TopicsArgument,
+    missing_topics,
+    topic_collection,
+)
 
 if TYPE_CHECKING:
     from broker_core.client.kafka import Node, TopicDescription
@@ -18,7 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["EXAMPLES", "describe_topics"]
 
 EXAMPLES: Final = examples(
-    "broker-core kafka topics describe orders --bootstrap kafka:9092",
+    "broker-core kafka topics describe --bootstrap kafka:9092",
+    "broker-core kafka topics describe orders",
     "broker-core kafka topics describe --id Ksf6rUojS2iU7DnIrJzHlg --format json",
 )
 
@@ -28,24 +35,32 @@ async def describe_topics(
     topics: TopicsArgument = None,
     *,
     ids: IdOption = None,
+    if_exists: IfExistsOption = False,
     operations: Annotated[
         bool, typer.Option("--operations", help="Show what the asker may do.", show_default=False)
     ] = False,
     form: Annotated[Literal["table", "json"], typer.Option("--format", help="How to print it.")] = "table",
     server: GivenKafka,
 ) -> None:
-    """Show topics with their partitions."""
+    """Show topics with their partitions.
+
+    All of them, or those named.
+    """
     from broker_core.cli.exit_codes import EXIT_FAILED
     from broker_core.cli.options.kafka_topics import shown_topic
     from broker_core.cli.printed_output import print_json, print_table
     from broker_core.cli.printed_results import succeeded
+    from broker_core.client.kafka import TopicCollection
 
-    wanted = topic_collection(topics, ids)
+    wanted = topic_collection(topics, ids) if topics or ids else None
     async with server.connected(invocation) as client:
+        if wanted is None:
+            listed = await client.list_topics(list_internal=True)
+            wanted = TopicCollection.of_topic_names(sorted(topic.name for topic in listed))
         result: Mapping[Any, TopicDescription] = await client.describe_topics(
             wanted, include_authorized_operations=operations
         )
-    found, is_whole = succeeded(result, shown_topic)
+    found, is_whole = succeeded(result, shown_topic, missing_topics(if_exists))
     rows = [_described(topic) for topic in found.values()]
     if form == "json":
         print_json(rows)

@@ -123,6 +123,8 @@ class GivenKafka:
             ) from None
         except ConnectionLost as lost:
             # So a server ends a connection that did not authenticate, or speaks no TLS to one that expects it.
+            if "cannot connect" in str(lost):
+                raise BrokerCoreError(f"{lost}; {self._where_else}") from None
             if "closed the connection" not in str(lost) or (tls and sasl is not None):
                 raise
             missing = [
@@ -130,6 +132,13 @@ class GivenKafka:
                 *(() if tls else ("--tls, where it expects TLS",)),
             ]
             raise BrokerCoreError(f"{lost}; give {'; '.join(missing)}") from None
+
+    @property
+    def _where_else(self) -> str:
+        """What to do where nobody listens."""
+        if self.bootstrap is None:
+            return "is the server of the settings running? --bootstrap HOST:PORT asks another"
+        return "--bootstrap takes the address of the Kafka listener, which the line `ready` of a server has"
 
     def _sasl(self) -> Plain | Scram | OAuthBearer | None:
         from broker_core.client.kafka import OAuthBearer, Plain, Scram

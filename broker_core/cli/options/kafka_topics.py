@@ -9,11 +9,19 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from broker_core.cli.options.question import UnusableQuestion, usable
+from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
     from broker_core.client.kafka import TopicIdCollection, TopicNameCollection
 
-__all__ = ["IdOption", "TopicsArgument", "shown_topic", "topic_collection"]
+__all__ = [
+    "IdOption",
+    "IfExistsOption",
+    "TopicsArgument",
+    "missing_topics",
+    "shown_topic",
+    "topic_collection",
+]
 
 TopicsArgument = Annotated[
     list[str] | None, typer.Argument(metavar="[TOPIC...]", help="Names.", show_default=False)
@@ -27,6 +35,17 @@ IdOption = Annotated[
         show_default=False,
     ),
 ]
+IfExistsOption = Annotated[
+    bool,
+    typer.Option("--if-exists", help="Pass over topics that are not there.", show_default=False),
+]
+
+
+def missing_topics(if_exists: bool) -> tuple[type[BrokerCoreError], ...]:
+    """The errors of topics that are not there, where they are passed over."""
+    from broker_core.client.kafka import UnknownTopicIdException, UnknownTopicOrPartitionException
+
+    return (UnknownTopicOrPartitionException, UnknownTopicIdException) if if_exists else ()
 
 
 def topic_collection(

@@ -11,9 +11,14 @@ def test_more_partitions(cli: Cli) -> None:
         said = cli("kafka", "topics", "alter", "a", "b", "--partitions", "6", "--bootstrap", server.address)
         assert (said.code, said.out) == (1, "a has 6 partitions\n")
         assert said.err == "broker-core: b: INVALID_PARTITIONS: it has 6\n"
+        rows[1] = {"name": "b", "error_code": 3}
+        asked = ("kafka", "topics", "alter", "a", "b", "--partitions", "6", "--bootstrap", server.address)
+        assert cli(*asked).code == 1
+        said = cli(*asked, "--if-exists")
+        assert (said.code, said.out, said.err) == (0, "a has 6 partitions\n", "")
         said = cli(
             *("kafka", "topics", "alter", "a", "--partitions", "6", "--validate-only"),
             *("--bootstrap", server.address),
         )
         assert said.out == "a would have 6 partitions\n"
-        assert [each["validate_only"] for each in server.of(CREATE_PARTITIONS)] == [False, True]
+        assert [each["validate_only"] for each in server.of(CREATE_PARTITIONS)] == [False, False, False, True]

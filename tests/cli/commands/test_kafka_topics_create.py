@@ -85,3 +85,13 @@ def test_a_config_that_is_none(cli: Cli) -> None:
     said = cli("kafka", "topics", "create", "orders", "--config-entry", "x", "--bootstrap", "127.0.0.1:1")
     assert said.code == 2
     assert "--config-entry 'x': expected KEY=VALUE" in said.only_error
+
+
+def test_topics_that_are_there_may_be_passed_over(cli: Cli) -> None:
+    with in_a_thread(ScriptedKafka({CREATE_TOPICS: create})) as server:
+        asked = ("kafka", "topics", "create", "orders", "there", "--bootstrap", server.address)
+        assert cli(*asked).code == 1
+        said = cli(*asked, "--if-not-exists")
+        assert (said.code, said.err) == (0, "")
+        assert said.out.startswith("created orders")
+        assert "there" not in said.out

@@ -15,6 +15,10 @@ def test_by_name(cli: Cli) -> None:
         said = cli("kafka", "topics", "delete", "orders", "none", "--bootstrap", server.address)
         assert (said.code, said.out) == (1, "deleted orders\n")
         assert said.err == "broker-core: none: UNKNOWN_TOPIC_OR_PARTITION: unknown\n"
+        said = cli(
+            *("kafka", "topics", "delete", "orders", "none", "--if-exists", "--bootstrap", server.address)
+        )
+        assert (said.code, said.out, said.err) == (0, "deleted orders\n", "")
 
 
 def test_by_id(cli: Cli) -> None:

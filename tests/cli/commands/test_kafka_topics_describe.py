@@ -68,3 +68,18 @@ def test_by_id(cli: Cli) -> None:
         said = cli(*asked, other)
         assert said.code == 1
         assert said.err.startswith(f"broker-core: {other}: ")
+
+
+def test_all_topics_without_names(cli: Cli) -> None:
+    with in_a_thread(node()) as server:
+        said = cli("kafka", "topics", "describe", "--format", "json", "--bootstrap", server.address)
+        assert (said.code, json.loads(said.out)) == (0, [SHOWN])
+        (asked,) = server.of(DESCRIBE_TOPIC_PARTITIONS)
+        assert asked["topics"] == [{"name": "orders"}]
+
+
+def test_missing_topics_may_be_passed_over(cli: Cli) -> None:
+    with in_a_thread(node()) as server:
+        asked = ("kafka", "topics", "describe", "orders", "none", "--format", "json", "--if-exists")
+        said = cli(*asked, "--bootstrap", server.address)
+        assert (said.code, json.loads(said.out), said.err) == (0, [SHOWN], "")

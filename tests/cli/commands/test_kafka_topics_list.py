@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from pathlib import Path
 
 from broker_core.wire.kafka import LIST_TOPICS, METADATA
 from tests.cli.conftest import Cli
@@ -53,3 +54,13 @@ def test_nobody_there(cli: Cli) -> None:
     said = cli("kafka", "topics", "list", "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", "0.3")
     assert said.code == 1
     assert "no answer within 0.3 s: cannot connect to 127.0.0.1:" in said.only_error
+
+
+def test_nobody_there_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
+    port = free_port()
+    said = cli("kafka", "topics", "list", "--bootstrap", f"127.0.0.1:{port}")
+    assert "; --bootstrap takes the address of the Kafka listener" in said.only_error
+    config = tmp_path / "kafka.toml"
+    config.write_text(f'[kafka]\nlisten = "127.0.0.1:{port}"\n', encoding="utf-8")
+    said = cli("kafka", "topics", "list", "--config", str(config))
+    assert "; is the server of the settings running?" in said.only_error
