@@ -20,12 +20,19 @@ from broker_core_spark.format.canonical_question import (
     required_selectors,
 )
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES, begins_segment
+from broker_core_spark.format.segment_boundaries import (
+    LARGEST_FACTOR,
+    SEGMENT_BYTES,
+    begins_segment,
+    cut_levels,
+    piece_starts,
+)
+from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import put_verified
+from broker_core_spark.store.verified_files import fetch_verified, put_verified
 
-__all__ = ["build_generation", "matches_of"]
+__all__ = ["build_generation", "matches_of", "opened_segment", "put_segment", "stored_segment"]
 
 #: The local names of each domain of each namespace, in any order.
 Catalogue = Mapping[str, Mapping[str, Any]]
@@ -44,6 +51,7 @@ def build_generation(
     property_keys: Iterable[str] = (),
     segment_bytes: int = SEGMENT_BYTES,
     stamps: Mapping[str, str] | None = None,
+    largest_segment_bytes: int | None = None,
 ) -> Manifest:
     """Write all files of a generation. :mod:`broker_core_spark.store.publishing` publishes it.
 
@@ -52,7 +60,8 @@ def build_generation(
     """
     questions = list(questions)
     required = required_selectors(questions)
-    entries = list(_segments(store, catalogue, required, properties or {}, segment_bytes))
+    largest = largest_segment_bytes or LARGEST_FACTOR * segment_bytes
+    entries = list(_segments(store, catalogue, required, properties or {}, segment_bytes, largest))
     return write_manifest(
         store,
         catalogue_id=catalogue_id,
@@ -63,6 +72,7 @@ def build_generation(
         static=versions is None,
         segment_bytes=segment_bytes,
         stamps=stamps,
+        largest_segment_bytes=largest_segment_bytes,
     )
 
 
@@ -72,23 +82,47 @@ def _segments(
     required: Mapping[tuple[str, str], Sequence[NameSelector]],
     properties: Properties,
     target: int,
+    largest: int,
 ) -> Iterator[SegmentEntry]:
     """Write one segment after the other."""
-    writer = SegmentWriter()
-    try:
-        for names, cut in _pieces(catalogue, target):
-            if cut and writer.names:
-                yield _put(store, writer)
-                writer = SegmentWriter()
-            selectors = required.get((str(names.namespace), names.domain), ())
-            writer.add_run(names, selectors, matches_of(names, selectors, properties))
-        if writer.names:
-            yield _put(store, writer)
-    finally:
-        writer.close()
+    stretch: list[EncodedNames] = []
+    for names, cut in _runs(catalogue, target):
+        if cut and stretch:
+            yield from _stretch(store, stretch, required, properties, target, largest)
+            stretch = []
+        stretch.append(names)
+    if stretch:
+        yield from _stretch(store, stretch, required, properties, target, largest)
 
 
-def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, bool]]:
+def _stretch(
+    store: Store,
+    runs: Sequence[EncodedNames],
+    required: Mapping[tuple[str, str], Sequence[NameSelector]],
+    properties: Properties,
+    target: int,
+    largest: int,
+) -> Iterator[SegmentEntry]:
+    """Write the segments of what lies between two boundaries: one, or pieces of it."""
+    columns = [cut_levels(str(names.namespace), names.domain, names.names, target=target) for names in runs]
+    levels, sizes = (np.concatenate(column) for column in zip(*columns, strict=True))
+    for low, high in pairwise([*piece_starts(levels, sizes, largest), len(sizes)]):
+        writer = SegmentWriter(continues=low > 0)
+        begin = 0
+        try:
+            for names in runs:
+                first, last = max(low, begin) - begin, min(high, begin + len(names)) - begin
+                begin += len(names)
+                if first < last:
+                    part = names.slice(first, last)
+                    selectors = required.get((str(names.namespace), names.domain), ())
+                    writer.add_run(part, selectors, matches_of(part, selectors, properties))
+            yield put_segment(store, writer)
+        finally:
+            writer.close()
+
+
+def _runs(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, bool]]:
     """The runs in the order of all names, each with whether it begins a segment."""
     for namespace in sorted(catalogue):
         for domain in DOMAIN_ORDER:
@@ -101,11 +135,27 @@ def _pieces(catalogue: Catalogue, target: int) -> Iterator[tuple[EncodedNames, b
                 yield names.slice(start, stop), start in cuts
 
 
-def _put(store: Store, writer: SegmentWriter) -> SegmentEntry:
+def put_segment(store: Store, writer: SegmentWriter) -> SegmentEntry:
+    """Put the files of a segment into a store."""
     segment = writer.finish()
-    with segment.file as file:
-        put_verified(store, segment.entry, file)
+    put_verified(store, segment.entry, segment.names.file)
+    put_verified(store, segment.entry.postings, segment.postings.file)
+    segment.close()
     return segment.entry
+
+
+def stored_segment(store: Store, entry: SegmentEntry) -> Segment:
+    """A segment of a store."""
+    names, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
+    return Segment.open(names, entry.name, postings, entry.postings.name)
+
+
+def opened_segment(writer: SegmentWriter, file: str = "segments/x.seg") -> Segment:
+    """A segment that is written and read back."""
+    made = writer.finish()
+    names, postings = (pa.py_buffer(part.file.read()) for part in (made.names, made.postings))
+    made.close()
+    return Segment.open(names, file, postings, "postings/x.post")
 
 
 def matches_of(

@@ -14,6 +14,7 @@ from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
+from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -123,14 +124,15 @@ def result_of(
         versions=dict.fromkeys(topics, 3),
         property_keys=("k",),
     )
-    segments, _ = reread_segments(store, manifest, known, manifest.segments)
+    segments, tallies, _ = reread_segments(store, manifest, known, manifest.segments, "temporary/kept")
+    blocks = [block for found in tallies.values() for block in found]
     return BuildResult(
         generation=manifest.id,
         number=1,
         store=str(folder),
         catalogue="postgresql://host/<db>",
         manifest=manifest,
-        totals=tuple(question_totals(known, segments)),
+        totals=question_totals(known, read_tallies(store, blocks)),
         loaded=loaded,
         left_out=tuple(question for question in loaded.questions if question.namespace not in topics),
         staged=manifest.topics,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["DamagedFile", "InvalidGeneration", "NoSuchGeneration", "StoreFailed"]
+__all__ = ["DamagedFile", "InvalidGeneration", "NoSuchGeneration", "OtherFormatVersion", "StoreFailed"]
 
 
 class InvalidGeneration(BrokerCoreError):
@@ -18,6 +18,10 @@ class InvalidGeneration(BrokerCoreError):
     def __reduce__(self) -> tuple[type[InvalidGeneration], tuple[str, str]]:
         """Make the error picklable: Spark's workers send theirs to the driver."""
         return type(self), (self.file, self.reason)
+
+
+class OtherFormatVersion(InvalidGeneration):
+    """A generation of a version of the format that is not known here: it is built again."""
 
 
 class NoSuchGeneration(BrokerCoreError):

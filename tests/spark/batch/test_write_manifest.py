@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,12 +10,19 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.manifest import SegmentEntry, manifest_name
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry, manifest_name
 from broker_core_spark.format.questions_file import question_lines
 from tests.support.generations import memory
 
 SEGMENTS = [
-    SegmentEntry(f"segments/{digit * 64}.seg", 10, digit, (("t/n", "persistent", 1),)) for digit in ("b", "a")
+    SegmentEntry(
+        f"segments/{digit * 64}.seg",
+        10,
+        digit,
+        (("t/n", "persistent", 1),),
+        FileEntry(f"postings/{digit * 64}.post", 10),
+    )
+    for digit in ("b", "a")
 ]
 
 
@@ -49,7 +57,7 @@ def test_the_same_parts_in_any_order_are_the_same_generation() -> None:
             "none of the property keys",
         ),
         (
-            {"segments": [SegmentEntry("segments/x.seg", 1, "a", (("t/n", "persistent", 1),))]},
+            {"segments": [replace(SEGMENTS[0], name="segments/x.seg")]},
             "no file of a generation",
         ),
     ],

@@ -18,9 +18,20 @@ DIGEST = "ab" * 32
 def manifest() -> Manifest:
     segments = (
         SegmentEntry(
-            f"segments/{DIGEST}.seg", 100, "a", (("t/m", "persistent", 2), ("t/n", "non-persistent", 3))
+            f"segments/{DIGEST}.seg",
+            100,
+            "a",
+            (("t/m", "persistent", 2), ("t/n", "non-persistent", 3)),
+            FileEntry(f"postings/{'ef' * 32}.post", 20),
         ),
-        SegmentEntry(f"segments/{'cd' * 32}.seg", 100, "b", (("t/n", "non-persistent", 4),)),
+        SegmentEntry(
+            f"segments/{'cd' * 32}.seg",
+            100,
+            "b",
+            (("t/n", "non-persistent", 4),),
+            FileEntry(f"postings/{'ef' * 32}.post", 20),
+            continues=True,
+        ),
     )
     questions = FileEntry(f"questions/{DIGEST}.jsonl", 10)
     versions = {"t/n": 7, "t/m": 0, "t/empty": 1}
@@ -35,7 +46,9 @@ def test_a_manifest_is_read_as_it_was_written() -> None:
     assert len(made.id) == 64
     assert made.topics == 9
     assert made.counts() == {("t/m", "persistent"): 2, ("t/n", "non-persistent"): 7}
-    assert [file.sha256 for file in made.files] == [DIGEST, DIGEST, "cd" * 32]
+    assert [file.sha256 for file in made.files] == [DIGEST, DIGEST, "cd" * 32, "ef" * 32, "ef" * 32]
+    assert made.totals == {"t/m": (0, 2), "t/n": (7, 0)}
+    assert made.stretches() == [made.segments]
 
 
 def test_the_order_of_namespaces_makes_no_difference() -> None:
@@ -58,7 +71,7 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
     ("change", "reason"),
     [
         (lambda record: record.update(format="other"), "no manifest"),
-        (lambda record: record.update(version=2), "format version 2: only 1"),
+        (lambda record: record.update(version=1), "format version 1: only 2 .*Build the generation again"),
         (
             lambda record: record["stamps"].update({"t/other": "s"}),
             "a stamp of t/other, which has no version",
@@ -104,6 +117,23 @@ def test_the_order_of_namespaces_makes_no_difference() -> None:
         (lambda record: record.update(catalogue=[]), "a part"),
         (lambda record: record.update(property_keys=["l", "k"]), "sorted"),
         (lambda record: record.update(segment_bytes=0), "a part"),
+        (lambda record: record.update(largest_segment_bytes=0), "a part"),
+        (lambda record: record["segments"].pop(), "totals .* one is missing"),
+        (lambda record: record["totals"].pop("t/m"), "totals"),
+        (lambda record: record["totals"].update({"t/empty": [0, 0]}), "totals"),
+        (lambda record: record["totals"].update({"t/m": [2, 0]}), "totals"),
+        (lambda record: record["totals"].update({"t/m": [2]}), "a part"),
+        (lambda record: record["segments"][0].update(continues=True), "continues none"),
+        (lambda record: record["segments"][1].update(continues=False), "canonical"),
+        (lambda record: record["segments"][0].pop("postings"), "a part"),
+        (
+            lambda record: record["segments"][0]["postings"].update(name="segments/x"),
+            "no file of a generation",
+        ),
+        (
+            lambda record: record["segments"][0].update(name=f"postings/{DIGEST}.post"),
+            "no file of a generation",
+        ),
         (lambda record: record["questions"].update(name="segments/x"), "no file of a generation"),
     ],
 )

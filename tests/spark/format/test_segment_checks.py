@@ -17,12 +17,11 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion, requi
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_checks import SegmentChecks, check_first_names, last_place
-from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store
-from tests.support.generation_builder import build_generation
+from tests.support.generation_builder import build_generation, put_segment, stored_segment
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 #: Names begin a segment about one time in ten.
@@ -59,10 +58,7 @@ def manifest_of(store: Store, layout: Layout) -> Manifest:
             )
             selectors = required[namespace, domain]
             writer.add_run(names, selectors, [(one, (0, len(names))) for one in selectors])
-        made = writer.finish()
-        with made.file as file:
-            store.put_new(made.name, file)
-        entries.append(made.entry)
+        entries.append(put_segment(store, writer))
     sealed = write_manifest(
         store, catalogue_id="c", versions=dict.fromkeys(NAMESPACES, 1), segments=[], questions=ASKED
     )
@@ -137,7 +133,7 @@ def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_tha
     manifest = manifest_of(store, INTERLEAVED["a domain comes back"])
     checks = SegmentChecks(manifest, ASKED)
     entry = manifest.segments[0]
-    (*_, run) = checks.runs(0, Segment.open(pa.py_buffer(store.get(entry.name, entry.size)), entry.name))
+    (*_, run) = checks.runs(0, stored_segment(store, entry))
     with pytest.raises(InvalidGeneration, match="not all in front of the first one of the next") as caught:
         checks.check_end(0, last_place(run))
     assert caught.value.file == entry.name
@@ -150,18 +146,10 @@ def test_a_cut_that_is_missing_within_a_run_is_found_where_every_name_is_looked_
     lie = replace(made, segment_bytes=1024)
     faults = 0
     for number, entry in enumerate(made.segments):
-        content = pa.py_buffer(store.get(entry.name, entry.size))
-        assert list(
-            SegmentChecks(made, QUESTIONS).runs(
-                number, Segment.open(content, entry.name), every_boundary=True
-            )
-        )
+        segment = stored_segment(store, entry)
+        assert list(SegmentChecks(made, QUESTIONS).runs(number, segment, every_boundary=True))
         try:
-            list(
-                SegmentChecks(lie, QUESTIONS).runs(
-                    number, Segment.open(content, entry.name), every_boundary=True
-                )
-            )
+            list(SegmentChecks(lie, QUESTIONS).runs(number, segment, every_boundary=True))
         except InvalidGeneration as error:
             assert "begins a segment, but there are names before it" in error.reason  # noqa: PT017
             faults += 1

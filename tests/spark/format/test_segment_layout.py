@@ -31,7 +31,16 @@ def test_sections_begin_at_multiples_of_eight(size: int, pad: int) -> None:
 
 
 def test_sections_lie_one_behind_the_other() -> None:
-    place = segment_layout.RunLayout(start=16, names=2, fields_size=9, entries=1, rows=3)
-    assert place.sections() == ((16, 12), (32, 9), (48, 48), (96, 12))
-    assert place.end == 112
-    assert place.record() == {"names": 2, "fields_size": 9, "entries": 1, "rows": 3}
+    place = segment_layout.NamesLayout(start=16, names=2, fields_size=9)
+    assert place.sections() == ((16, 12), (32, 9))
+    assert place.end == 48
+    assert place.record() == {"names": 2, "fields_size": 9}
+    postings = segment_layout.PostingsLayout(start=16, names=2, entries=1, words=3)
+    assert postings.sections() == ((16, 48), (64, 12))
+    assert postings.end == 80
+    assert postings.record() == {"names": 2, "entries": 1, "words": 3}
+
+
+@pytest.mark.parametrize(("names", "words"), [(1, 1), (32, 1), (33, 2), (64, 2)])
+def test_a_bitmap_has_a_bit_for_each_name(names: int, words: int) -> None:
+    assert segment_layout.bit_words(names) == words

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
@@ -16,35 +16,54 @@ from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import NameSelector, canonical_json
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.segment_reader import Segment, SegmentRun, read_names
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from tests.support.generations import picked_by
 
-SELECTORS = [NameSelector(None), NameSelector("t/n/a.*"), NameSelector("t/n/.*[024]")]
+SELECTORS = [NameSelector(text) for text in (None, "t/n/a.*", "t/n/.*[024]", "even")]
 NAMES = EncodedNames.of(
-    "t/n", "persistent", ["a0", "a1", "a2", "b\n", "c4", "😀", "\ue000", "y" * 200, "z" * 17_000]
+    "t/n",
+    "persistent",
+    [
+        "a0",
+        "a1",
+        "a2",
+        "b\n",
+        "c4",
+        "😀",
+        "\ue000",
+        "y" * 200,
+        "z" * 17_000,
+        *(f"x{n:02}" for n in range(60)),
+    ],
 )
+#: So many that they are written as bits.
+EVEN = np.arange(0, len(NAMES), 2)
 
 
-def written() -> bytes:
+def written() -> tuple[bytes, bytes]:
     writer = SegmentWriter()
     writer.add_run(EncodedNames.of("t/n", "non-persistent", ["only"]), [], [])
     picks: list[tuple[NameSelector, Matches]] = [
         (SELECTORS[0], (0, len(NAMES))),
         (SELECTORS[1], (0, 3)),
         (SELECTORS[2], np.array([0, 2, 4])),
+        (SELECTORS[3], EVEN),
     ]
     writer.add_run(NAMES, SELECTORS, picks)
-    with writer.finish().file as file:
-        return file.read()
+    made = writer.finish()
+    found = made.names.file.read(), made.postings.file.read()
+    made.close()
+    return found
 
 
-RAW = written()
+RAW, POSTINGS = written()
 
 
-def read(content: bytes) -> list[SegmentRun]:
+def read(names: bytes = RAW, postings: bytes = POSTINGS) -> list[SegmentRun]:
     """All runs, hashes included."""
-    runs = list(Segment.open(pa.py_buffer(content), "segments/x.seg").runs())
+    segment = Segment.open(pa.py_buffer(names), "segments/x.seg", pa.py_buffer(postings), "postings/x.post")
+    runs = list(segment.runs())
     for run in runs:
         for index in range(len(run.entries)):
             run.check_hash(index)
@@ -59,37 +78,41 @@ def fingerprint(runs: list[SegmentRun]) -> Any:
             run.asked_digest,
             run.names.names,
             run.entries.tobytes(),
-            run.rows.tobytes(),
+            run.words.tobytes(),
         )
         for run in runs
     ]
 
 
-def refused(content: bytes) -> str:
+def refused(content: bytes, kind: str = "names") -> str:
     with pytest.raises(InvalidGeneration) as caught:
-        read(content)
-    assert caught.value.file == "segments/x.seg"
+        read(**{kind: content})
+    assert caught.value.file == ("segments/x.seg" if kind == "names" else "postings/x.post")
     return caught.value.reason
 
 
-def sections() -> list[tuple[int, int]]:
+CONTENTS = {"names": RAW, "postings": POSTINGS}
+KINDS = pytest.mark.parametrize("kind", CONTENTS)
+LAYOUTS: dict[str, tuple[Any, tuple[str, ...]]] = {
+    "names": (segment_layout.NamesLayout, ("names", "fields_size")),
+    "postings": (segment_layout.PostingsLayout, ("names", "entries", "words")),
+}
+
+
+def sections(kind: str) -> list[tuple[int, int]]:
     """The positions of the sections of the second run, from the directory."""
-    at, size, _ = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
-    runs = json.loads(RAW[at : at + size])["runs"]
+    raw, (layout, sizes) = CONTENTS[kind], LAYOUTS[kind]
+    at, size, _ = segment_layout.TRAILER.unpack_from(raw, len(raw) - segment_layout.TRAILER.size)
     start = segment_layout.HEADER.size
     places = []
-    for run in runs:
-        places.append(
-            segment_layout.RunLayout(
-                start, *(run[key] for key in ("names", "fields_size", "entries", "rows"))
-            )
-        )
+    for run in json.loads(raw[at : at + size])["runs"]:
+        places.append(layout(start, *(run[key] for key in sizes)))
         start = places[-1].end
     return list(places[1].sections())
 
 
 def test_what_was_written_is_read() -> None:
-    other, run = read(RAW)
+    other, run = read()
     assert (other.domain, other.names.names.to_pylist(), len(other.entries)) == (
         "non-persistent",
         ["only"],
@@ -97,49 +120,77 @@ def test_what_was_written_is_read() -> None:
     )
     assert run.names.names.equals(NAMES.names)
     assert picked_by(run, SELECTORS[1]) == [0, 1, 2]
+    assert picked_by(run, SELECTORS[2]) == [0, 2, 4]
+    assert picked_by(run, SELECTORS[3]) == EVEN.tolist()
+    kinds = dict(zip(run.keys(), run.entries["kind"].tolist(), strict=True))
+    assert [kinds[selector.key] for selector in SELECTORS] == [
+        segment_layout.KIND_RANGE,
+        segment_layout.KIND_RANGE,
+        segment_layout.KIND_ROWS,
+        segment_layout.KIND_BITS,
+    ]
+    assert [names.names for names in read_names(pa.py_buffer(RAW), "x")] == [other.names.names, NAMES.names]
 
 
+@KINDS
 @pytest.mark.parametrize("part", range(8))
-def test_a_flipped_bit_is_refused_or_is_another_name(part: int) -> None:
+def test_a_flipped_bit_is_refused_or_is_another_name(part: int, kind: str) -> None:
     """A changed letter of a name that no selector picks is left to the file's checksum."""
-    random = Random(part)
-    places = [*range(200), *range(len(RAW) - 450, len(RAW)), *random.sample(range(len(RAW)), 150)]
-    before = fingerprint(read(RAW))
+    random, raw = Random(part), CONTENTS[kind]
+    every = range(len(raw))
+    places = [*every[:200], *every[-450:], *random.sample(every, min(150, len(raw)))]
+    before = fingerprint(read())
     for place in places[part::8]:
-        damaged = bytearray(RAW)
+        damaged = bytearray(raw)
         damaged[place] ^= 1 << random.randrange(8)
         try:
-            after = fingerprint(read(bytes(damaged)))
+            after = fingerprint(read(**{kind: bytes(damaged)}))
         except InvalidGeneration:
             continue
         assert after != before
 
 
-def test_a_truncated_file_is_refused() -> None:
-    for size in [*range(0, len(RAW), 331), len(RAW) - 1, len(RAW) - segment_layout.TRAILER.size]:
-        refused(RAW[:size])
-    assert "truncated" in refused(RAW[:-1])
-    assert "no segment" in refused(b"")
+@KINDS
+def test_a_truncated_file_is_refused(kind: str) -> None:
+    raw = CONTENTS[kind]
+    for size in [*range(0, len(raw), 331), len(raw) - 1, len(raw) - segment_layout.TRAILER.size]:
+        refused(raw[:size], kind)
+    assert "truncated" in refused(raw[:-1], kind)
+    assert "bytes are no " in refused(b"", kind)
 
 
-def test_a_newer_version_is_refused_by_its_number() -> None:
-    newer = RAW[:8] + struct.pack("<I", 2) + RAW[12:]
-    assert refused(newer) == "format version 2.0: only 1.0 is known here"
+@KINDS
+def test_another_version_is_refused_by_its_number(kind: str) -> None:
+    raw = CONTENTS[kind]
+    newer = raw[:8] + struct.pack("<I", 3) + raw[12:]
+    assert refused(newer, kind) == "format version 3.0: only 2.0 is known here"
 
 
-def test_a_foreign_file_is_refused() -> None:
-    assert "does not begin as a segment" in refused(b"PAR1" + bytes(100) + b"PAR1")
-    assert "does not begin as a segment" in refused(b"\0" * 1000)
+@KINDS
+def test_a_foreign_file_is_refused(kind: str) -> None:
+    other = POSTINGS if kind == "names" else RAW
+    for content in (b"PAR1" + bytes(100) + b"PAR1", b"\0" * 1000, other):
+        assert "does not begin as a" in refused(content, kind)
 
 
-def with_directory(change: Callable[[dict[str, Any]], object]) -> bytes:
-    at, size, _ = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
-    directory = json.loads(RAW[at : at + size])
+def test_postings_of_another_segment_are_refused() -> None:
+    writer = SegmentWriter()
+    writer.add_run(NAMES.slice(0, 3), [], [])
+    made = writer.finish()
+    assert "not those of its segment" in refused(made.postings.file.read(), "postings")
+    made.close()
+
+
+def with_directory(change: Callable[[dict[str, Any]], object], kind: str) -> bytes:
+    raw = CONTENTS[kind]
+    at, size, magic = segment_layout.TRAILER.unpack_from(raw, len(raw) - segment_layout.TRAILER.size)
+    directory = json.loads(raw[at : at + size])
     change(directory)
     data = canonical_json(directory)
-    return RAW[:at] + data + segment_layout.TRAILER.pack(at, len(data), segment_layout.TRAILER_MAGIC)
+    return raw[:at] + data + segment_layout.TRAILER.pack(at, len(data), magic)
 
 
+@KINDS
 @pytest.mark.parametrize(
     "change",
     [
@@ -148,43 +199,60 @@ def with_directory(change: Callable[[dict[str, Any]], object]) -> bytes:
         lambda directory: directory["runs"].pop(),
         lambda directory: directory["runs"].reverse(),
         lambda directory: directory["runs"].append(directory["runs"][0]),
-        lambda directory: directory["runs"][0].pop("rows"),
+        lambda directory: directory["runs"][0].pop("names"),
         lambda directory: directory["runs"][1].update(names=2**62),
         lambda directory: directory["runs"][1].update(names=-1),
         lambda directory: directory["runs"][1].update(names=True),
         lambda directory: directory["runs"][1].update(names=0),
-        lambda directory: directory["runs"][1].update(entries=1.5),
-        lambda directory: directory["runs"][1].update(entries=2**40),
-        lambda directory: directory["runs"][1].update(fields_size="x"),
+        lambda directory: directory["runs"][1].update(names=len(NAMES) + 1),
         lambda directory: directory["runs"][1].update(namespace="t/m"),
         lambda directory: directory["runs"][1].update(namespace=["t/n"]),
         lambda directory: directory["runs"][1].update(domain="non-persistent"),
         lambda directory: directory["runs"][1].update(domain=["persistent"]),
-        lambda directory: directory["runs"][1].update(selectors="x"),
     ],
 )
-def test_a_directory_that_lies_is_refused(change: Callable[[dict[str, Any]], object]) -> None:
-    refused(with_directory(change))
+def test_a_directory_that_lies_is_refused(change: Callable[[dict[str, Any]], object], kind: str) -> None:
+    with pytest.raises(InvalidGeneration):
+        read(**{kind: with_directory(change, kind)})
 
 
-def test_a_directory_elsewhere_is_refused() -> None:
-    at, size, magic = segment_layout.TRAILER.unpack_from(RAW, len(RAW) - segment_layout.TRAILER.size)
+@pytest.mark.parametrize(
+    ("kind", "parts"),
+    [
+        ("names", {"fields_size": "x"}),
+        ("names", {"fields_size": 2**40}),
+        ("postings", {"entries": 1.5}),
+        ("postings", {"entries": 2**40}),
+        ("postings", {"words": -1}),
+        ("postings", {"selectors": "x"}),
+        ("postings", {"selectors": 1}),
+    ],
+)
+def test_a_size_that_lies_is_refused(kind: str, parts: dict[str, Any]) -> None:
+    refused(with_directory(lambda directory: directory["runs"][1].update(parts), kind), kind)
+
+
+@KINDS
+def test_a_directory_elsewhere_is_refused(kind: str) -> None:
+    raw = CONTENTS[kind]
+    at, size, magic = segment_layout.TRAILER.unpack_from(raw, len(raw) - segment_layout.TRAILER.size)
     for wrong in (
         (at + 8, size),
         (at, size - 1),
         (2**64 - 1, 2),
-        (0, len(RAW) - segment_layout.TRAILER.size),
+        (0, len(raw) - segment_layout.TRAILER.size),
     ):
         assert "directory" in refused(
-            RAW[: -segment_layout.TRAILER.size] + segment_layout.TRAILER.pack(*wrong, magic)
+            raw[: -segment_layout.TRAILER.size] + segment_layout.TRAILER.pack(*wrong, magic), kind
         )
 
 
-def changed(section: int, make: Callable[[bytearray], object]) -> bytes:
-    at, size = sections()[section]
-    part = bytearray(RAW[at : at + size])
+def changed(kind: str, section: int, make: Callable[[bytearray], object]) -> bytes:
+    raw = CONTENTS[kind]
+    at, size = sections(kind)[section]
+    part = bytearray(raw[at : at + size])
     make(part)
-    return RAW[:at] + bytes(part) + RAW[at + size :]
+    return raw[:at] + bytes(part) + raw[at + size :]
 
 
 def entry(number: int, field: str, value: int) -> Callable[[bytearray], object]:
@@ -212,27 +280,58 @@ def entry(number: int, field: str, value: int) -> Callable[[bytearray], object]:
         ("first", 2**63, 2),
         ("joined", 1, 0),
         ("joined", 2**64 - 1, 2),
+        ("kind", 3, 0),
         ("kind", 2, 0),
+        ("kind", 2, 2),
+        ("kind", 1, 3),
+        ("count", 3, 3),
+        ("first", 0, 3),
         ("kind", 1, 0),
         ("kind", 0, 2),
         ("zero", 1, 1),
     ],
 )
 def test_an_entry_that_lies_is_refused(field: str, value: int, number: int) -> None:
-    assert refused(changed(2, entry(number, field, value))).startswith("the postings of t/n: ")
+    content = changed("postings", 0, entry(number, field, value))
+    assert refused(content, "postings").startswith("the postings of t/n: ")
 
 
 def test_a_hash_of_other_names_is_refused() -> None:
-    for number in range(3):
-        assert "hash of a selector" in refused(changed(2, entry(number, "crc", 1)))
+    for number in range(4):
+        assert "hash of a selector" in refused(changed("postings", 0, entry(number, "crc", 1)), "postings")
 
 
 @pytest.mark.parametrize("rows", [[0, 2, 2], [2, 0, 4], [0, 2, 2**32 - 1], [0, 2, len(NAMES)], [0, 1, 2]])
 def test_row_numbers_that_are_none_are_refused(rows: list[int]) -> None:
-    def make(part: bytearray) -> None:
-        part[:] = np.array(rows, "<u4").tobytes()
+    _, run = read()
+    at = 4 * int(run.entries["first"][run.keys().index(SELECTORS[2].key)])
 
-    assert refused(changed(3, make)).startswith("the postings of t/n: ")
+    def make(part: bytearray) -> None:
+        part[at : at + 12] = np.array(rows, "<u4").tobytes()
+
+    assert refused(changed("postings", 1, make), "postings").startswith("the postings of t/n: ")
+
+
+@pytest.mark.parametrize(
+    "bits",
+    [
+        [*EVEN, len(NAMES)],  # behind the last name
+        EVEN[1:],
+        [*EVEN, 1],
+        range(len(EVEN)),
+        [1, *EVEN[1:]],
+    ],
+)
+def test_bits_that_are_none_are_refused(bits: Sequence[int]) -> None:
+    _, run = read()
+    at = 4 * int(run.entries["first"][run.keys().index(SELECTORS[3].key)])
+    every = np.zeros(96, bool)
+    every[list(bits)] = True
+
+    def make(part: bytearray) -> None:
+        part[at : at + 12] = np.packbits(every, bitorder="little").tobytes()
+
+    refused(changed("postings", 1, make), "postings")
 
 
 def test_offsets_that_do_not_ascend_are_refused() -> None:
@@ -241,7 +340,7 @@ def test_offsets_that_do_not_ascend_are_refused() -> None:
         def make(part: bytearray, value: int = value) -> None:
             part[8:12] = struct.pack("<I", value)
 
-        assert "offsets" in refused(changed(0, make))
+        assert "offsets" in refused(changed("names", 0, make))
 
 
 def test_names_in_another_order_are_refused() -> None:
@@ -249,4 +348,4 @@ def test_names_in_another_order_are_refused() -> None:
         size = 2 + len("persistent://t/n/a0")
         part[:size], part[size : 2 * size] = part[size : 2 * size], part[:size]
 
-    assert "order of the hash" in refused(changed(1, swap))
+    assert "order of the hash" in refused(changed("names", 1, swap))

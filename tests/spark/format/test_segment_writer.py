@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,19 +12,26 @@ from hypothesis import strategies as st
 from broker_core import EncodedNames
 from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core_spark.format.canonical_question import NameSelector
-from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
+from tests.support.generation_builder import opened_segment
 from tests.support.generations import picked_by
 from tests.support.topics import decoded_topics, local_names
 
 SELECTORS = [NameSelector("a.*"), NameSelector("b.*"), NameSelector("c", (("k", "v"),))]
 
 
+def contents(writer: SegmentWriter) -> tuple[bytes, bytes]:
+    made = writer.finish()
+    found = made.names.file.read(), made.postings.file.read()
+    made.close()
+    return found
+
+
 def encoded(names: list[str], namespace: str = "t/n", domain: str = "persistent") -> EncodedNames:
     return EncodedNames.of(namespace, domain, names)
 
 
-@given(st.lists(local_names(), min_size=1, max_size=25, unique=True), st.data())
+@given(st.lists(local_names(), min_size=1, max_size=99, unique=True), st.data())
 def test_a_run_is_read_as_it_was_written(local: list[str], data: st.DataObject) -> None:
     names = encoded(local)
     if not len(names):
@@ -35,9 +41,7 @@ def test_a_run_is_read_as_it_was_written(local: list[str], data: st.DataObject) 
     high = data.draw(st.integers(low, len(names)))
     writer = SegmentWriter()
     writer.add_run(names, SELECTORS, [(SELECTORS[0], rows), (SELECTORS[2], (low, high))])
-    with writer.finish().file as file:
-        content = file.read()
-    (run,) = Segment.open(pa.py_buffer(content), "segment").runs()
+    (run,) = opened_segment(writer).runs()
     full = [f"persistent://t/n/{name}" for name in names.names.to_pylist()]
     assert run.names.names.equals(names.names)
     assert decoded_topics(b"".join(run.names.fields.to_pylist())) == full
@@ -58,8 +62,7 @@ def test_neighbours_are_one_range_however_they_are_given() -> None:
     for picked in ((1, 3), np.array([1, 2]), np.array([1, 2], np.uint32)):
         writer = SegmentWriter()
         writer.add_run(encoded(["a", "b", "c"]), SELECTORS, [(SELECTORS[0], picked)])
-        with writer.finish().file as file:
-            written.append(file.read())
+        written.append(contents(writer))
     assert len(set(written)) == 1
 
 
@@ -69,9 +72,11 @@ def test_the_entry_says_what_is_in_the_file() -> None:
     writer.add_run(encoded(["x"], domain="non-persistent"), [], [])
     writer.add_run(encoded(["x"]), [], [])
     segment = writer.finish()
-    with segment.file as file:
-        assert len(file.read()) == segment.size == segment.entry.size
-    assert segment.name == f"segments/{segment.entry.sha256}.seg"
+    assert len(segment.names.file.read()) == segment.names.size == segment.entry.size
+    assert len(segment.postings.file.read()) == segment.postings.size == segment.entry.postings.size
+    segment.close()
+    assert segment.names.name == segment.entry.name == f"segments/{segment.entry.sha256}.seg"
+    assert segment.entry.postings.name == f"postings/{segment.entry.postings.sha256}.post"
     assert segment.entry.runs == (
         ("t/m", "persistent", 2),
         ("t/n", "non-persistent", 1),

@@ -49,7 +49,7 @@ def publish(store: Store, number: int) -> Manifest:
 
 
 def paths(store: Store) -> set[str]:
-    folders = ("manifests", "questions", "segments", "pointers", "temporary", "marks")
+    folders = ("manifests", "questions", "segments", "postings", "pointers", "temporary", "marks")
     return {file.path for folder in folders for file in store.list(folder)}
 
 

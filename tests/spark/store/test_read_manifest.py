@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 import pytest
 
-from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
+from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, OtherFormatVersion
 from broker_core_spark.format.manifest import manifest_name
-from broker_core_spark.store import open_store
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store.read_manifest import files_of, read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
@@ -30,10 +28,13 @@ def test_a_generation_that_is_not_there_is_told_apart_from_a_changed_one() -> No
         read_manifest(store, "a" * 64)
 
 
-def test_a_generation_of_a_newer_version_is_refused(tmp_path: Path) -> None:
-    made = build_generation(open_store(str(tmp_path)), CATALOGUE, QUESTIONS, catalogue_id="c")
-    newer = made.data.replace(b'"version":1', b'"version":2')
-    name = hashlib.sha256(newer).hexdigest()
-    (tmp_path / manifest_name(name)).write_bytes(newer)
-    with pytest.raises(InvalidGeneration, match="format version 2"):
-        read_manifest(open_store(str(tmp_path)), name)
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_generation_of_another_version_is_refused_and_its_files_are_known(version: int) -> None:
+    store = memory()
+    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c")
+    other = made.data.replace(b'"version":2', f'"version":{version}'.encode())
+    name = hashlib.sha256(other).hexdigest()
+    store.put_new(manifest_name(name), other)
+    with pytest.raises(OtherFormatVersion, match=f"format version {version}: only 2 .* Build the generation"):
+        read_manifest(store, name)
+    assert files_of(store, name) == files_of(store, made.id) == {file.name for file in made.files}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
-from broker_core_spark.batch.segments.question_totals import QuestionTotal
+from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 
@@ -26,7 +26,7 @@ class BuildResult:
     store: str
     catalogue: str
     manifest: Manifest
-    totals: tuple[QuestionTotal, ...]
+    totals: QuestionTotals
     loaded: LoadedQuestions
     left_out: tuple[CanonicalQuestion, ...]
     staged: int
@@ -56,7 +56,7 @@ class BuildResult:
             "topics": self.manifest.topics,
             "namespaces": len(self.manifest.namespaces),
             "questions": len(self.totals),
-            "matches": sum(total.count for total in self.totals),
+            "matches": self.totals.matches,
             "property_keys": list(self.manifest.property_keys),
             "kept_questions": self.loaded.kept,
             "forgotten_questions": self.loaded.forgotten,

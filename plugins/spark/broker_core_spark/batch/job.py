@@ -12,12 +12,11 @@ Only the DataFrame API and the store are used, so the job runs wherever the sess
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
@@ -37,18 +36,16 @@ from broker_core_spark.batch.questions.learned_questions import kept_rows, leave
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
 from broker_core_spark.batch.reports.parquet_export import check_export, export_totals, put_table
 from broker_core_spark.batch.reports.quarantine_table import quarantine_table
+from broker_core_spark.batch.segments.make_segments import MadeSegments, make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
-from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
-from broker_core_spark.batch.segments.task_assignment import EVERYTHING, assign_tasks
+from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
-from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
-from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.settings import KEEP_LEARNED
 from broker_core_spark.store import Store, open_store
@@ -60,10 +57,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 __all__ = ["BuildResult", "build"]
-
-#: Names for each task, where the number of tasks is not given.
-_TASK_ROWS: Final = 400_000
-_LEAST_TASKS: Final = 4
 
 
 class _Clock:
@@ -97,6 +90,7 @@ def build(
     quarantine: str | None = None,
     max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
+    largest_segment_bytes: int | None = None,
     store_options: Mapping[str, str] | None = None,
     run: BuildRun | None = None,
 ) -> BuildResult:
@@ -104,7 +98,9 @@ def build(
 
     ``catalogue`` and ``patterns`` are addresses for :func:`~.sources.open_catalogue.open_catalogue` and
     :func:`~.questions.load_questions.load_questions`. ``namespace`` is that of local names. ``partitions`` is the
-    number of tasks; the bytes of a generation do not depend on it. ``property_keys`` are the keys of selecting
+    largest number of tasks of a stage, by default a task has some seconds of work. ``segment_bytes`` and
+    ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names, the largest by default
+    twice the average. The bytes of a generation do not depend on the tasks. ``property_keys`` are the keys of selecting
     properties; ``None`` is an error where questions have properties. ``always`` is one more source of questions.
     Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates``
     are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
@@ -148,10 +144,17 @@ def build(
         place.check()
         with begin_build(place, run=run) as building, _staging_of(place, building.run):
             staging = StagingArea(
-                place.uri, building.run.staged, keys, segment_bytes, dict(store_options or {})
+                place.uri,
+                building.run.staged,
+                keys,
+                segment_bytes,
+                dict(store_options or {}),
+                largest_segment_bytes=largest_segment_bytes,
             )
             with clock.of("catalogue"), source.snapshot() as snapshot:
-                reuse, kept = _reuse(place, snapshot, loaded, staging) if incremental else (None, [])
+                reuse, kept = (
+                    _reuse(place, snapshot, loaded, staging) if incremental else (None, MadeSegments())
+                )
                 runs = _stage(snapshot, staging, reuse)
                 versions = _versions(snapshot, runs, namespace if source.static else None)
                 catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
@@ -162,25 +165,27 @@ def build(
             left_out = [question for question in loaded.questions if question.namespace not in versions]
             check_questions(gates, before, questions, loaded)
             with clock.of("segments"):
-                made, tasks = _make_segments(spark, place, staging, runs, questions, partitions, reuse)
+                made = make_segments(
+                    spark, place, staging, runs, questions, partitions, reuse.key_ranges if reuse else None
+                )
+                totals = question_totals(questions, read_tallies(place, [*made.tallies, *kept.tallies]))
             with clock.of("publish"):
-                segments = sorted([*made, *kept], key=lambda segment: segment.entry.order)
-                check_topics(gates, before, loaded, [segment.entry for segment in segments])
+                segments = [segment.entry for segment in (*made.segments, *kept.segments)]
+                check_topics(gates, before, loaded, segments)
                 manifest = write_manifest(
                     place,
                     catalogue_id=catalogue_id,
                     static=source.static,
                     versions=versions,
-                    segments=[segment.entry for segment in segments],
+                    segments=segments,
                     questions=questions,
                     property_keys=keys,
                     segment_bytes=segment_bytes,
                     stamps=stamps,
+                    largest_segment_bytes=largest_segment_bytes,
                 )
-                totals = question_totals(questions, segments)
-                published = building.publish(
-                    manifest, verified={segment.name for segment in manifest.segments}
-                )
+                verified = {file.name for file in manifest.files if file != manifest.questions}
+                published = building.publish(manifest, verified=verified)
                 leave_learned(place, published.number, loaded)
     result = BuildResult(
         generation=manifest.id,
@@ -188,15 +193,15 @@ def build(
         store=place.uri,
         catalogue=redacted_source(catalogue),
         manifest=manifest,
-        totals=tuple(totals),
+        totals=totals,
         loaded=loaded,
         left_out=tuple(left_out),
         staged=sum(sum(run.names.values()) for run in runs),
-        duplicates=repeats + sum(segment.duplicates for segment in made),
+        duplicates=repeats + sum(segment.duplicates for segment in made.segments),
         system_topics=sum(run.system for run in runs),
-        segments_written=sum(segment.new for segment in made),
-        segments_kept=len(kept),
-        tasks=tasks,
+        segments_written=sum(segment.new for segment in made.segments),
+        segments_kept=len(kept.segments),
+        tasks=made.tasks,
         seconds=clock.seconds,
         quarantined=len(quarantined),
     )
@@ -220,12 +225,12 @@ def _staging_of(store: Store, run: BuildRun) -> Iterator[None]:
 
 def _reuse(
     place: Store, snapshot: CatalogueSnapshot, loaded: LoadedQuestions, staging: StagingArea
-) -> tuple[SegmentReuse | None, list[SegmentResult]]:
-    """What to keep of the published generation, and the postings of its segments. Nothing of a damaged one."""
+) -> tuple[SegmentReuse | None, MadeSegments]:
+    """What to keep of the published generation, and its segments. Nothing of a damaged one."""
     # An older generation than the one of an unreadable pointer will do.
     published = next(readable_pointers(place), None)
     if published is None or snapshot.versions is None:
-        return None, []
+        return None, MadeSegments()
     questions = [question for question in loaded.questions if question.namespace in snapshot.versions]
     try:
         previous = read_previous_generation(place, published.generation)
@@ -236,19 +241,23 @@ def _reuse(
             questions,
             property_keys=staging.property_keys,
             target=staging.target,
+            largest=staging.largest,
         )
         reuse = find()
         if reuse is None:
-            return None, []
+            return None, MadeSegments()
         # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
-        kept, damaged = reread_segments(place, previous.manifest, previous.questions, reuse.kept)
+        kept, tallies, damaged = reread_segments(
+            place, previous.manifest, previous.questions, reuse.kept, f"{staging.folder}-kept"
+        )
     except (InvalidGeneration, NoSuchGeneration, DamagedFile):
-        return None, []
+        return None, MadeSegments()
     if damaged:
         reuse = find(damaged=damaged)
-        names = {entry.name for entry in reuse.kept} if reuse else set()
-        kept = [segment for segment in kept if segment.entry.name in names]
-    return reuse, kept
+    names = {entry.name for entry in reuse.kept} if reuse else set()
+    kept = [segment for segment in kept if segment.entry.name in names]
+    blocks = [block for segment in kept for block in tallies.get(segment.entry.name, ())]
+    return reuse, MadeSegments(tuple(kept), tuple(blocks))
 
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
@@ -267,34 +276,3 @@ def _versions(
         return dict(snapshot.versions)
     found = {name for run in runs for name, _ in run.names}
     return dict.fromkeys(sorted(found | ({given} if given else set())))
-
-
-def _make_segments(
-    spark: SparkSession,
-    place: Store,
-    staging: StagingArea,
-    runs: Sequence[SortedRun],
-    questions: Sequence[CanonicalQuestion],
-    partitions: int | None,
-    reuse: SegmentReuse | None,
-) -> tuple[list[SegmentResult], int]:
-    """The segments of the tasks, and the number of tasks."""
-    rows = sum(block.rows for run in runs for block in run.blocks)
-    asked: Counter[str] = Counter()
-    for (namespace, _), selectors in required_selectors(questions).items():
-        asked[namespace] = max(asked[namespace], len(selectors))
-    assignments = assign_tasks(
-        runs,
-        partitions or max(_LEAST_TASKS, -(-rows // _TASK_ROWS)),
-        selectors=asked,
-        key_ranges=EVERYTHING if reuse is None else reuse.key_ranges,
-    )
-    if not assignments:
-        return [], 0
-    path = f"{staging.folder}-questions.jsonl"
-    place.put_new(path, b"\n".join(question.line for question in questions))
-    for number, assignment in enumerate(assignments):
-        place.put_new(f"{staging.folder}-assignment-{number}.json", assignment.to_bytes())
-    work = SegmentTask(staging, f"{staging.folder}-assignment-", path)
-    results = run_on_partitions(numbered_partitions(spark, len(assignments)), work)
-    return [SegmentResult.parse(result) for result in results], len(assignments)

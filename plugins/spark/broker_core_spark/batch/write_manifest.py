@@ -9,7 +9,7 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.questions_file import question_lines
-from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
+from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_verified
 
@@ -27,11 +27,13 @@ def write_manifest(
     static: bool = False,
     segment_bytes: int = SEGMENT_BYTES,
     stamps: Mapping[str, str] | None = None,
+    largest_segment_bytes: int | None = None,
 ) -> Manifest:
     """Write the questions file and the manifest of segments that are in the store.
 
-    ``versions`` has every namespace of the catalogue, with ``None`` for each in a ``static`` one. ``segments`` may
-    have any order. Damaged files of the same names are replaced. :mod:`broker_core_spark.store.publishing` publishes.
+    ``versions`` has every namespace that was read, with ``None`` for each in a ``static`` catalogue. ``segments`` may
+    have any order. The largest segment has twice ``segment_bytes``, if ``largest_segment_bytes`` does not say more.
+    Damaged files of the same names are replaced. :mod:`broker_core_spark.store.publishing` publishes.
     Raises :exc:`ValueError` for parts that do not fit, such as a question of an unknown namespace.
     """
     questions = list(questions)
@@ -53,6 +55,7 @@ def write_manifest(
         entry,
         tuple(sorted(segments, key=lambda segment: segment.order)),
         dict(stamps or {}),
+        largest_segment_bytes or LARGEST_FACTOR * segment_bytes,
     )
     name = manifest_name(manifest.id)
     try:

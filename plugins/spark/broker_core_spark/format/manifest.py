@@ -10,16 +10,17 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import BrokerCoreError
-from broker_core.names import NamespaceName
-from broker_core_spark.errors import InvalidGeneration
+from broker_core.names import NON_PERSISTENT, PERSISTENT, NamespaceName
+from broker_core_spark.errors import InvalidGeneration, OtherFormatVersion
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, canonical_json
+from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES
 from broker_core_spark.format.segment_layout import FORMAT_VERSION
 
 __all__ = ["MANIFEST_LIMIT", "FileEntry", "Manifest", "SegmentEntry", "manifest_name"]
@@ -27,7 +28,10 @@ __all__ = ["MANIFEST_LIMIT", "FileEntry", "Manifest", "SegmentEntry", "manifest_
 #: Bytes of the largest manifest that is read.
 MANIFEST_LIMIT: Final = 512 * 1024 * 1024
 _FORMAT: Final = "broker-core listing generation"
-_FILE = re.compile(r"(?:segments/[0-9a-f]{64}\.seg|questions/[0-9a-f]{64}\.jsonl)")
+_FILES: Final = {
+    folder: re.compile(rf"{folder}/[0-9a-f]{{64}}\.{suffix}")
+    for folder, suffix in (("segments", "seg"), ("postings", "post"), ("questions", "jsonl"))
+}
 _MOST: Final = 2**63 - 1
 
 
@@ -50,10 +54,16 @@ class FileEntry:
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry(FileEntry):
-    """A segment: its runs as (namespace, domain, number of names), and the first local name of the first run."""
+    """A segment: its names file, and its postings file.
+
+    ``runs`` are (namespace, domain, number of names), ``first_local`` is the first local name of the first run.
+    ``continues`` says that it is a later piece of a stretch (:mod:`.segment_boundaries`).
+    """
 
     first_local: str
     runs: tuple[tuple[str, str, int], ...]
+    postings: FileEntry
+    continues: bool = False
 
     @property
     def names(self) -> int:
@@ -70,12 +80,14 @@ class SegmentEntry(FileEntry):
 class Manifest:
     """The parts of a generation.
 
-    ``namespaces`` has the version number of every namespace of the catalogue, empty ones included. In a ``static``
+    ``namespaces`` has the version number of every namespace that is read, empty ones included. In a ``static``
     catalogue, which has no versions, the numbers are ``None``. ``stamps`` are the stamps of the versions
     (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them.
 
     ``property_keys`` are the keys of the properties that select topics, sorted. ``segment_bytes`` is the average size
-    of segments (:mod:`.segment_boundaries`).
+    of segments, ``largest_segment_bytes`` that of the largest (:mod:`.segment_boundaries`).
+
+    The manifest has the totals of each namespace besides, so that one without one of its segments is refused.
     """
 
     catalogue_id: str
@@ -87,6 +99,9 @@ class Manifest:
     questions: FileEntry
     segments: tuple[SegmentEntry, ...]
     stamps: Mapping[str, str] = field(default_factory=dict)
+    largest_segment_bytes: int = LARGEST_FACTOR * SEGMENT_BYTES
+    #: The totals that a manifest was read with; ``None``: those of the runs.
+    written_totals: Mapping[str, tuple[int, int]] | None = field(default=None, compare=False)
 
     @cached_property
     def data(self) -> bytes:
@@ -97,6 +112,8 @@ class Manifest:
             "catalogue": {"id": self.catalogue_id, "static": self.static},
             "property_keys": list(self.property_keys),
             "segment_bytes": self.segment_bytes,
+            "largest_segment_bytes": self.largest_segment_bytes,
+            "totals": {name: list(counts) for name, counts in self.totals.items()},
             "namespaces": dict(self.namespaces),
             "stamps": dict(self.stamps),
             "questions": {
@@ -110,7 +127,9 @@ class Manifest:
                     "size": segment.size,
                     "first_local": segment.first_local,
                     "runs": [list(run) for run in segment.runs],
+                    "postings": {"name": segment.postings.name, "size": segment.postings.size},
                 }
+                | ({"continues": True} if segment.continues else {})
                 for segment in self.segments
             ],
         }
@@ -134,7 +153,28 @@ class Manifest:
     @property
     def files(self) -> tuple[FileEntry, ...]:
         """All files except the manifest."""
-        return (self.questions, *self.segments)
+        return (self.questions, *self.segments, *(segment.postings for segment in self.segments))
+
+    @property
+    def totals(self) -> Mapping[str, tuple[int, int]]:
+        """(non-persistent, persistent) names of each namespace with names."""
+        if self.written_totals is not None:
+            return self.written_totals
+        counts = self.counts()
+        return {
+            name: (counts.get((name, NON_PERSISTENT), 0), counts.get((name, PERSISTENT), 0))
+            for name, _ in counts
+        }
+
+    def stretches(self) -> list[tuple[SegmentEntry, ...]]:
+        """The segments by stretch, in order: what lies between two boundaries by content."""
+        found: list[list[SegmentEntry]] = []
+        for segment in self.segments:
+            if segment.continues and found:
+                found[-1].append(segment)
+            else:
+                found.append([segment])
+        return [tuple(stretch) for stretch in found]
 
     def counts(self) -> dict[tuple[str, str], int]:
         """The number of names of each (namespace, domain) with names."""
@@ -162,8 +202,10 @@ class Manifest:
         if not isinstance(record, dict) or record.get("format") != _FORMAT:
             raise InvalidGeneration(file, "it is no manifest of a generation")
         if record.get("version") != FORMAT_VERSION:
-            raise InvalidGeneration(
-                file, f"format version {str(record.get('version'))[:20]}: only {FORMAT_VERSION} is known here"
+            raise OtherFormatVersion(
+                file,
+                f"format version {str(record.get('version'))[:20]}: only {FORMAT_VERSION} is known here. "
+                "Build the generation again with this version",
             )
         try:
             manifest = _manifest(record)
@@ -188,12 +230,19 @@ class Manifest:
         for namespace, stamp in self.stamps.items():
             if not stamp or self.namespaces.get(namespace) is None:
                 raise ValueError(f"a stamp of {namespace}, which has no version")
-        for file in self.files:
-            if not _FILE.fullmatch(file.name) or not 0 <= file.size <= _MOST:
-                raise ValueError(f"{file.name!r} is no file of a generation")
+        for folder, files in (
+            ("questions", [self.questions]),
+            ("segments", self.segments),
+            ("postings", [segment.postings for segment in self.segments]),
+        ):
+            for file in files:
+                if not _FILES[folder].fullmatch(file.name) or not 0 <= file.size <= _MOST:
+                    raise ValueError(f"{file.name!r} is no file of a generation")
         orders = [segment.order for segment in self.segments]
         if any(later <= earlier for earlier, later in pairwise(orders)):
             raise ValueError("the segments are not in order")
+        if self.segments and self.segments[0].continues:
+            raise ValueError("the first segment continues none")
         # A run may continue in the next segment, but its namespace and domain must not come back later.
         last = ("", 0)
         for segment in self.segments:
@@ -207,6 +256,8 @@ class Manifest:
         for namespace, _ in self.counts():
             if namespace not in self.namespaces:
                 raise ValueError(f"{namespace} has names but is none of its namespaces")
+        if self.totals != replace(self, written_totals=None).totals:
+            raise ValueError("the totals of its namespaces are not those of its segments: one is missing")
 
 
 def _manifest(record: dict[str, Any]) -> Manifest:
@@ -224,6 +275,11 @@ def _manifest(record: dict[str, Any]) -> Manifest:
         FileEntry(_text(questions["name"]), _number(questions["size"])),
         tuple(_segment(segment) for segment in record["segments"]),
         {_text(name): _text(stamp) for name, stamp in record["stamps"].items()},
+        _number(record["largest_segment_bytes"], 1),
+        {
+            _text(name): (_number(others), _number(persistent))
+            for name, (others, persistent) in record["totals"].items()
+        },
     )
 
 
@@ -235,8 +291,14 @@ def _segment(record: dict[str, Any]) -> SegmentEntry:
         runs.append((_text(namespace), domain, _number(names, 1)))
     if not runs:
         raise ValueError("a segment without names")
+    postings = record["postings"]
     return SegmentEntry(
-        _text(record["name"]), _number(record["size"]), _text(record["first_local"]), tuple(runs)
+        _text(record["name"]),
+        _number(record["size"]),
+        _text(record["first_local"]),
+        tuple(runs),
+        FileEntry(_text(postings["name"]), _number(postings["size"])),
+        _flag(record.get("continues", False)),
     )
 
 

@@ -6,11 +6,16 @@ length of the name, so that segments have :data:`SEGMENT_BYTES` of names on aver
 segment too.
 
 A new or deleted name changes only its own segment. One in a hundred thousand new names cuts its segment in two.
+
+The names between two such boundaries are a *stretch*. A stretch of more than the largest segment is cut again, at names
+whose hash is small for half the average size, then for a quarter, until each piece fits. So the pieces of a stretch
+depend on its names alone.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -19,10 +24,12 @@ import pyarrow as pa
 from broker_core.names import MAX_NAME_BYTES
 from broker_core_spark.arrow_columns import buffer_and_offsets
 
-__all__ = ["SEGMENT_BYTES", "begins_segment", "name_hashes"]
+__all__ = ["LARGEST_FACTOR", "SEGMENT_BYTES", "begins_segment", "cut_levels", "name_hashes", "piece_starts"]
 
 #: Average bytes of full names in a segment: about 130,000 names.
 SEGMENT_BYTES: Final = 8 * 1024 * 1024
+#: The largest segment, in average ones, unless a build says otherwise.
+LARGEST_FACTOR: Final = 2
 
 _FACTOR: Final = 0x9E3779B97F4A7C15  # odd, so its powers have inverses modulo 2**64
 _BLOCK: Final = 256 * 1024  # bytes hashed together
@@ -78,8 +85,44 @@ def begins_segment(
 
     A name is, if its hash is less than ``size * (2**64 // target - 1)``, where ``size`` is the bytes of its full name.
     """
+    hashes, limits, _ = _hashes_and_limits(namespace, domain, names, target)
+    result: _Array = hashes < limits
+    return result
+
+
+def cut_levels(
+    namespace: str, domain: str, names: pa.LargeStringArray, *, target: int = SEGMENT_BYTES
+) -> tuple[_Array, _Array]:
+    """(the level at which each local name begins a piece, the bytes of its full name), both int64.
+
+    A name of level ``n`` would begin a segment of an average size of ``target / 2**n``: those of level 0 do begin one.
+    """
+    hashes, limits, sizes = _hashes_and_limits(namespace, domain, names, target)
+    # hash < limit * 2**n where hash // limit < 2**n, so n is the length in bits of the quotient.
+    _, levels = np.frexp((hashes // np.maximum(limits, np.uint64(1))).astype(np.float64))
+    return levels.astype(np.int64), sizes
+
+
+def piece_starts(levels: _Array, sizes: _Array, largest: int) -> list[int]:
+    """The first rows of the pieces of a stretch, of whose names these are the levels and sizes. The first is 0."""
+    ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    starts: list[int] = []
+    pending = [(0, len(sizes), 0)]
+    while pending:
+        low, high, level = pending.pop()
+        if high - low > 1 and int(ends[high] - ends[low]) > largest:
+            cuts = (np.flatnonzero(levels[low + 1 : high] <= level + 1) + low + 1).tolist()
+            bounds = [low, *cuts, high]
+            pending += [(start, stop, level + 1) for start, stop in pairwise(bounds)]
+        else:
+            starts.append(low)
+    return sorted(starts)
+
+
+def _hashes_and_limits(
+    namespace: str, domain: str, names: pa.LargeStringArray, target: int
+) -> tuple[_Array, _Array, _Array]:
     prefix = f"{domain}://{namespace}/".encode()
     sizes = np.diff(buffer_and_offsets(names)[1]) + len(prefix)
     limits = np.minimum(sizes, target).astype(np.uint64) * np.uint64(2**64 // target - 1)
-    result: _Array = name_hashes(prefix, names) < limits
-    return result
+    return name_hashes(prefix, names), limits, sizes

@@ -80,10 +80,9 @@ class SegmentChecks:
         looked_at = names if every else names[:1]
         begins = begins_segment(run.namespace, run.domain, looked_at, target=target)
         if first:
-            if number and not begins[0]:
-                raise InvalidGeneration(
-                    run.file, f"its first name {name!r:.200} is none that begins a segment"
-                )
+            continues = self._manifest.segments[number].continues
+            if number and bool(begins[0]) is continues:
+                raise InvalidGeneration(run.file, _wrong_first(name, continues=continues))
             begins[0] = False
         if begins.any():
             inside = names[int(begins.argmax())].as_py()
@@ -95,11 +94,11 @@ class SegmentChecks:
         place = (run.namespace, run.domain)
         if run.asked_digest != self._digests.get(place, self._nothing_asked):
             raise InvalidGeneration(
-                run.file, f"{run.namespace} was asked other patterns than the questions have"
+                run.postings_file, f"{run.namespace} was asked other patterns than the questions have"
             )
         if not {selector.key for selector in self.selectors.get(place, ())}.issuperset(run.keys()):
             raise InvalidGeneration(
-                run.file, f"{run.namespace} has postings of a selector that no question has"
+                run.postings_file, f"{run.namespace} has postings of a selector that no question has"
             )
 
     def check_end(self, number: int, last: NamePlace) -> None:
@@ -123,10 +122,13 @@ def _place(run: SegmentRun, row: int) -> NamePlace:
 def check_first_names(manifest: Manifest) -> None:
     """Raise :exc:`InvalidGeneration` for a segment of the manifest whose first name begins none."""
     for entry in manifest.segments[1:]:
-        if not _begins(entry, manifest.segment_bytes):
-            raise InvalidGeneration(
-                entry.name, f"its first name {entry.first_local!r:.200} is none that begins a segment"
-            )
+        if _begins(entry, manifest.segment_bytes) is entry.continues:
+            raise InvalidGeneration(entry.name, _wrong_first(entry.first_local, continues=entry.continues))
+
+
+def _wrong_first(name: str, *, continues: bool) -> str:
+    what = "begins a segment, where one should go on" if continues else "is none that begins a segment"
+    return f"its first name {name!r:.200} {what}"
 
 
 def _begins(entry: SegmentEntry, target: int) -> bool:

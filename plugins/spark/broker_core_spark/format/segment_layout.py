@@ -1,6 +1,6 @@
-"""The bytes of a segment file, for its writer and its reader. The reference specifies them.
+"""The bytes of names files and postings files, for their writers and readers. The reference specifies them.
 
-All numbers are little-endian. A segment is a header, the sections of its runs, a directory and a trailer. Positions
+All numbers are little-endian. A file is a header, the sections of its runs, a directory and a trailer. Positions
 follow from the sizes, so no parts overlap and no byte is unread.
 """
 
@@ -17,23 +17,25 @@ __all__ = [
     "ENTRY",
     "FORMAT_VERSION",
     "HEADER",
-    "HEADER_MAGIC",
+    "KIND_BITS",
     "KIND_RANGE",
     "KIND_ROWS",
     "MOST_FIELD_BYTES",
+    "NAMES",
+    "POSTINGS",
     "TRAILER",
-    "TRAILER_MAGIC",
-    "RunLayout",
+    "FileKind",
+    "NamesLayout",
+    "PostingsLayout",
+    "bit_words",
     "padding",
 ]
 
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
 #: Magic (8 bytes), version (u32), zero (u32).
 HEADER: Final = struct.Struct("<8sII")
-HEADER_MAGIC: Final = b"BCSEGMNT"
 #: Position of the directory (u64), its bytes (u64), magic (8 bytes).
 TRAILER: Final = struct.Struct("<QQ8s")
-TRAILER_MAGIC: Final = b"TNMGESCB"
 #: Bytes of the largest directory that is read.
 DIRECTORY_LIMIT: Final = 256 * 1024 * 1024
 #: Offsets of encoded names have 32 bits.
@@ -41,8 +43,9 @@ MOST_FIELD_BYTES: Final = 2**32 - 1
 
 KIND_RANGE: Final = 0
 KIND_ROWS: Final = 1
+KIND_BITS: Final = 2
 #: The postings of one selector in one run, 48 bytes. ``first`` is the first row of a range, or the position of the
-#: first of its row numbers.
+#: first of its words: row numbers, or a bit for each name of the run.
 ENTRY: Final = np.dtype(
     [
         ("key", "u1", (16,)),
@@ -56,20 +59,38 @@ ENTRY: Final = np.dtype(
 )
 
 
+@dataclass(frozen=True, slots=True)
+class FileKind:
+    """A kind of file: what it begins and ends with, its folder and suffix in a store, and its name in errors."""
+
+    head: bytes
+    tail: bytes
+    folder: str
+    suffix: str
+    title: str
+
+
+NAMES: Final = FileKind(b"BCSEGMNT", b"TNMGESCB", "segments", "seg", "segment")
+POSTINGS: Final = FileKind(b"BCPOSTNG", b"GNTSOPCB", "postings", "post", "postings file")
+
+
 def padding(size: int) -> int:
     """Zero bytes behind a section of ``size`` bytes, up to a multiple of 8."""
     return -size % 8
 
 
+def bit_words(names: int) -> int:
+    """Words of 32 bits that have a bit for each of so many names."""
+    return -(-names // 32)
+
+
 @dataclass(frozen=True, slots=True)
-class RunLayout:
-    """The sections of a run: offsets, encoded names, entries and row numbers, each padded to 8 bytes."""
+class NamesLayout:
+    """The sections of a run in a names file: offsets and encoded names, each padded to 8 bytes."""
 
     start: int
     names: int
     fields_size: int
-    entries: int
-    rows: int
 
     @property
     def offsets_size(self) -> int:
@@ -80,39 +101,47 @@ class RunLayout:
         return self.start + self.offsets_size + padding(self.offsets_size)
 
     @property
-    def entries_at(self) -> int:
+    def end(self) -> int:
         return self.fields_at + self.fields_size + padding(self.fields_size)
+
+    def sections(self) -> tuple[tuple[int, int], ...]:
+        """(position, bytes) of each section, without padding."""
+        return (self.start, self.offsets_size), (self.fields_at, self.fields_size)
+
+    def record(self) -> dict[str, Any]:
+        """The run's sizes in the directory."""
+        return {"names": self.names, "fields_size": self.fields_size}
+
+
+@dataclass(frozen=True, slots=True)
+class PostingsLayout:
+    """The sections of a run in a postings file: entries and words, each padded to 8 bytes."""
+
+    start: int
+    names: int
+    entries: int
+    words: int
 
     @property
     def entries_size(self) -> int:
         return ENTRY.itemsize * self.entries
 
     @property
-    def rows_at(self) -> int:
-        return self.entries_at + self.entries_size
+    def words_at(self) -> int:
+        return self.start + self.entries_size
 
     @property
-    def rows_size(self) -> int:
-        return 4 * self.rows
+    def words_size(self) -> int:
+        return 4 * self.words
 
     @property
     def end(self) -> int:
-        return self.rows_at + self.rows_size + padding(self.rows_size)
+        return self.words_at + self.words_size + padding(self.words_size)
 
     def sections(self) -> tuple[tuple[int, int], ...]:
         """(position, bytes) of each section, without padding."""
-        return (
-            (self.start, self.offsets_size),
-            (self.fields_at, self.fields_size),
-            (self.entries_at, self.entries_size),
-            (self.rows_at, self.rows_size),
-        )
+        return (self.start, self.entries_size), (self.words_at, self.words_size)
 
     def record(self) -> dict[str, Any]:
-        """The run's record in the directory."""
-        return {
-            "names": self.names,
-            "fields_size": self.fields_size,
-            "entries": self.entries,
-            "rows": self.rows,
-        }
+        """The run's sizes in the directory."""
+        return {"names": self.names, "entries": self.entries, "words": self.words}

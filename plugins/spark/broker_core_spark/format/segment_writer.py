@@ -1,84 +1,46 @@
-"""Writing a segment: runs of sorted names, each with the postings of every selector.
+"""Writing a segment: a file of the sorted names of its runs, and a file of what each selector picks of them.
 
-A writer holds one run at a time. The file is in memory up to 64 MiB, then in a temporary file. Equal runs give equal
+A writer holds one run at a time. Files are in memory up to 64 MiB, then in temporary files. Equal runs give equal
 bytes.
 """
 
 from __future__ import annotations
 
-import hashlib
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 
 from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.format import segment_layout
-from broker_core_spark.format.canonical_question import (
-    DOMAIN_ORDER,
-    NameSelector,
-    canonical_json,
-    selectors_digest,
-)
-from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelector
+from broker_core_spark.format.framed_file import FramedFile, FramedWriter
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry
+from broker_core_spark.format.picked_words import Matches
+from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter, RunPostings
 
-__all__ = ["Matches", "SegmentFile", "SegmentWriter"]
+__all__ = ["Matches", "NamesWriter", "SegmentFiles", "SegmentWriter"]
 
-#: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
-Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
-
-_SPOOLED: Final = 64 * 1024 * 1024  # bytes
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
 
 
-@dataclass(slots=True)
-class SegmentFile:
-    """A written segment. Its ``file`` is put into a store under ``entry.name`` and closed.
+class NamesWriter:
+    """The writer of a names file."""
 
-    ``run_entries`` are the entries of each run: the count, hash and bytes of what each selector picks.
-    """
+    def __init__(self) -> None:
+        self._file = FramedWriter(segment_layout.NAMES)
+        #: (namespace, domain, number of names) of each run so far.
+        self.runs: list[tuple[str, str, int]] = []
+        #: The first local name of the first run.
+        self.first_local = ""
 
-    entry: SegmentEntry
-    file: BinaryIO
-    run_entries: tuple[_Array, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return self.entry.name
-
-    @property
-    def size(self) -> int:
-        return self.entry.size
-
-
-class SegmentWriter:
-    """The writer of one segment file."""
-
-    def __init__(self, *, spool_dir: str | None = None) -> None:
-        self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED, dir=spool_dir)  # noqa: SIM115 (handed over)
-        self._digest = hashlib.sha256()
-        self._size = 0
-        self._directory: list[dict[str, Any]] = []
-        self._runs: list[tuple[str, str, int]] = []
-        self._run_entries: list[_Array] = []
-        self._first_local: str = ""
-        self._write(segment_layout.HEADER.pack(segment_layout.HEADER_MAGIC, segment_layout.FORMAT_VERSION, 0))
-
-    def add_run(
-        self,
-        names: EncodedNames,
-        selectors: Sequence[NameSelector],
-        matches: Iterable[tuple[NameSelector, Matches]],
-    ) -> None:
+    def add_run(self, names: EncodedNames) -> None:
         """Append the names of one namespace and domain, at least one.
 
-        ``selectors`` are all that were asked (:func:`~.canonical_question.required_selectors`). ``matches`` are the
-        names that they pick, in any order; a selector without names may be left out. Runs come in the order of all
-        names, none twice. Raises :exc:`ValueError` otherwise.
+        Runs come in the order of all names, none twice. Raises :exc:`ValueError` otherwise.
         """
         namespace, domain = str(names.namespace), names.domain
         self._check_run(namespace, domain, len(names))
@@ -89,111 +51,100 @@ class SegmentWriter:
             raise ValueError(
                 f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
             )
-        entries, rows = _postings(names, {selector.key for selector in selectors}, matches)
-        place = segment_layout.RunLayout(
-            self._size, len(names), int(offsets[-1]), len(entries), sum(len(part) for part in rows)
-        )
-        self._section(offsets.astype("<u4"))
-        self._section(memoryview(data)[first : first + place.fields_size])
-        self._section(entries)
-        for part in rows:
-            self._write(part.astype("<u4", copy=False).data)
-        self._write(bytes(segment_layout.padding(place.rows_size)))
-        digest = selectors_digest(selector.key for selector in selectors)
-        self._directory.append(
-            {"namespace": namespace, "domain": domain, "selectors": digest} | place.record()
-        )
-        if not self._runs:
-            self._first_local = names.names[0].as_py()
-        self._runs.append((namespace, domain, len(names)))
-        self._run_entries.append(entries)
+        place = segment_layout.NamesLayout(self._file.size, len(names), int(offsets[-1]))
+        self._file.write(offsets.astype("<u4"))
+        self._file.pad()
+        self._file.write(memoryview(data)[first : first + place.fields_size])
+        self._file.pad()
+        self._file.add_run({"namespace": namespace, "domain": domain} | place.record())
+        if not self.runs:
+            self.first_local = names.names[0].as_py()
+        self.runs.append((namespace, domain, len(names)))
 
-    def finish(self) -> SegmentFile:
-        """The file, at its beginning. The writer is not used afterwards."""
-        if not self._runs:
+    def finish(self) -> FramedFile:
+        """The whole file."""
+        if not self.runs:
             raise ValueError("a segment has at least one run of names")
-        at = self._size
-        directory = canonical_json({"runs": self._directory})
-        self._write(directory)
-        self._write(segment_layout.TRAILER.pack(at, len(directory), segment_layout.TRAILER_MAGIC))
-        self._file.seek(0)
-        name = f"segments/{self._digest.hexdigest()}.seg"
-        entry = SegmentEntry(name, self._size, self._first_local, tuple(self._runs))
-        return SegmentFile(entry, self._file, tuple(self._run_entries))  # type: ignore[arg-type]  # a spooled file is one, but not by its type
-
-    @property
-    def names(self) -> int:
-        """The number of names so far."""
-        return sum(run[2] for run in self._runs)
+        return self._file.finish()
 
     def close(self) -> None:
-        """Discard an unfinished segment, or close the file of a finished one."""
+        """Discard an unfinished file."""
         self._file.close()
 
     def _check_run(self, namespace: str, domain: str, count: int) -> None:
         if not 0 < count <= _MOST_NAMES:
             raise ValueError(f"a run of {count} names: from 1 to {_MOST_NAMES}")
         place = (namespace, DOMAIN_ORDER.index(domain))
-        if self._runs and place <= (self._runs[-1][0], DOMAIN_ORDER.index(self._runs[-1][1])):
+        if self.runs and place <= (self.runs[-1][0], DOMAIN_ORDER.index(self.runs[-1][1])):
             raise ValueError(f"the run of {domain} names of {namespace} is not in order")
 
-    def _section(self, data: Any) -> None:
-        view = memoryview(data).cast("B") if len(data) else memoryview(b"")
-        self._write(view)
-        self._write(bytes(segment_layout.padding(len(view))))
 
-    def _write(self, data: Any) -> None:
-        view = memoryview(data)
-        if not view.nbytes:
-            return
-        view = view.cast("B")
-        self._file.write(view)
-        self._digest.update(view)
-        self._size += len(view)
+@dataclass(slots=True)
+class SegmentFiles:
+    """A written segment: its entry in the manifest, and its files, at their beginnings."""
 
+    entry: SegmentEntry
+    names: FramedFile
+    postings: FramedFile
 
-def _postings(
-    names: EncodedNames, asked: set[bytes], matches: Iterable[tuple[NameSelector, Matches]]
-) -> tuple[_Array, list[_Array]]:
-    """The entries of a run, sorted by key, and their row numbers in the same order."""
-    found: dict[bytes, tuple[int, int] | _Array] = {}
-    for selector, picked in matches:
-        key = selector.key
-        if key not in asked or key in found:
-            raise ValueError(f"the matches of {selector} come twice, or it is none of those that were asked")
-        found[key] = _checked(picked, len(names))
-    entries = np.zeros(len(found), segment_layout.ENTRY)
-    filled, row_count = 0, 0
-    rows: list[_Array] = []
-    for key in sorted(found):
-        picked = found[key]
-        if isinstance(picked, tuple):
-            low, high = picked
-            if low == high:
-                continue
-            kind, first, count = segment_layout.KIND_RANGE, low, high - low
-        else:
-            kind, first, count = segment_layout.KIND_ROWS, row_count, len(picked)
-            rows.append(picked)
-            row_count += len(picked)
-        crc, size = names.crc(picked)
-        entries[filled] = (list(key), count, crc, size, first, kind, 0)
-        filled += 1
-    return entries[:filled], rows
+    def close(self) -> None:
+        """Close the files."""
+        self.names.file.close()
+        self.postings.file.close()
 
 
-def _checked(picked: Matches, names: int) -> tuple[int, int] | _Array:
-    """Matches in canonical form: neighbouring rows are a range. Raises :exc:`ValueError` for rows beyond the run."""
-    if isinstance(picked, tuple):
-        low, high = int(picked[0]), int(picked[1])
-        if not 0 <= low <= high <= names:
-            raise ValueError(f"a range from {low} to {high} of {names} names")
-        return low, high
-    if not len(picked):
-        return 0, 0
-    if picked.ndim != 1 or picked.dtype.kind not in "iu" or not (picked[1:] > picked[:-1]).all():
-        raise ValueError("row numbers are one column of ascending integers, each once")
-    low, high = int(picked[0]), int(picked[-1]) + 1
-    if low < 0 or high > names:
-        raise ValueError(f"row numbers from {low} to {high - 1} of {names} names")
-    return (low, high) if high - low == len(picked) else picked
+class SegmentWriter:
+    """The writer of both files of a segment."""
+
+    def __init__(self, *, continues: bool = False) -> None:
+        """``continues`` says that the segment is a later piece of a stretch (:mod:`.segment_boundaries`)."""
+        self._names = NamesWriter()
+        self._postings = PostingsWriter()
+        self._continues = continues
+
+    def add_run(
+        self,
+        names: EncodedNames,
+        selectors: Sequence[NameSelector],
+        matches: Iterable[tuple[NameSelector, Matches]],
+    ) -> RunPostings:
+        """Append the names of one namespace and domain, at least one, and give their postings.
+
+        ``selectors`` are all that were asked (:func:`~.canonical_question.required_selectors`). ``matches`` are the
+        names that they pick, in any order; a selector without names may be left out. Runs come in the order of all
+        names, none twice. Raises :exc:`ValueError` otherwise.
+        """
+        self._names.add_run(names)
+        keys = {selector.key for selector in selectors}
+        found = PostingsCollector(names)
+        for selector, picked in matches:
+            if selector.key not in keys:
+                raise ValueError(f"the matches of {selector}, which is none of those that were asked")
+            found.add(selector.key, picked)
+        postings = found.finish()
+        self._postings.add_run(str(names.namespace), names.domain, postings, keys)
+        return postings
+
+    def finish(self) -> SegmentFiles:
+        """The files. The writer is not used afterwards."""
+        names = self._names.finish()
+        postings = self._postings.finish()
+        entry = SegmentEntry(
+            names.name,
+            names.size,
+            self._names.first_local,
+            tuple(self._names.runs),
+            FileEntry(postings.name, postings.size),
+            self._continues,
+        )
+        return SegmentFiles(entry, names, postings)
+
+    @property
+    def names(self) -> int:
+        """The number of names so far."""
+        return sum(run[2] for run in self._names.runs)
+
+    def close(self) -> None:
+        """Discard an unfinished segment."""
+        self._names.close()
+        self._postings.close()

@@ -26,7 +26,7 @@ from broker_core_spark.store.described_marks import described_mark
 from broker_core_spark.store.forced_removals import note_removal
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
-from broker_core_spark.store.read_manifest import read_manifest
+from broker_core_spark.store.read_manifest import files_of
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.stored_file import StoredFile
 
@@ -34,7 +34,7 @@ __all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]
 
 KEEP: Final = 3
 #: Folders in the order of deletion. After an interrupted ``gc`` no generation lacks a file.
-_FOLDERS: Final = ("pointers", "manifests", "questions", "segments", LEARNED, "temporary", MARKS)
+_FOLDERS: Final = ("pointers", "manifests", "questions", "segments", "postings", LEARNED, "temporary", MARKS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,12 +164,12 @@ def _needed(
             if len(kept) == keep:
                 continue
             try:
-                manifest = read_manifest(store, pointer.generation)
+                files = files_of(store, pointer.generation)
             except NoSuchGeneration:
                 continue  # an earlier gc removed the generation; its pointer goes too
             kept.append(pointer.generation)
             needed.add(manifest_name(pointer.generation))
-            needed.update(file.name for file in manifest.files)
+            needed.update(files)
         needed.add(pointer.path)
     if doubt:
         _keep_every(store, needed, kept, time_left)
@@ -185,11 +185,11 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
             continue
         needed.add(stored.path)
         try:
-            manifest = read_manifest(store, generation)
+            files = files_of(store, generation)
         except (InvalidGeneration, NoSuchGeneration, DamagedFile):
             continue
         kept.append(generation)
-        needed.update(file.name for file in manifest.files)
+        needed.update(files)
 
 
 def _unneeded(

@@ -192,7 +192,7 @@ def _check_files(store: Store, manifest: Manifest, verified: Collection[str]) ->
     """Raise unless the store has every file of a generation with its size and, if not ``verified``, its checksum."""
     sizes = {
         found.path: found.size
-        for folder in ("segments", "questions", "manifests")
+        for folder in ("segments", "postings", "questions", "manifests")
         for found in store.list(folder)
     }
     expected = [*manifest.files, manifest.entry]

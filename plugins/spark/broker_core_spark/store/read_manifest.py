@@ -3,20 +3,42 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from typing import Final
 
-from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
+from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, OtherFormatVersion
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, manifest_name
 from broker_core_spark.store.store import Store
 
-__all__ = ["read_manifest"]
+__all__ = ["files_of", "read_manifest"]
+
+
+#: A file of a generation, as the manifests of all versions of the format name it.
+_NAMED: Final = re.compile(rb'"([a-z]+/[0-9a-f]{64}\.[a-z]+)"')
 
 
 def read_manifest(store: Store, generation: str) -> Manifest:
     """The manifest of the generation with this id. Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`."""
+    return Manifest.parse(_data(store, generation), manifest_name(generation))
+
+
+def files_of(store: Store, generation: str) -> set[str]:
+    """The names of a generation's files, without its manifest: of one with another version of the format too.
+
+    Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`.
+    """
+    data = _data(store, generation)
+    try:
+        return {file.name for file in Manifest.parse(data, manifest_name(generation)).files}
+    except OtherFormatVersion:
+        return {name.decode() for name in _NAMED.findall(data)}
+
+
+def _data(store: Store, generation: str) -> bytes:
     name = manifest_name(generation)
     data = store.get(name, MANIFEST_LIMIT)
     if data is None:
         raise NoSuchGeneration(f"{store.uri}: there is no generation {generation[:12]}")
     if hashlib.sha256(data).hexdigest() != generation:
         raise InvalidGeneration(name, "its checksum is not the one that its name has: it was changed or cut")
-    return Manifest.parse(data, name)
+    return data

@@ -9,6 +9,7 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.incremental.reread_segments import reread_segments
+from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
@@ -34,11 +35,13 @@ def made(store: Store) -> Manifest:
 
 
 def test_what_is_kept_says_what_its_selectors_pick(store: Store, made: Manifest) -> None:
-    results, damaged = reread_segments(store, made, QUESTIONS, made.segments[1:])
+    results, blocks, damaged = reread_segments(store, made, QUESTIONS, made.segments[1:], "temporary/kept")
     assert not damaged
     assert [result.entry for result in results] == list(made.segments[1:])
     assert not any(result.new for result in results)
-    assert sum(int(run["count"].sum()) for result in results for run in result.run_entries) > 10
+    assert set(blocks) <= {result.entry.name for result in results}
+    tallies = read_tallies(store, [block for found in blocks.values() for block in found])
+    assert sum(int(column["count"].sum()) for column in tallies.values()) > 10
 
 
 def test_damaged_files_are_named_and_the_others_kept(store: Store, made: Manifest, tmp_path: Path) -> None:
@@ -47,9 +50,11 @@ def test_damaged_files_are_named_and_the_others_kept(store: Store, made: Manifes
     (tmp_path / changed).write_bytes(content[:-30] + b"?" + content[-29:])
     (tmp_path / cut).write_bytes((tmp_path / cut).read_bytes()[:-1])
     (tmp_path / gone).unlink()
-    results, damaged = reread_segments(store, made, QUESTIONS, made.segments)
-    assert damaged == {changed, cut, gone}
-    assert [result.entry for result in results] == list(made.segments[3:])
+    lost = made.segments[3]
+    (tmp_path / lost.postings.name).unlink()
+    results, _, damaged = reread_segments(store, made, QUESTIONS, made.segments, "temporary/kept")
+    assert damaged == {changed, cut, gone, lost.name}
+    assert [result.entry for result in results] == list(made.segments[4:])
 
 
 def test_segments_that_are_not_what_the_manifest_says_are_refused(store: Store, made: Manifest) -> None:
@@ -68,6 +73,6 @@ def test_segments_that_are_not_what_the_manifest_says_are_refused(store: Store, 
     }
     for reason, lie in lies.items():
         with pytest.raises(InvalidGeneration, match=reason):
-            reread_segments(store, lie, QUESTIONS, lie.segments)
+            reread_segments(store, lie, QUESTIONS, lie.segments, "temporary/kept")
     with pytest.raises(InvalidGeneration, match="asked other patterns"):
-        reread_segments(store, made, QUESTIONS[:1], made.segments)
+        reread_segments(store, made, QUESTIONS[:1], made.segments, "temporary/kept")

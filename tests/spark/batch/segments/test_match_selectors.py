@@ -25,15 +25,15 @@ def test_properties_restrict_each_kind_of_match() -> None:
         NameSelector(".*[123]", (("k", "x"),)),
         NameSelector(".*", (("k", "y"),)),
     ]
-    found: dict[NameSelector, Any] = dict(match_selectors(names, values, asked))
+    found: dict[bytes, Any] = dict(match_selectors(names, values, [(one.key, one) for one in asked]))
     rows = {
-        selector: list(range(*match)) if isinstance(match, tuple) else match.tolist()
-        for selector, match in found.items()
+        key: list(range(*match)) if isinstance(match, tuple) else match.tolist()
+        for key, match in found.items()
     }
     assert rows == {
-        asked[0]: list(range(10)),
-        asked[1]: [1, 3, 5, 7, 9],
-        asked[2]: [1, 3, 5, 7, 9],
-        asked[3]: [1, 3],
-        asked[4]: [],
+        asked[0].key: list(range(10)),
+        asked[1].key: [1, 3, 5, 7, 9],
+        asked[2].key: [1, 3, 5, 7, 9],
+        asked[3].key: [1, 3],
+        asked[4].key: [],
     }

@@ -8,7 +8,7 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
-from broker_core_spark.batch.segments.segment_task import SegmentResult
+from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import open_store
 from tests.support.generation_builder import build_generation
@@ -32,10 +32,14 @@ def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     manifest = build_generation(store, NAMES, questions, catalogue_id="static", segment_bytes=2048)
     assert len(manifest.segments) > 3
-    kept, damaged = reread_segments(store, manifest, questions, manifest.segments)
+    _, blocks, damaged = reread_segments(store, manifest, questions, manifest.segments, "temporary/kept")
     assert not damaged
-    results = [SegmentResult.parse(segment.to_bytes()) for segment in kept]
-    for total in question_totals(questions, results):
+    tallies = read_tallies(store, [block for found in blocks.values() for block in found])
+    totals = question_totals(questions, tallies)
+    assert totals.matches == sum(total.count for total in totals) > 1000
+    assert totals[3] == list(totals)[3]
+    assert list(totals[2:5]) == list(totals)[2:5]
+    for total in totals:
         question = total.question
         matching = [
             f"{domain}://{question.namespace}/{name}"
@@ -46,5 +50,5 @@ def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
             ]
         ]
         assert (total.count, total.topics_hash) == (len(matching), topics_hash(matching)), question
-    assert question_totals([], results) == []
-    assert [total.count for total in question_totals(questions[:1], [])] == [0]
+    assert list(question_totals([], tallies)) == []
+    assert [(one.count, one.topics_hash) for one in question_totals(questions[:1], {})] == [(0, "00000000")]

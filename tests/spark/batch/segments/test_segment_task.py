@@ -1,51 +1,71 @@
-"""A task makes segments: repeated names, contradictory properties, and results for the driver."""
+"""Tasks make segments: repeated names, contradictory properties, groups of selectors, pieces of large stretches."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from random import Random
 
 import pyarrow as pa
 import pytest
 
+from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.segments.segment_task import SegmentResult, SegmentTask
-from broker_core_spark.batch.segments.task_assignment import assign_tasks
+from broker_core_spark.batch.segments.make_segments import joined_parts
+from broker_core_spark.batch.segments.merge_task import MergeTask, PartsOfSegment
+from broker_core_spark.batch.segments.question_totals import question_totals
+from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
+from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
+from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.store import Store
+from tests.support.generation_builder import build_generation, stored_segment
+from tests.support.generations import expected as expected_names
+from tests.support.generations import memory
 
 
 def texts(*values: str | None) -> pa.LargeStringArray:
     return pa.array(values, pa.large_string())
 
 
-def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[SegmentResult]:
+QUESTION = CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
+
+
+def run_all(staging: StagingArea, assignments: Sequence[TaskAssignment]) -> Iterator[TaskResult]:
+    """The results of tasks, in any order."""
+    for number, assignment in enumerate(assignments):
+        staging.open().put_new(f"{staging.folder}-assignment-{number}.json", assignment.to_bytes())
+    work = SegmentTask(staging, f"{staging.folder}-assignment-")
+    batch = pa.record_batch([pa.array(range(len(assignments)))], names=["id"])
+    return map(TaskResult.parse, work(iter([batch])))
+
+
+def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[TaskResult]:
     staging = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20)
-    store = staging.open()
     runs = []
     for names, values in parts:
         writer = staging.writer()
         runs += [*writer.add("a/b", "persistent", texts(*names), [texts(*values)]), *writer.finish()]
-    (assignment,) = assign_tasks(runs, 1, selectors={})
-    store.put_new("temporary/test-assignment-0.json", assignment.to_bytes())
-    question = CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*[13]", {"k": "x"})
-    store.put_new("temporary/test-questions.jsonl", question.line)
-    work = SegmentTask(staging, "temporary/test-assignment-", "temporary/test-questions.jsonl")
-    batch = pa.record_batch([pa.array([0])], names=["id"])
-    return [SegmentResult.parse(result) for result in work(iter([batch]))]
+    selectors = stage_selectors(staging.open(), "temporary/test-selectors", required_selectors([QUESTION]))
+    return list(run_all(staging, assign_tasks(runs, selectors, {}, tasks=1)))
 
 
 def test_names_that_come_twice_are_one(tmp_path: Path) -> None:
-    results = made(tmp_path, [(["t1", "t2", "t3"], ["x", "x", None]), (["t3", "t1", "t1"], [None, "x", "x"])])
-    (result,) = results
+    (task,) = made(tmp_path, [(["t1", "t2", "t3"], ["x", "x", None]), (["t3", "t1", "t1"], [None, "x", "x"])])
+    (result,) = task.segments
     assert result.duplicates == 3
     assert result.new
-    data = (tmp_path / result.entry.name).read_bytes()
-    (run,) = Segment.open(pa.py_buffer(data), result.entry.name).runs()
+    store = StagingArea(str(tmp_path), "temporary/test", ("k",), 1 << 20).open()
+    (run,) = stored_segment(store, result.entry).runs()
     assert run.names.names.to_pylist() == ["t1", "t2", "t3"]
-    ((entries,),) = (each.run_entries for each in results)
-    assert entries["count"].tolist() == [1]
+    assert run.entries["count"].tolist() == [1]
+    (total,) = question_totals([QUESTION], read_tallies(store, task.tallies))
+    assert total.count == 1
 
 
 def test_a_name_with_two_values_of_a_property_is_a_contradiction(tmp_path: Path) -> None:
@@ -57,6 +77,95 @@ def test_a_name_with_two_values_of_a_property_is_a_contradiction(tmp_path: Path)
 
 def test_a_plan_that_is_gone_is_said(tmp_path: Path) -> None:
     staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
-    work = SegmentTask(staging, "temporary/none-", "temporary/none.jsonl")
-    with pytest.raises(InvalidCatalogue, match="gone"):
-        list(work(iter([pa.record_batch([pa.array([0])], names=["id"])])))
+    batch = pa.record_batch([pa.array([0])], names=["id"])
+    for work in (SegmentTask(staging, "temporary/none-"), MergeTask(staging, "temporary/none-")):
+        with pytest.raises(InvalidCatalogue, match="gone"):
+            list(work(iter([batch])))
+
+
+CATALOGUE = {
+    "a/a": {"persistent": [f"small-{number}" for number in range(40)]},
+    "a/b": {
+        "persistent": [f"t{number:04}" for number in range(1500)],
+        "non-persistent": [f"n{number:03}" for number in range(400)],
+    },
+    "a/c": {"persistent": ["x", "y"]},
+}
+PATTERNS = [None, ".*[02468]", "a/b/t1.*", ".*77.*", ".*", "none", *(f".*{digits}" for digits in range(40))]
+QUESTIONS = [
+    CanonicalQuestion.of(namespace, mode, pattern)
+    for namespace in CATALOGUE
+    for mode in (Mode.ALL, Mode.PERSISTENT)
+    for pattern in PATTERNS
+]
+
+
+def staged(staging: StagingArea) -> tuple[list[SortedRun], StagedSelectors]:
+    """The catalogue in three runs, and the selectors of the questions."""
+    pick = Random(3)
+    parts: list[list[tuple[str, str, list[str]]]] = [[], [], []]
+    for namespace, domains in CATALOGUE.items():
+        for domain, names in domains.items():
+            shuffled = pick.sample(names, len(names))
+            for number, part in enumerate(parts):
+                part.append((namespace, domain, shuffled[number::3]))
+    runs: list[SortedRun] = []
+    for part in parts:
+        writer = staging.writer()
+        for namespace, domain, names in part:
+            runs += writer.add(namespace, domain, texts(*names))
+        runs += writer.finish()
+    return runs, stage_selectors(staging.open(), f"{staging.folder}-selectors", required_selectors(QUESTIONS))
+
+
+def whole(
+    staging: StagingArea, assignments: Sequence[TaskAssignment], selectors: StagedSelectors
+) -> tuple[list[SegmentResult], list[TallyBlock]]:
+    """The segments of these tasks, joined where they are in parts."""
+    results = list(run_all(staging, assignments))
+    segments = [segment for one in results if assignments[one.number].groups == 1 for segment in one.segments]
+    parts = joined_parts(assignments, results)
+    if parts:
+        staging.open().put_new(f"{staging.folder}-merge-0.json", PartsOfSegment.to_bytes(parts, selectors))
+        work = MergeTask(staging, f"{staging.folder}-merge-")
+        batch = pa.record_batch([pa.array([0])], names=["id"])
+        segments += [SegmentResult.parse(result) for result in work(iter([batch]))]
+    return segments, [block for one in results for block in one.tallies]
+
+
+def regrouped(assignments: Sequence[TaskAssignment], groups: int) -> list[TaskAssignment]:
+    """The same work, with all selectors in so many groups."""
+    return [
+        TaskAssignment(one.segments, one.blocks, one.selectors, group, groups)
+        for one in assignments
+        for group in range(groups)
+    ]
+
+
+@pytest.mark.parametrize(("tasks", "groups"), [(1, 1), (5, 1), (1, 4), (3, 2), (7, 9), (2, 300)])
+@pytest.mark.parametrize("largest", [None, 3000])
+def test_segments_and_totals_are_the_same_for_any_ranges_and_groups(
+    tasks: int, groups: int, largest: int | None
+) -> None:
+    store: Store = memory()
+    expected = build_generation(
+        store,
+        CATALOGUE,
+        QUESTIONS,
+        catalogue_id="static",
+        segment_bytes=4096,
+        largest_segment_bytes=largest,
+    )
+    assert any(segment.continues for segment in expected.segments)
+    staging = StagingArea(store.uri, f"temporary/{tasks}-{groups}", (), 4096, largest_segment_bytes=largest)
+    runs, selectors = staged(staging)
+    assignments = regrouped(assign_tasks(runs, selectors, {}, tasks=tasks), groups)
+    segments, blocks = whole(staging, assignments, selectors)
+    entries = sorted((segment.entry for segment in segments), key=lambda entry: entry.order)
+    assert entries == list(expected.segments)
+    assert not any(segment.new for segment in segments)  # the store has the very files
+    totals = question_totals(QUESTIONS, read_tallies(store, blocks))
+    assert totals.matches > 10_000
+    for total in Random(tasks).sample(totals, 15):
+        names = expected_names(CATALOGUE, total.question)
+        assert (total.count, total.topics_hash) == (len(names), topics_hash(names)), total

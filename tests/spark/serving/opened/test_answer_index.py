@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -11,10 +10,10 @@ from broker_core import EncodedNames
 from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
-from broker_core_spark.format.segment_reader import Segment
 from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD, NamespacePostings
 from broker_core_spark.store.private_file import PrivateFile
+from tests.support.generation_builder import opened_segment
 
 PATTERNS = ["even", "first", "all", "none"]
 QUESTIONS = [CanonicalQuestion.of("t/n", mode, pattern) for mode in Mode for pattern in PATTERNS]
@@ -31,8 +30,8 @@ def picked(pattern: str | None, rows: range) -> list[int]:
 
 @settings(max_examples=30, deadline=None)
 @given(
-    st.lists(st.integers(1, 6), max_size=4),
-    st.lists(st.integers(1, 6), max_size=4),
+    st.lists(st.integers(1, 90), max_size=4),
+    st.lists(st.integers(1, 90), max_size=4),
     st.permutations(QUESTIONS),
 )
 def test_parts_are_put_together(
@@ -54,8 +53,7 @@ def test_parts_are_put_together(
                     selectors,
                     [(one, np.array(picked(one.pattern, rows), np.int64) - start) for one in selectors],
                 )
-                with writer.finish().file as file:
-                    (run,) = Segment.open(pa.py_buffer(file.read()), "x").runs()
+                (run,) = opened_segment(writer).runs()
                 postings.add(run)
                 full += [f"{domain}://t/n/{name}" for name in names.names.to_pylist()]
                 start += size

@@ -83,7 +83,12 @@ def fitting(name: str, content: bytes) -> tuple[Files, Manifest]:
     if name == MADE.questions.name:
         return files, replace(MADE, questions=entry)
     segments = tuple(
-        replace(one, name=entry.name, size=entry.size) if one.name == name else one for one in MADE.segments
+        replace(one, name=entry.name, size=entry.size)
+        if one.name == name
+        else replace(one, postings=entry)
+        if one.postings.name == name
+        else one
+        for one in MADE.segments
     )
     return files, replace(MADE, segments=segments)
 
@@ -95,7 +100,7 @@ def refused_or_right(
     text = manifest.decode("latin-1")
     names = {
         manifest_name(hashlib.sha256(manifest).hexdigest()),
-        *re.findall(r"\w+/\w+\.(?:seg|jsonl)", text),
+        *re.findall(r"\w+/\w+\.(?:seg|post|jsonl)", text),
     }
     try:
         generation = opened(files, manifest)
@@ -116,24 +121,34 @@ def test_without_damage_all_of_it_is_right() -> None:
     assert refused_or_right(FILES, MADE.data) is None
 
 
-def places(content: bytes) -> tuple[set[int], set[int]]:
-    """(bytes of positions, borders of the parts) of a segment."""
+LAYOUTS: Mapping[str, tuple[Any, tuple[str, ...]]] = {
+    "seg": (segment_layout.NamesLayout, ("names", "fields_size")),
+    "post": (segment_layout.PostingsLayout, ("names", "entries", "words")),
+}
+KINDS = pytest.mark.parametrize("kind", LAYOUTS)
+
+
+def name_of(kind: str) -> str:
+    return SEGMENT.name if kind == "seg" else SEGMENT.postings.name
+
+
+def places(content: bytes, kind: str) -> tuple[set[int], set[int]]:
+    """(bytes of positions, borders of the parts) of a file of a segment."""
+    layout, sizes = LAYOUTS[kind]
     at, size, _ = segment_layout.TRAILER.unpack_from(content, len(content) - segment_layout.TRAILER.size)
     structural = {*range(segment_layout.HEADER.size), *range(at, len(content))}
     borders = {0, segment_layout.HEADER.size, at, at + size, len(content)}
     start = segment_layout.HEADER.size
     for run in json.loads(content[at : at + size])["runs"]:
-        place = segment_layout.RunLayout(
-            start, *(run[key] for key in ("names", "fields_size", "entries", "rows"))
-        )
-        for number, (begin, length) in enumerate(place.sections()):
+        place = layout(start, *(run[key] for key in sizes))
+        for begin, length in place.sections():
             end = begin + length
             borders |= {begin, end, end + segment_layout.padding(length)}
-            if number in (0, 3):  # offsets and rows: the first, the last, and the padding
-                structural |= {*range(begin, min(begin + 8, end)), *range(max(begin, end - 8), end)}
+            # The first, the last, and the padding.
+            structural |= {*range(begin, min(begin + 8, end)), *range(max(begin, end - 8), end)}
             structural |= set(range(end, end + segment_layout.padding(length)))
-        if place.entries:
-            structural |= set(range(place.entries_at, place.entries_at + segment_layout.ENTRY.itemsize))
+        if kind == "post" and place.entries:
+            structural |= set(range(place.start, place.start + segment_layout.ENTRY.itemsize))
         start = place.end
     return structural, borders
 
@@ -145,28 +160,34 @@ def flipped(content: bytes, among: Iterable[int], seed: int) -> Iterator[bytes]:
         yield content[:place] + bytes([content[place] ^ (1 << random.randrange(8))]) + content[place + 1 :]
 
 
+def changed_files(manifest: Manifest) -> set[str]:
+    """The names of the segments' files that are not those of the right generation."""
+    return {file.name for file in manifest.files} - {*FILES}
+
+
+@KINDS
 @pytest.mark.parametrize("part", range(4))
-def test_every_flipped_bit_of_a_segment_is_found_without_its_checksum(part: int) -> None:
+def test_every_flipped_bit_of_a_segment_is_found_without_its_checksum(part: int, kind: str) -> None:
     """A hash covers every name here, so no change can go unseen."""
-    content = FILES[SEGMENT.name]
-    structural, _ = places(content)
+    content = FILES[name_of(kind)]
+    structural, _ = places(content, kind)
     rest = sorted(set(range(len(content))) - structural)
     among = sorted(structural)[part::4] + Random(part).sample(rest, 60)
     for damaged in flipped(content, among, part):
-        files, manifest = fitting(SEGMENT.name, damaged)
+        files, manifest = fitting(name_of(kind), damaged)
         refused = refused_or_right(files, manifest.data)
-        assert refused in {entry.name for entry in manifest.segments} - {*FILES}
+        # Changed names contradict the hashes of unchanged postings.
+        assert refused in {*changed_files(manifest), SEGMENT.postings.name}
 
 
-def test_a_segment_that_ends_elsewhere_is_found_without_its_checksum() -> None:
-    content = FILES[SEGMENT.name]
-    _, borders = places(content)
+@KINDS
+def test_a_segment_that_ends_elsewhere_is_found_without_its_checksum(kind: str) -> None:
+    content = FILES[name_of(kind)]
+    _, borders = places(content, kind)
     sizes = {size for border in borders for size in (border - 1, border, border + 1)}
     for size in sorted(size for size in sizes if 0 <= size <= len(content) + 1 and size != len(content)):
-        files, manifest = fitting(SEGMENT.name, (content + b"\0")[:size])
-        assert refused_or_right(files, manifest.data) in {entry.name for entry in manifest.segments} - {
-            *FILES
-        }
+        files, manifest = fitting(name_of(kind), (content + b"\0")[:size])
+        assert refused_or_right(files, manifest.data) in changed_files(manifest)
 
 
 @pytest.mark.parametrize("kind", ["questions", "manifest"])
@@ -297,8 +318,9 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
                 picked = matches_of(names, asked, PROPERTIES)
                 writer.add_run(names, asked, picked)
             written = writer.finish()
-            with written.file as file:
-                files[written.name] = file.read()
+            for part in (written.names, written.postings):
+                files[part.name] = part.file.read()
+            written.close()
             entries.append(written.entry)
         manifest = replace(made, segments=tuple(sorted(entries, key=lambda entry: entry.order)))
         assert manifest.topics == made.topics
@@ -308,7 +330,7 @@ def test_runs_that_are_spread_over_other_segments_are_refused_or_right() -> None
 
 @settings(max_examples=80, deadline=None)
 @given(
-    st.sampled_from([*(entry.name for entry in MADE.segments), MADE.questions.name]),
+    st.sampled_from([file.name for file in MADE.files]),
     st.lists(
         st.tuples(st.floats(0, 1), st.integers(0, 64), st.one_of(st.binary(max_size=64), st.floats(0, 1))),
         min_size=1,

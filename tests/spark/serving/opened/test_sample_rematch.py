@@ -5,15 +5,15 @@ from __future__ import annotations
 from random import Random
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import NameSelector
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
+from tests.support.generation_builder import opened_segment
 
 ODD = NameSelector("t/n/.*[13579](-.*)?")
 NAMES = EncodedNames.of("t/n", "persistent", [f"x{i:02}" for i in range(40)] + ["p7-partition-2"])
@@ -23,8 +23,7 @@ ROWS = np.flatnonzero([int(name[2]) % 2 == 1 if name[0] == "x" else True for nam
 def run(selector: NameSelector, picked: Matches) -> SegmentRun:
     writer = SegmentWriter()
     writer.add_run(NAMES, [selector], [(selector, picked)])
-    with writer.finish().file as file:
-        (found,) = Segment.open(pa.py_buffer(file.read()), "segments/x.seg").runs()
+    (found,) = opened_segment(writer).runs()
     return found
 
 
@@ -52,7 +51,7 @@ def test_right_postings_pass(seed: int) -> None:
 def test_wrong_postings_are_refused(seed: int, selector: NameSelector, picked: Matches, reason: str) -> None:
     with pytest.raises(InvalidGeneration, match=reason) as caught:
         rematch_sample(run(selector, picked), [selector], Random(seed), 10)
-    assert caught.value.file == "segments/x.seg"
+    assert caught.value.file == "postings/x.post"
 
 
 def test_fewer_by_properties_is_right() -> None:

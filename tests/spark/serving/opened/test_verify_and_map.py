@@ -20,7 +20,7 @@ from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store, open_store
-from tests.support.generation_builder import build_generation
+from tests.support.generation_builder import build_generation, put_segment
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
 
 ASKED = NameSelector("t/n/a.*")
@@ -41,10 +41,7 @@ def segment(
     asked = list(asked)
     writer = SegmentWriter()
     writer.add_run(column, asked, [(ASKED, rows)] if ASKED in asked else [])
-    made = writer.finish()
-    with made.file as file:
-        store.put_new(made.name, file)
-    return made.entry
+    return put_segment(store, writer)
 
 
 def opened(store: Store, segments: list[SegmentEntry], pattern: str | None = ASKED.pattern) -> Generation:
@@ -97,7 +94,7 @@ def test_runs_other_than_the_manifest_s_are_refused() -> None:
         (("t/n", "persistent", 3),),
         (("t/n", "persistent", 2), ("t/n-1", "persistent", 1)),
     ):
-        entry = SegmentEntry(made.name, made.size, made.first_local, runs)
+        entry = replace(made, runs=runs)
         manifest = write_manifest(
             store,
             catalogue_id="c",

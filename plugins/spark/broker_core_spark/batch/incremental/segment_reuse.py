@@ -22,13 +22,19 @@ from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
+from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES
 from broker_core_spark.format.segment_checks import check_first_names
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
 from broker_core_spark.store.verified_files import fetch_verified
 
-__all__ = ["PreviousGeneration", "SegmentReuse", "read_previous_generation", "reusable_segments"]
+__all__ = [
+    "PreviousGeneration",
+    "SegmentReuse",
+    "first_key",
+    "read_previous_generation",
+    "reusable_segments",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +79,7 @@ def _begins_with(store: Store, entry: SegmentEntry) -> bool:
     """Whether the first name in a segment's file is the manifest's."""
     namespace, domain, names = entry.runs[0]
     expected: bytes = EncodedNames.of(namespace, domain, [entry.first_local]).fields[0].as_py()
-    place = segment_layout.RunLayout(segment_layout.HEADER.size, names, len(expected), 0, 0)
+    place = segment_layout.NamesLayout(segment_layout.HEADER.size, names, len(expected))
     if place.end > entry.size:
         return False
     offsets = store.get_range(entry.name, place.start, place.start + 8)
@@ -88,6 +94,7 @@ def reusable_segments(
     *,
     property_keys: Sequence[str],
     target: int = SEGMENT_BYTES,
+    largest: int | None = None,
     damaged: Collection[str] = (),
 ) -> SegmentReuse | None:
     """What to keep of ``previous`` for these questions of this snapshot, or ``None`` for nothing.
@@ -101,12 +108,17 @@ def reusable_segments(
         or manifest.catalogue_id != snapshot.catalogue_id
         or manifest.property_keys != tuple(sorted(property_keys))
         or manifest.segment_bytes != target
+        or manifest.largest_segment_bytes != (largest or LARGEST_FACTOR * target)
         or not manifest.segments
     ):
         return None
     keys, whole = _changed(previous, snapshot, questions)
-    firsts = [b"", *(_first_key(segment) for segment in manifest.segments[1:])]
-    rebuilt = {at for at, segment in enumerate(manifest.segments) if segment.name in damaged}
+    # The pieces of a stretch depend on all of its names.
+    stretches = manifest.stretches()
+    firsts = [b"", *(first_key(stretch[0]) for stretch in stretches[1:])]
+    rebuilt = {
+        at for at, stretch in enumerate(stretches) if any(segment.name in damaged for segment in stretch)
+    }
     for key in keys:
         at = bisect_right(firsts, key) - 1
         rebuilt.add(at)
@@ -122,7 +134,7 @@ def reusable_segments(
         else:
             key_ranges.append((firsts[at], stop))
     inside = tuple(name for name in sorted(versions) if _overlaps(name, key_ranges))
-    kept = tuple(segment for at, segment in enumerate(manifest.segments) if at not in rebuilt)
+    kept = tuple(segment for at, stretch in enumerate(stretches) if at not in rebuilt for segment in stretch)
     return SegmentReuse(kept, tuple(key_ranges), inside)
 
 
@@ -170,7 +182,8 @@ def _keys(namespace: str, names: Iterable[tuple[str, str]]) -> list[bytes]:
     return keys
 
 
-def _first_key(segment: SegmentEntry) -> bytes:
+def first_key(segment: SegmentEntry) -> bytes:
+    """The key of a segment's first name."""
     namespace, domain, _ = segment.runs[0]
     key: bytes = order_key(namespace, domain, pa.array([segment.first_local], pa.large_string()))[0].as_py()
     return key

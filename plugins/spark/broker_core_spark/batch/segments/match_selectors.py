@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core_spark.format.canonical_question import ANY_LENGTH, NameSelector
-from broker_core_spark.format.segment_writer import Matches
+from broker_core_spark.format.picked_words import Matches
 
 __all__ = ["CompiledPatterns", "match_selectors"]
 
@@ -36,10 +36,10 @@ class CompiledPatterns:
 def match_selectors(
     names: EncodedNames,
     values: Mapping[str, pa.LargeStringArray],
-    selectors: Sequence[NameSelector],
+    selectors: Sequence[tuple[bytes, NameSelector]],
     patterns: CompiledPatterns | None = None,
-) -> Iterator[tuple[NameSelector, Matches]]:
-    """The names that each selector picks.
+) -> Iterator[tuple[bytes, Matches]]:
+    """The names that each selector picks, by the selector's key.
 
     ``values`` are columns of properties with one value a name (null: none). Names are matched once a pattern, whatever
     the number of selectors with it.
@@ -47,20 +47,20 @@ def match_selectors(
     if not selectors:
         return
     patterns = patterns or CompiledPatterns()
-    by_text: dict[str, list[NameSelector]] = {}
+    by_text: dict[str, list[tuple[bytes, NameSelector]]] = {}
     masks: dict[tuple[str, str], _Array] = {}
-    for selector in selectors:
+    for key, selector in selectors:
         if selector.pattern is None:
-            yield selector, _selected((0, len(names)), selector, values, masks)
+            yield key, _selected((0, len(names)), selector, values, masks)
         else:
-            by_text.setdefault(selector.pattern, []).append(selector)
+            by_text.setdefault(selector.pattern, []).append((key, selector))
     if not by_text:
         return
     texts = list(by_text)
     for index, found in names.matching_each([patterns.compiled(text) for text in texts]):
         small = found if isinstance(found, tuple) else found.astype(np.uint32, copy=False)
-        for selector in by_text[texts[index]]:
-            yield selector, _selected(small, selector, values, masks)
+        for key, selector in by_text[texts[index]]:
+            yield key, _selected(small, selector, values, masks)
 
 
 def _selected(

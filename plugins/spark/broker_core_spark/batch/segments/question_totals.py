@@ -1,18 +1,17 @@
-"""The count and topics hash of each question, added up from the postings of segments."""
+"""The count and topics hash of each question, as columns over all questions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from broker_core import EncodedNames
-from broker_core_spark.batch.segments.segment_task import SegmentResult
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 
-__all__ = ["QuestionTotal", "question_totals"]
+__all__ = ["QuestionTotal", "QuestionTotals", "question_totals"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -26,51 +25,62 @@ class QuestionTotal:
     topics_hash: str
 
 
+class QuestionTotals(Sequence[QuestionTotal]):
+    """The totals of ``questions``, in their order: columns of ``counts`` (int64) and of hashes as ``crcs`` (uint32).
+
+    A total is an object only while somebody looks at it.
+    """
+
+    def __init__(self, questions: Sequence[CanonicalQuestion], counts: _Array, crcs: _Array) -> None:
+        self.questions = questions
+        self.counts = counts
+        self.crcs = crcs
+
+    @property
+    def matches(self) -> int:
+        """The number of topics of all questions together."""
+        return int(self.counts.sum())
+
+    def __len__(self) -> int:
+        return len(self.questions)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return QuestionTotals(self.questions[at], self.counts[at], self.crcs[at])
+        return QuestionTotal(
+            self.questions[at], int(self.counts[at]), EncodedNames.hash_of_crc(int(self.crcs[at]))
+        )
+
+    def __iter__(self) -> Iterator[QuestionTotal]:
+        for question, count, crc in zip(
+            self.questions, self.counts.tolist(), self.crcs.tolist(), strict=True
+        ):
+            yield QuestionTotal(question, count, EncodedNames.hash_of_crc(crc))
+
+
 def question_totals(
-    questions: Iterable[CanonicalQuestion], segments: Sequence[SegmentResult]
-) -> list[QuestionTotal]:
-    """The totals of the questions, in their order. ``segments`` are all of the generation, in order."""
+    questions: Iterable[CanonicalQuestion], tallies: Mapping[tuple[str, str], _Array]
+) -> QuestionTotals:
+    """The totals of the questions, in their order, from the tallies of selectors by namespace and domain."""
     asked = list(questions)
-    parts: dict[tuple[str, str], list[_Array]] = {}
-    for segment in segments:
-        for (namespace, domain, _), run_entries in zip(segment.entry.runs, segment.run_entries, strict=True):
-            parts.setdefault((namespace, domain), []).append(run_entries)
-    found = {place: _by_key(np.concatenate(run_entries)) for place, run_entries in parts.items()}
-    groups: list[tuple[int, list[_Array]]] = []
+    rows = {place: {key: row for row, key in enumerate(_keys(column))} for place, column in tallies.items()}
+    parts: list[tuple[int, tuple[str, str], int]] = []
     for number, question in enumerate(asked):
         key = question.selector.key
-        picked = [
-            found[question.namespace, domain][key]
-            for domain in question.domains
-            if key in found.get((question.namespace, domain), {})
-        ]
-        if picked:
-            groups.append((number, picked))
-    counts = [0] * len(asked)
-    hashes = [EncodedNames.hash_of_crc(0)] * len(asked)
-    if groups:
-        sizes = [sum(len(part) for part in picked) for _, picked in groups]
-        every = np.concatenate([part for _, picked in groups for part in picked])
-        starts = np.cumsum([0, *sizes[:-1]])
-        crcs, _ = EncodedNames.joined_crcs(every["crc"], every["joined"], starts)
-        sums = np.add.reduceat(every["count"].astype(np.int64), starts)
-        for (number, _), crc, count in zip(groups, crcs.tolist(), sums.tolist(), strict=True):
-            counts[number], hashes[number] = count, EncodedNames.hash_of_crc(crc)
-    return [
-        QuestionTotal(question, count, text)
-        for question, count, text in zip(asked, counts, hashes, strict=True)
-    ]
+        for domain in question.domains:
+            row = rows.get((question.namespace, domain), {}).get(key)
+            if row is not None:
+                parts.append((number, (question.namespace, domain), row))
+    counts, crcs = np.zeros(len(asked), np.int64), np.zeros(len(asked), np.uint32)
+    if parts:
+        numbers = np.array([number for number, _, _ in parts])
+        found = np.array([tallies[place][row] for _, place, row in parts])
+        starts = np.flatnonzero(np.diff(numbers, prepend=-1))
+        counts[numbers[starts]] = np.add.reduceat(found["count"], starts)
+        crcs[numbers[starts]], _ = EncodedNames.joined_crcs(found["crc"], found["joined"], starts)
+    return QuestionTotals(asked, counts, crcs)
 
 
-def _by_key(run_entries: _Array) -> dict[bytes, _Array]:
-    """The entries of each key, in the order of segments."""
-    data = np.ascontiguousarray(run_entries["key"]).tobytes()
-    keys = np.frombuffer(data, "V16")
-    different, which = np.unique(np.frombuffer(data, ">u8").reshape(-1, 2), axis=0, return_inverse=True)
-    which = which.reshape(-1)
-    order = np.argsort(which, kind="stable")
-    bounds = np.searchsorted(which[order], np.arange(len(different) + 1))
-    return {
-        keys[order[low]].tobytes(): run_entries[order[low:high]]
-        for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True)
-    }
+def _keys(tallies: _Array) -> Iterator[bytes]:
+    data = tallies["key"].tobytes()
+    return (data[at : at + 16] for at in range(0, len(data), 16))

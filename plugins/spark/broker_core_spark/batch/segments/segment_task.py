@@ -1,18 +1,23 @@
 """The task that makes segments: reads its blocks of all runs, sorts and matches the names, writes the files.
 
-Files are complete and named by their content, so a task may be killed, repeated or run twice at once. The driver gets
-a few numbers for each selector.
+A task has neighbouring segments, and all of their selectors or one of several groups of them. With all it writes both
+files of a segment. Of several tasks with the same segments the first group's writes the names, and each stages a part
+of the postings, which :mod:`.merge_task` joins.
+
+Files are complete and named by their content or at random, so a task may be killed, repeated or run twice at once. The
+driver gets a few numbers for each segment, and where the tallies are.
 """
 
 from __future__ import annotations
 
-import base64
 import json
+import tempfile
+import uuid
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, cast
 
 import numpy as np
 import pyarrow as pa
@@ -21,75 +26,85 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
+from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.order_keys import key_at, local_names, name_of_key, namespace_ranges
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector, required_selectors
-from broker_core_spark.format.manifest import SegmentEntry
-from broker_core_spark.format.segment_layout import ENTRY
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter
+from broker_core_spark.format.framed_file import FramedFile
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry
+from broker_core_spark.format.picked_words import Matches
+from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter
+from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
+from broker_core_spark.format.segment_writer import NamesWriter
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_verified
 
-__all__ = ["SegmentResult", "SegmentTask"]
+__all__ = ["SegmentTask", "TaskResult"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
-#: Bytes of the largest assignment or questions file.
+#: Bytes of the largest assignment.
 _MOST_BYTES: Final = 2 * 1024**3
+_SPOOLED: Final = 64 * 1024 * 1024
+#: Stands for postings that are not joined yet.
+_PENDING: Final = FileEntry("", 0)
 _Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentResult:
-    """A segment in the store: its entry in the manifest, and the entries of each of its runs.
+class TaskResult:
+    """What one task wrote, as it tells the driver.
 
-    ``new`` is false if the store had the very file. ``duplicates`` counts names that were given more than once.
+    ``segments`` are in order. Those of the first of several groups have no postings yet, and the other groups have
+    none. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it.
     """
 
-    entry: SegmentEntry
-    run_entries: tuple[_Array, ...]
-    new: bool
-    duplicates: int
+    number: int
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    part: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
 
     def to_bytes(self) -> bytes:
-        """The result as the task sends it to the driver."""
-        record = {
-            "name": self.entry.name,
-            "size": self.entry.size,
-            "first_local": self.entry.first_local,
-            "runs": self.entry.runs,
-            "run_entries": [base64.b64encode(part.tobytes()).decode() for part in self.run_entries],
-            "new": self.new,
-            "duplicates": self.duplicates,
-        }
-        return json.dumps(record).encode()
+        """The result as JSON."""
+        return json.dumps(
+            {
+                "number": self.number,
+                "segments": [segment.record() for segment in self.segments],
+                "tallies": [block.record() for block in self.tallies],
+                "part": self.part,
+                "spans": self.spans,
+            }
+        ).encode()
 
     @classmethod
-    def parse(cls, data: bytes) -> SegmentResult:
+    def parse(cls, data: bytes) -> TaskResult:
         """The inverse of :meth:`to_bytes`."""
         record = json.loads(data)
-        runs = tuple((namespace, domain, names) for namespace, domain, names in record["runs"])
-        entry = SegmentEntry(record["name"], record["size"], record["first_local"], runs)
-        run_entries = tuple(np.frombuffer(base64.b64decode(part), ENTRY) for part in record["run_entries"])
-        return cls(entry, run_entries, record["new"], record["duplicates"])
+        return cls(
+            record["number"],
+            tuple(map(SegmentResult.of, record["segments"])),
+            tuple(map(TallyBlock.of, record["tallies"])),
+            record["part"],
+            tuple((start, stop) for start, stop in record["spans"]),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class SegmentTask:
     """The work of numbered tasks, pickled by reference into the executors.
 
-    ``assignments`` is the prefix of the paths of assignments, ``questions`` the path of the questions.
+    ``assignments`` is the prefix of the paths of assignments.
     """
 
     staging: StagingArea
     assignments: str
-    questions: str
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         store = self.staging.open()
-        asked = _asked(store, self.questions)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 data = store.get(f"{self.assignments}{number}.json", _MOST_BYTES)
@@ -97,73 +112,189 @@ class SegmentTask:
                     raise InvalidCatalogue(
                         f"The work of task {number} is gone: was the job's staging folder emptied?"
                     )
-                for result in _make(store, TaskAssignment.parse(data), asked, self.staging.property_keys):
-                    yield result.to_bytes()
+                yield _Making(store, self.staging, TaskAssignment.parse(data)).run(number).to_bytes()
 
 
-_Asked = Mapping[tuple[str, str], Sequence[NameSelector]]
+@dataclass(slots=True)
+class _Piece:
+    """A segment under way: rows ``low`` to ``high`` of the rows that are matched together."""
+
+    low: int
+    high: int
+    continues: bool
+    names: NamesWriter | None
+    postings: PostingsWriter = field(default_factory=PostingsWriter)
+
+    def close(self) -> None:
+        """Discard what is not finished."""
+        self.postings.close()
+        if self.names is not None:
+            self.names.close()
 
 
-def _asked(store: Store, path: str) -> _Asked:
-    data = store.get(path, _MOST_BYTES)
-    if data is None:
-        raise InvalidCatalogue("The questions of the job are gone: was its staging folder emptied?")
-    return required_selectors(CanonicalQuestion.parse(line) for line in data.splitlines())
+@dataclass(slots=True)
+class _Making:
+    """One task under way."""
 
+    store: Store
+    staging: StagingArea
+    assignment: TaskAssignment
+    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
+    tallies: TallyWriter = field(default_factory=TallyWriter)
+    asked: dict[tuple[str, str], AskedOfPlace] = field(default_factory=dict)
+    segments: list[SegmentResult] = field(default_factory=list)
+    spans: list[tuple[int, int]] = field(default_factory=list)
 
-def _make(
-    store: Store, assignment: TaskAssignment, asked: _Asked, property_keys: Sequence[str]
-) -> Iterator[SegmentResult]:
-    patterns = CompiledPatterns()
-    group: list[SegmentRange] = []
-    for position, segment in enumerate(assignment.segments):
-        group.append(segment)
-        last = position == len(assignment.segments) - 1
-        if last or sum(part.rows for part in group) + assignment.segments[position + 1].rows > _GROUP_ROWS:
-            yield from _make_group(store, assignment, group, asked, property_keys, patterns)
-            group = []
+    def run(self, number: int) -> TaskResult:
+        """Make the segments, or the group's part of them."""
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part:
+            last: bytes | None = None
+            for group in self._groups():
+                if last is None or last != group[0].low:
+                    self.tallies.begin(group[0].low)
+                for before, after in pairwise(group):
+                    if before.high != after.low:
+                        raise ValueError("segments that are matched together are neighbours")
+                last = group[-1].high
+                self._make(group, cast(BinaryIO, part))
+            blocks = self.tallies.finish(self.store, self.staging.folder)
+            path = ""
+            if self.spans:
+                path = f"{self.staging.folder}-{uuid.uuid4().hex}.part"
+                part.seek(0)
+                self.store.put_new(path, cast(BinaryIO, part))
+        return TaskResult(number, tuple(self.segments), tuple(blocks), path, tuple(self.spans))
 
+    def _groups(self) -> Iterator[list[SegmentRange]]:
+        """Neighbouring segments that are matched together."""
+        group: list[SegmentRange] = []
+        rows = 0
+        for part in self.assignment.segments:
+            if group and (rows + part.rows > _GROUP_ROWS or group[-1].high != part.low):
+                yield group
+                group, rows = [], 0
+            group.append(part)
+            rows += part.rows
+        if group:
+            yield group
 
-def _make_group(
-    store: Store,
-    assignment: TaskAssignment,
-    segments: Sequence[SegmentRange],
-    asked: _Asked,
-    property_keys: Sequence[str],
-    patterns: CompiledPatterns,
-) -> Iterator[SegmentResult]:
-    rows, twice = _ordered(_read(store, assignment, segments, len(property_keys)), property_keys)
-    bounds = [
-        bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in segments
-    ]
-    bounds.append(len(rows))
-    writers: list[SegmentWriter | None] = [None] * len(segments)
-    for namespace, domain, low, high in namespace_ranges(rows.keys):
-        names = EncodedNames.of(namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True)
-        selectors = asked.get((namespace, domain), ())
-        values = {key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)}
-        matches = list(match_selectors(names, values, selectors, patterns))
-        for position, (start, stop) in enumerate(pairwise(bounds)):
-            first, last = max(start, low) - low, min(stop, high) - low
-            if first >= last:
-                continue
-            writer = writers[position] or SegmentWriter()
-            writers[position] = writer
-            writer.add_run(
-                names.slice(first, last),
-                selectors,
-                [(selector, _part(found, first, last)) for selector, found in matches],
+    def _make(self, ranges: Sequence[SegmentRange], part: BinaryIO) -> None:
+        property_keys = self.staging.property_keys
+        rows, twice = _ordered(_read(self.store, self.assignment, ranges, len(property_keys)), property_keys)
+        pieces = self._pieces(rows, ranges)
+        try:
+            self._fill(rows, twice, pieces, part)
+        finally:
+            for piece in pieces:
+                piece.close()
+
+    def _fill(self, rows: KeyedNames, twice: _Array, pieces: Sequence[_Piece], part: BinaryIO) -> None:
+        """Write the pieces of the rows, place by place."""
+        property_keys = self.staging.property_keys
+        ahead = 0  # the first piece that is not finished
+        for namespace, domain, low, high in namespace_ranges(rows.keys):
+            names = EncodedNames.of(
+                namespace, domain, local_names(rows.keys[low:high], namespace), ordered=True
             )
-            if stop <= high:
-                count = int(np.count_nonzero((twice >= start) & (twice < stop)))
-                yield _stored(store, writer, count)
+            values = {
+                key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)
+            }
+            asked = self._asked(namespace, domain)
+            own: list[tuple[_Piece, int, int, PostingsCollector]] = []
+            for piece in pieces[ahead:]:
+                if piece.low >= high:
+                    break
+                first, last = max(piece.low, low) - low, min(piece.high, high) - low
+                part_names = names.slice(first, last)
+                own.append((piece, first, last, PostingsCollector(part_names)))
+                if self.assignment.group == 0:
+                    piece.names = piece.names or NamesWriter()
+                    piece.names.add_run(part_names)
+            # Rows become words one selector after the other: all rows of dense selectors would be too many.
+            for key, found in match_selectors(names, values, asked.selectors, self.patterns):
+                for _, first, last, postings in own:
+                    postings.add(key, _part(found, first, last))
+            for piece, _, _, collected in own:
+                run = collected.finish()
+                piece.postings.add_run(namespace, domain, run, asked.every_key)
+                self.tallies.add(namespace, domain, run.entries)
+                if piece.high <= high:
+                    count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
+                    self._finish(piece, count, part)
+                    ahead += 1
+
+    def _asked(self, namespace: str, domain: str) -> AskedOfPlace:
+        place = (namespace, domain)
+        if place not in self.asked:
+            self.asked[place] = self.assignment.selectors.read(
+                self.store, place, self.assignment.group, self.assignment.groups
+            )
+        return self.asked[place]
+
+    def _pieces(self, rows: KeyedNames, ranges: Sequence[SegmentRange]) -> list[_Piece]:
+        """The segments of these ranges: one each, or several where it would be larger than the largest."""
+        bounds = [
+            bisect_left(range(len(rows)), part.low, key=lambda row: key_at(rows.keys, row)) for part in ranges
+        ]
+        pieces: list[_Piece] = []
+        for low, high in pairwise([*bounds, len(rows)]):
+            if low < high:
+                starts = _piece_starts(rows.keys[low:high], self.staging.target, self.staging.largest)
+                for number, (start, stop) in enumerate(pairwise([*starts, high - low])):
+                    pieces.append(_Piece(low + start, low + stop, number > 0, None))
+        return pieces
+
+    def _finish(self, piece: _Piece, duplicates: int, part: BinaryIO) -> None:
+        """Put the files of a piece, or add its postings to the staged part."""
+        postings = piece.postings.finish()
+        with postings.file:
+            if self.assignment.groups > 1:
+                start = part.tell()
+                part.write(postings.file.read())
+                self.spans.append((start, part.tell()))
+                entry, new = _PENDING, False
+            else:
+                entry, new = _stored(self.store, postings)
+        if piece.names is None:
+            return
+        names = piece.names.finish()
+        with names.file:
+            own, new_names = _stored(self.store, names)
+        self.segments.append(
+            SegmentResult(
+                SegmentEntry(
+                    own.name,
+                    own.size,
+                    piece.names.first_local,
+                    tuple(piece.names.runs),
+                    entry,
+                    piece.continues,
+                ),
+                new or new_names,
+                duplicates,
+            )
+        )
 
 
-def _stored(store: Store, writer: SegmentWriter, duplicates: int) -> SegmentResult:
-    made = writer.finish()
-    with made.file:
-        new = put_verified(store, made.entry, made.file)
-    return SegmentResult(made.entry, made.run_entries, new, duplicates)
+def _stored(store: Store, written: FramedFile) -> tuple[FileEntry, bool]:
+    entry = FileEntry(written.name, written.size)
+    return entry, put_verified(store, entry, written.file)
+
+
+def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[int]:
+    """The first rows of the pieces of a stretch with these keys."""
+    if int(pc.sum(pc.binary_length(keys)).as_py()) + _DOMAIN_BYTES * len(keys) <= largest:
+        return [0]
+    columns = [
+        cut_levels(namespace, domain, local_names(keys[low:high], namespace), target=target)
+        for namespace, domain, low, high in namespace_ranges(keys)
+    ]
+    levels, sizes = (np.concatenate(column) for column in zip(*columns, strict=True))
+    return piece_starts(levels, sizes, largest)
+
+
+#: Bytes by which the longest domain makes a full name longer than its key.
+_DOMAIN_BYTES: Final = len("non-persistent://") - 1
 
 
 def _read(

@@ -1,26 +1,39 @@
-"""Assigning segments to tasks, by the driver: which task makes which segments of which blocks.
+"""Assigning segments and groups of selectors to tasks, by the driver: an equal share of the work each.
 
-Segments lie between the keys that begin one, so their bytes do not depend on the number of tasks. Each task gets
-neighbouring segments with an equal share of the work. A namespace with most of the names has many segments and tasks.
+Segments lie between the keys that begin one, so their bytes do not depend on the number of tasks. Most tasks have
+neighbouring segments with all of their selectors. Where one segment is more than a share, or where the selectors are
+too many for the memory of a task, several tasks have the same segments and a group of the selectors each.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Final
 
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, KeyRanges, RunBlock, SortedRun
 
-__all__ = ["EVERYTHING", "SegmentRange", "TaskAssignment", "assign_tasks", "blocks_within"]
+__all__ = ["EVERYTHING", "NamespaceCost", "SegmentRange", "TaskAssignment", "assign_tasks", "blocks_within"]
 
 #: The range of all keys.
 EVERYTHING: Final[KeyRanges] = ((b"", b""),)
-#: The work of reading, sorting and writing a name, in selectors that are matched on it.
-_NAME_WORK: Final = 30
+#: Seconds of one core: reading, sorting and writing a name, and compiling a pattern.
+_NAME_SECONDS: Final = 1.5e-6
+_COMPILE_SECONDS: Final = 50e-6
+#: Names and seconds of work for each task, where the number of tasks is not given.
+_TASK_ROWS: Final = 400_000
+_TASK_WORK: Final = 5.0
+_LEAST_TASKS: Final = 4
+#: Selectors of a group: more take too much memory. With fewer a group reads each name for too little.
+_MOST_SELECTORS: Final = 8192
+_LEAST_SELECTORS: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +47,16 @@ class SegmentRange:
 
 @dataclass(frozen=True, slots=True)
 class TaskAssignment:
-    """The neighbouring segments of one task, and for each run (by path) the blocks with their names."""
+    """The neighbouring segments of one task, and for each run (by path) the blocks with their names.
+
+    The task has the ``group`` of ``groups`` of the ``selectors``, which are those of the namespaces in its segments.
+    """
 
     segments: tuple[SegmentRange, ...]
     blocks: Mapping[str, tuple[RunBlock, ...]]
+    selectors: StagedSelectors
+    group: int = 0
+    groups: int = 1
 
     def to_bytes(self) -> bytes:
         """The assignment as the store carries it to the task."""
@@ -47,6 +66,8 @@ class TaskAssignment:
                 path: [[block.first.hex(), block.start, block.stop, block.rows] for block in blocks]
                 for path, blocks in self.blocks.items()
             },
+            "selectors": self.selectors.record(),
+            "group": [self.group, self.groups],
         }
         return json.dumps(record).encode()
 
@@ -63,42 +84,161 @@ class TaskAssignment:
                 path: tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in blocks)
                 for path, blocks in record["blocks"].items()
             },
+            StagedSelectors.of_record(record["selectors"]),
+            *record["group"],
         )
 
 
 def assign_tasks(
     runs: Sequence[SortedRun],
-    tasks: int,
+    selectors: StagedSelectors,
+    costs: Mapping[str, NamespaceCost],
     *,
-    selectors: Mapping[str, int],
+    tasks: int | None = None,
     key_ranges: KeyRanges = EVERYTHING,
 ) -> list[TaskAssignment]:
-    """At most ``tasks`` assignments for the names of ``runs`` within ``key_ranges``.
+    """Assignments for the names of ``runs`` within ``key_ranges``, those with most work first.
 
-    Each range begins with a segment. ``selectors`` is the number of selectors of each namespace.
+    Each range begins with a segment. ``costs`` are the costs of matching a name, by namespace. Without ``tasks`` there
+    are as many as there are seconds of work to share, else at most so many.
     """
     segments = _segments(runs, key_ranges)
     if not segments:
         return []
-    work = [part.rows * (_NAME_WORK + selectors.get(_namespace(part), 0)) for part in segments]
-    total = sum(work)
-    assignments: list[TaskAssignment] = []
-    taken: list[SegmentRange] = []
-    done = 0
-    for part, effort in zip(segments, work, strict=True):
+    weighed = _weighed(segments, runs, costs)
+    rows = sum(part.rows for part in segments)
+    total = sum(one.work for one in weighed)
+    if tasks is None:
+        tasks = max(_LEAST_TASKS, -(-rows // _TASK_ROWS), round(total / _TASK_WORK))
+    share = total / tasks
+    made: list[tuple[float, list[SegmentRange], int, int]] = []
+    for heavy, group in groupby(weighed, key=lambda one: one.work > share or one.selectors > _MOST_SELECTORS):
+        for neighbours in _neighbours(list(group)):
+            work = sum(one.work for one in neighbours)
+            wanted = max(1, round(work / share))
+            groups = _groups(neighbours, wanted, share) if heavy else 1
+            for part in _ranges(neighbours, -(-wanted // groups)):
+                each = sum(one.work for one in part) / groups
+                made += [(each, [one.range for one in part], number, groups) for number in range(groups)]
+    made.sort(key=lambda task: -task[0])
+    places = _Places(selectors)
+    return [
+        _task(runs, ranges, places.between(ranges[0].low, ranges[-1].high), number, groups)
+        for _, ranges, number, groups in made
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class NamespaceCost:
+    """The selectors of a namespace, and the seconds of matching one name with all of them."""
+
+    selectors: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    """A segment with its work in seconds, and the selectors of its namespace with most of them."""
+
+    range: SegmentRange
+    work: float
+    selectors: int
+
+
+def _weighed(
+    segments: Sequence[SegmentRange], runs: Sequence[SortedRun], costs: Mapping[str, NamespaceCost]
+) -> list[_Weighed]:
+    names: Counter[str] = Counter()
+    for run in runs:
+        for (namespace, _), count in run.names.items():
+            names[namespace] += count
+    ordered = sorted(names)
+    nothing = NamespaceCost(0, 0.0)
+    weighed: list[_Weighed] = []
+    for part in segments:
+        first = max(bisect_right(ordered, _namespace(part.low)) - 1, 0)
+        last = bisect_right(ordered, _namespace(part.high)) if part.high else len(ordered)
+        inside = ordered[first : max(last, first + 1)]
+        # How many names of each are in the segment is not known here: at most all of them.
+        shares = {namespace: min(names[namespace], part.rows) for namespace in inside}
+        every = max(sum(shares.values()), 1)
+        cost = sum(costs.get(one, nothing).seconds * share for one, share in shares.items()) / every
+        most = max((costs.get(one, nothing).selectors for one in inside), default=0)
+        weighed.append(_Weighed(part, part.rows * (_NAME_SECONDS + cost), most))
+    return weighed
+
+
+def _neighbours(segments: Sequence[_Weighed]) -> Iterator[list[_Weighed]]:
+    """The segments by stretches without a gap between them, and where groups are many, by namespace."""
+    part: list[_Weighed] = []
+    for one in segments:
+        if part and (
+            part[-1].range.high != one.range.low
+            or (
+                max(part[-1].selectors, one.selectors) > _MOST_SELECTORS
+                and part[-1].selectors != one.selectors
+            )
+        ):
+            yield part
+            part = []
+        part.append(one)
+    if part:
+        yield part
+
+
+def _groups(segments: Sequence[_Weighed], wanted: int, share: float) -> int:
+    """The number of groups of selectors that makes ``wanted`` tasks of these segments at the least cost.
+
+    Each group reads and sorts all names again, each range of segments compiles all patterns again.
+    """
+    selectors = max(one.selectors for one in segments)
+    names = sum(one.range.rows for one in segments)
+    largest = max(one.work for one in segments)
+    least = max(-(-selectors // _MOST_SELECTORS), math.ceil(largest / share))
+    most = max(selectors // _LEAST_SELECTORS, 1)
+    least = min(least, max(most, -(-selectors // _MOST_SELECTORS)))
+
+    def cost(groups: int) -> float:
+        ranges = min(-(-wanted // groups), len(segments))
+        return groups * names * _NAME_SECONDS + ranges * selectors * _COMPILE_SECONDS
+
+    return min(range(least, max(least, min(most, wanted)) + 1), key=cost)
+
+
+def _ranges(segments: Sequence[_Weighed], count: int) -> Iterator[Sequence[_Weighed]]:
+    """The segments in at most ``count`` ranges with an equal share of the work."""
+    total = sum(one.work for one in segments)
+    taken: list[_Weighed] = []
+    number, done = 0, 0.0
+    for one in segments:
         # The middle of a segment lies in the equal share of its task.
-        share = (done + effort // 2) * tasks // max(total, 1)
-        if taken and share > len(assignments):
-            assignments.append(_task(runs, taken))
+        share = int((done + one.work / 2) * count / total) if total else 0
+        if taken and share > number:
+            yield taken
             taken = []
-        taken.append(part)
-        done += effort
-    assignments.append(_task(runs, taken))
-    return assignments
+        number = share
+        taken.append(one)
+        done += one.work
+    yield taken
 
 
-def _namespace(part: SegmentRange) -> str:
-    return name_of_key(part.low)[0] if part.low else ""
+def _namespace(key: bytes) -> str:
+    return name_of_key(key)[0] if key else ""
+
+
+class _Places:
+    """The places of selectors by namespace, in order."""
+
+    def __init__(self, selectors: StagedSelectors) -> None:
+        self._selectors = selectors
+        self._ordered = sorted(selectors.places)
+        self._namespaces = [namespace for namespace, _ in self._ordered]
+
+    def between(self, low: bytes, high: bytes) -> StagedSelectors:
+        """Those of the namespaces that keys from ``low`` to ``high`` (empty: no end) may have."""
+        first = bisect_left(self._namespaces, _namespace(low))
+        last = bisect_right(self._namespaces, _namespace(high)) if high else len(self._ordered)
+        return self._selectors.of(self._ordered[first:last])
 
 
 def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentRange]:
@@ -121,10 +261,18 @@ def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentR
     return segments if sums[-1] else []
 
 
-def _task(runs: Iterable[SortedRun], segments: Sequence[SegmentRange]) -> TaskAssignment:
+def _task(
+    runs: Iterable[SortedRun],
+    segments: Sequence[SegmentRange],
+    selectors: StagedSelectors,
+    group: int,
+    groups: int,
+) -> TaskAssignment:
     low, high = segments[0].low, segments[-1].high
     blocks = {run.path: tuple(blocks_within(run.blocks, low, high)) for run in runs if run.blocks}
-    return TaskAssignment(tuple(segments), {path: found for path, found in blocks.items() if found})
+    return TaskAssignment(
+        tuple(segments), {path: found for path, found in blocks.items() if found}, selectors, group, groups
+    )
 
 
 def blocks_within(blocks: Sequence[RunBlock], low: bytes, high: bytes) -> Sequence[RunBlock]:

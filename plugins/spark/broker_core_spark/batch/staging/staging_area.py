@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRunWriter
+from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR
 from broker_core_spark.store import Store, open_store
 
 __all__ = ["StagingArea"]
@@ -13,7 +14,7 @@ __all__ = ["StagingArea"]
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """Where and how names are staged."""
+    """Where and how names are staged. ``target`` is the average size of segments in bytes."""
 
     uri: str
     folder: str
@@ -21,6 +22,12 @@ class StagingArea:
     target: int
     options: Mapping[str, str] = field(default_factory=dict)
     key_ranges: KeyRanges | None = None
+    largest_segment_bytes: int | None = None
+
+    @property
+    def largest(self) -> int:
+        """Bytes of the largest segment."""
+        return self.largest_segment_bytes or LARGEST_FACTOR * self.target
 
     def open(self) -> Store:
         """The store, opened by this process."""

@@ -17,6 +17,7 @@ from broker_core import EncodedNames
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion
+from broker_core_spark.format.picked_words import rows_of_bits
 from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.store.private_file import PrivateFile
 
@@ -41,18 +42,19 @@ _Array = np.ndarray[Any, Any]
 
 @dataclass
 class _Domain:
-    """The postings of one domain: the entries of all runs, and for each entry the first row of its run."""
+    """The postings of one domain: the entries of all runs, and for each the first row and the names of its run."""
 
     names: int = 0
     entries: list[_Array] = field(default_factory=list)
     bases: list[_Array] = field(default_factory=list)
+    sizes: list[_Array] = field(default_factory=list)
 
 
 class NamespacePostings:
     """Collects the postings of one namespace run by run, and makes the answers to its questions."""
 
     def __init__(self, scratch: PrivateFile) -> None:
-        """``scratch`` holds the row numbers until the answers are made."""
+        """``scratch`` holds the row numbers and bitmaps until the answers are made."""
         self._domains = {domain: _Domain() for domain in DOMAIN_ORDER}
         self._scratch = scratch
 
@@ -69,11 +71,12 @@ class NamespacePostings:
         """Add the next run of its domain."""
         domain = self._domains[run.domain]
         entries = run.entries.copy()
-        by_rows = entries["kind"] == segment_layout.KIND_ROWS
-        entries["first"][by_rows] += self._scratch.size // 4
-        self._scratch.write(run.rows)
+        has_words = entries["kind"] != segment_layout.KIND_RANGE
+        entries["first"][has_words] += self._scratch.size // 4
+        self._scratch.write(run.words)
         domain.entries.append(entries)
         domain.bases.append(np.full(len(entries), domain.names, np.int64))
+        domain.sizes.append(np.full(len(entries), len(run.names), np.int64))
         domain.names += len(run.names)
 
     def answers(self, questions: list[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
@@ -94,12 +97,12 @@ class NamespacePostings:
         records["crc"][answered], records["count"][answered] = crcs, counts
         # `shifts` moves the rows of a domain behind those of the domain before it.
         first = parts.first[picked.entry] + np.where(
-            parts.by_rows[picked.entry], 0, parts.base[picked.entry] + shifts
+            parts.has_words[picked.entry], 0, parts.base[picked.entry] + shifts
         )
         follows = np.ones(len(first), bool)
         follows[1:] = first[1:] == first[:-1] + parts.count[picked.entry][:-1]
         follows[starts] = True
-        follows &= ~parts.by_rows[picked.entry]
+        follows &= ~parts.has_words[picked.entry]
         is_range = np.logical_and.reduceat(follows, starts)
         ranges = answered[is_range]
         records["first"][ranges] = first[starts[is_range]]
@@ -110,13 +113,7 @@ class NamespacePostings:
         for group in _blocks(scattered, counts):
             members = np.concatenate([np.arange(starts[one], ends[one]) for one in group])
             entry = picked.entry[members]
-            rows = _expanded(
-                parts.first[entry],
-                parts.count[entry],
-                parts.by_rows[entry],
-                parts.base[entry] + shifts[members],
-                scratch,
-            )
+            rows = _expanded(parts, entry, parts.base[entry] + shifts[members], scratch)
             sizes = counts[group]
             begins = np.cumsum(sizes) - sizes
             records["first"][answered[group]] = rows_file.size // 4 + begins
@@ -136,22 +133,30 @@ class _Parts:
     """All entries of a namespace, sorted by domain, key and run."""
 
     def __init__(
-        self, entries: _Array, base: _Array, places: dict[str, dict[bytes, tuple[int, int]]]
+        self,
+        entries: _Array,
+        base: _Array,
+        names: _Array,
+        places: dict[str, dict[bytes, tuple[int, int]]],
     ) -> None:
         self.entries = entries
         self.base = base
+        self.names = names
         self.count = entries["count"].astype(np.int64)
         self.first = entries["first"].astype(np.int64)
-        self.by_rows: _Array = entries["kind"] == segment_layout.KIND_ROWS
+        self.has_words: _Array = entries["kind"] != segment_layout.KIND_RANGE
+        self.is_bits: _Array = entries["kind"] == segment_layout.KIND_BITS
         self._places = places
 
     @classmethod
     def of(cls, domains: dict[str, _Domain]) -> _Parts:
         places: dict[str, dict[bytes, tuple[int, int]]] = {}
-        all_entries, all_bases, at = [np.empty(0, segment_layout.ENTRY)], [np.empty(0, np.int64)], 0
+        nothing = np.empty(0, np.int64)
+        all_entries, all_bases, all_sizes = [np.empty(0, segment_layout.ENTRY)], [nothing], [nothing]
+        at = 0
         for name, domain in domains.items():
             entries = np.concatenate([np.empty(0, segment_layout.ENTRY), *domain.entries])
-            bases = np.concatenate([np.empty(0, np.int64), *domain.bases])
+            bases = np.concatenate([nothing, *domain.bases])
             halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
             order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: runs stay in order
             entries, halves = entries[order], halves[order]
@@ -166,8 +171,9 @@ class _Parts:
             }
             all_entries.append(entries)
             all_bases.append(bases[order])
+            all_sizes.append(np.concatenate([nothing, *domain.sizes])[order])
             at += len(entries)
-        return cls(np.concatenate(all_entries), np.concatenate(all_bases), places)
+        return cls(np.concatenate(all_entries), np.concatenate(all_bases), np.concatenate(all_sizes), places)
 
     def of_questions(self, questions: list[CanonicalQuestion], others: int) -> tuple[_Array, _Picked, _Array]:
         """(first part of each answered question, the parts, the shift of their rows)."""
@@ -205,12 +211,17 @@ def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:
         yield np.array(block, np.int64)
 
 
-def _expanded(first: _Array, count: _Array, by_rows: _Array, base: _Array, scratch: _Array) -> _Array:
+def _expanded(parts: _Parts, entry: _Array, base: _Array, scratch: _Array) -> _Array:
     """The row numbers of entries, joined: counted from the first row of a range, or read from ``scratch``."""
+    first, count = parts.first[entry], parts.count[entry]
     ends = np.cumsum(count)
     within = np.arange(int(ends[-1])) - np.repeat(ends - count, count)
     values = np.repeat(first, count) + within
-    read = np.repeat(by_rows, count)
+    read = np.repeat(parts.has_words[entry] & ~parts.is_bits[entry], count)
     values[read] = scratch[values[read]]
+    for at in np.flatnonzero(parts.is_bits[entry]).tolist():
+        words = segment_layout.bit_words(int(parts.names[entry[at]]))
+        bits = scratch[int(first[at]) : int(first[at]) + words]
+        values[int(ends[at] - count[at]) : int(ends[at])] = rows_of_bits(bits)
     result: _Array = values + np.repeat(base, count)
     return result

@@ -59,7 +59,7 @@ def _matches(run: SegmentRun, text: str, rows: _Array) -> _Array:
         found = pattern.match_column(run.names.matched.take(pa.array(rows)))
     except InvalidPattern as error:
         raise InvalidGeneration(
-            run.file, f"a pattern that RE2 does not run was precomputed: {error}"
+            run.postings_file, f"a pattern that RE2 does not run was precomputed: {error}"
         ) from None
     result: _Array = found.to_numpy(zero_copy_only=False)
     return result
@@ -75,5 +75,6 @@ def _contains(picked: tuple[int, int] | _Array, rows: _Array) -> _Array:
 def _refused(run: SegmentRun, row: int, selector: NameSelector, is_what: str, but: str) -> InvalidGeneration:
     name = run.names.names[row].as_py()
     return InvalidGeneration(
-        run.file, f"the topic {name!r:.200} of {run.namespace} {is_what} {selector.pattern!r:.200}, but {but}"
+        run.postings_file,
+        f"the topic {name!r:.200} of {run.namespace} {is_what} {selector.pattern!r:.200}, but {but}",
     )

@@ -82,12 +82,17 @@ def verify_and_map(
     runs = SegmentChecks(manifest, (question for question, _, _ in questions))
     with ExitStack() as stack:
         opening = _FilesToMap(stack, runs.selectors, directory, checks, questions)
-        total = max(1, sum(segment.size for segment in manifest.segments))
+        total = max(1, sum(segment.postings.size for segment in manifest.segments))
         behind = None
         for number, entry in enumerate(manifest.segments):
-            segment = Segment.open(fetch_verified(store, entry, directory), entry.name)
+            segment = Segment.open(
+                fetch_verified(store, entry, directory),
+                entry.name,
+                fetch_verified(store, entry.postings, directory),
+                entry.postings.name,
+            )
             for run in runs.runs(number, segment, behind=behind):
-                opening.add(run, checks.hashed_bytes * entry.size // total)
+                opening.add(run, checks.hashed_bytes * entry.postings.size // total)
                 behind = last_place(run)
         return opening.finish(lines)
 

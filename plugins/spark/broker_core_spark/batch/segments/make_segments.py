@@ -1,0 +1,120 @@
+"""Making the segments of staged names: assigns the work, runs the tasks, and joins postings of several groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from broker_core_spark.batch.segments.merge_task import MergeTask, PartsOfSegment
+from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult
+from broker_core_spark.batch.segments.selector_cost import namespace_costs
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
+from broker_core_spark.batch.segments.tallies import TallyBlock
+from broker_core_spark.batch.segments.task_assignment import EVERYTHING, TaskAssignment, assign_tasks
+from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRun
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["MadeSegments", "joined_parts", "make_segments"]
+
+#: Bytes of postings that a task joins, where the number of tasks is not given.
+_MERGED_BYTES: Final = 256 * 1024 * 1024
+_LEAST_MERGES: Final = 2
+
+
+@dataclass(frozen=True, slots=True)
+class MadeSegments:
+    """Segments in the store, unordered, and where the tallies of their selectors are. ``tasks`` made them."""
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    tasks: int = 0
+
+
+def make_segments(
+    spark: SparkSession,
+    store: Store,
+    staging: StagingArea,
+    runs: Sequence[SortedRun],
+    questions: Sequence[CanonicalQuestion],
+    partitions: int | None = None,
+    key_ranges: KeyRanges | None = None,
+) -> MadeSegments:
+    """Make the segments of the staged names within ``key_ranges``, by default of all, for these questions.
+
+    ``partitions`` is the largest number of tasks of a stage.
+    """
+    required = required_selectors(questions)
+    selectors = stage_selectors(store, f"{staging.folder}-selectors", required)
+    assignments = assign_tasks(
+        runs,
+        selectors,
+        namespace_costs(required),
+        tasks=partitions,
+        key_ranges=EVERYTHING if key_ranges is None else key_ranges,
+    )
+    if not assignments:
+        return MadeSegments()
+    prefix = f"{staging.folder}-assignment-"
+    for number, assignment in enumerate(assignments):
+        store.put_new(f"{prefix}{number}.json", assignment.to_bytes())
+    work = SegmentTask(staging, prefix)
+    found = run_on_partitions(numbered_partitions(spark, len(assignments)), work)
+    results = [TaskResult.parse(result) for result in found]
+    whole = [
+        segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
+    ]
+    parts = joined_parts(assignments, results)
+    whole += _merge(spark, store, staging, parts, selectors, partitions)
+    tallies = tuple(block for result in results for block in result.tallies)
+    return MadeSegments(tuple(whole), tallies, len(assignments))
+
+
+def joined_parts(
+    assignments: Sequence[TaskAssignment], results: Sequence[TaskResult]
+) -> list[PartsOfSegment]:
+    """The segments whose postings are in parts, in order."""
+    groups: dict[bytes, list[TaskResult]] = {}
+    for result in results:
+        assignment = assignments[result.number]
+        if assignment.groups > 1:
+            groups.setdefault(assignment.segments[0].low, []).append(result)
+    parts: list[PartsOfSegment] = []
+    for low in sorted(groups):
+        same = sorted(groups[low], key=lambda result: assignments[result.number].group)
+        for position, segment in enumerate(same[0].segments):
+            spans = [(result.part, *result.spans[position]) for result in same]
+            parts.append(PartsOfSegment(segment, tuple(spans)))
+    return parts
+
+
+def _merge(
+    spark: SparkSession,
+    store: Store,
+    staging: StagingArea,
+    parts: Sequence[PartsOfSegment],
+    selectors: StagedSelectors,
+    partitions: int | None,
+) -> list[SegmentResult]:
+    if not parts:
+        return []
+    size = sum(part.size for part in parts)
+    tasks = min(partitions or max(_LEAST_MERGES, -(-size // _MERGED_BYTES)), len(parts))
+    work: list[list[PartsOfSegment]] = [[] for _ in range(tasks)]
+    sizes = [0] * tasks
+    for part in sorted(parts, key=lambda one: -one.size):
+        least = sizes.index(min(sizes))
+        work[least].append(part)
+        sizes[least] += part.size
+    prefix = f"{staging.folder}-merge-"
+    for number, own in enumerate(work):
+        store.put_new(f"{prefix}{number}.json", PartsOfSegment.to_bytes(own, selectors))
+    results = run_on_partitions(numbered_partitions(spark, tasks), MergeTask(staging, prefix))
+    return [SegmentResult.parse(result) for result in results]

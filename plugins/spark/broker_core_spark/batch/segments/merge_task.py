@@ -1,0 +1,95 @@
+"""The task that joins the parts of postings which tasks of several groups of selectors staged."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry
+from broker_core_spark.format.postings_file import read_postings
+from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.store import Store
+from broker_core_spark.store.verified_files import put_verified
+
+__all__ = ["MergeTask", "PartsOfSegment"]
+
+_MOST_BYTES: Final = 2 * 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class PartsOfSegment:
+    """A segment whose names are stored, and the (path, first byte, last byte) of each part of its postings."""
+
+    segment: SegmentResult
+    parts: tuple[tuple[str, int, int], ...]
+
+    @property
+    def size(self) -> int:
+        """Bytes of all parts."""
+        return sum(stop - start for _, start, stop in self.parts)
+
+    @staticmethod
+    def to_bytes(segments: Sequence[PartsOfSegment], selectors: StagedSelectors) -> bytes:
+        """The work of a task, as the store carries it."""
+        places = {(run[0], run[1]) for one in segments for run in one.segment.entry.runs}
+        return json.dumps(
+            {
+                "segments": [[one.segment.record(), one.parts] for one in segments],
+                "selectors": selectors.of(sorted(places)).record(),
+            }
+        ).encode()
+
+
+@dataclass(frozen=True, slots=True)
+class MergeTask:
+    """The work of numbered tasks, pickled by reference into the executors. ``assignments`` is a prefix of paths."""
+
+    staging: StagingArea
+    assignments: str
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        store = self.staging.open()
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                data = store.get(f"{self.assignments}{number}.json", _MOST_BYTES)
+                if data is None:
+                    raise InvalidCatalogue(
+                        f"The work of task {number} is gone: was the job's staging folder emptied?"
+                    )
+                yield from _merged(store, data)
+
+
+def _merged(store: Store, data: bytes) -> Iterator[bytes]:
+    record = json.loads(data)
+    selectors = StagedSelectors.of_record(record["selectors"])
+    asked: dict[tuple[str, str], Sequence[bytes]] = {}
+    for segment, parts in record["segments"]:
+        made = SegmentResult.of(segment)
+        for namespace, domain, _ in made.entry.runs:
+            if (namespace, domain) not in asked:
+                asked[namespace, domain] = selectors.keys(store, (namespace, domain))
+        files = [
+            read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+            for path, start, stop in parts
+        ]
+        written = merge_postings(made.entry.runs, files, asked)
+        entry = FileEntry(written.name, written.size)
+        with written.file:
+            new = put_verified(store, entry, written.file)
+        whole = SegmentEntry(
+            made.entry.name,
+            made.entry.size,
+            made.entry.first_local,
+            made.entry.runs,
+            entry,
+            made.entry.continues,
+        )
+        yield SegmentResult(whole, made.new or new, made.duplicates).to_bytes()

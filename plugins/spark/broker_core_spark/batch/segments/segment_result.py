@@ -1,0 +1,58 @@
+"""What a task tells the driver of a segment that it wrote."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from broker_core_spark.format.manifest import FileEntry, SegmentEntry
+
+__all__ = ["SegmentResult"]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentResult:
+    """A segment in the store: its entry in the manifest.
+
+    ``new`` is false if the store had both files. ``duplicates`` counts names that were given more than once.
+    """
+
+    entry: SegmentEntry
+    new: bool = False
+    duplicates: int = 0
+
+    def record(self) -> dict[str, Any]:
+        """The result as a task sends it."""
+        return {
+            "name": self.entry.name,
+            "size": self.entry.size,
+            "first_local": self.entry.first_local,
+            "runs": self.entry.runs,
+            "postings": [self.entry.postings.name, self.entry.postings.size],
+            "continues": self.entry.continues,
+            "new": self.new,
+            "duplicates": self.duplicates,
+        }
+
+    @classmethod
+    def of(cls, record: dict[str, Any]) -> SegmentResult:
+        """The inverse of :meth:`record`."""
+        entry = SegmentEntry(
+            record["name"],
+            record["size"],
+            record["first_local"],
+            tuple((namespace, domain, names) for namespace, domain, names in record["runs"]),
+            FileEntry(*record["postings"]),
+            record["continues"],
+        )
+        return cls(entry, record["new"], record["duplicates"])
+
+    def to_bytes(self) -> bytes:
+        """The result alone, as JSON."""
+        return json.dumps(self.record()).encode()
+
+    @classmethod
+    def parse(cls, data: bytes) -> SegmentResult:
+        """The inverse of :meth:`to_bytes`."""
+        return cls.of(json.loads(data))

@@ -1,0 +1,120 @@
+"""The selectors of a build as a file of the staging folder: a task reads those of its namespaces and group alone.
+
+For each namespace and domain the file has the keys of its selectors (16 bytes each, sorted), where their lines begin
+(u64, one more than keys), and their lines, which are canonical JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from broker_core_spark.format.canonical_question import NameSelector
+from broker_core_spark.store import Store
+
+__all__ = ["AskedOfPlace", "StagedSelectors", "stage_selectors"]
+
+_Array = np.ndarray[Any, Any]
+_Place = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedOfPlace:
+    """The selectors of a group, with their keys, and the keys of all selectors of the namespace and domain."""
+
+    selectors: tuple[tuple[bytes, NameSelector], ...]
+    every_key: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StagedSelectors:
+    """Where the selectors of each (namespace, domain) are: the first byte, their number, and the last byte."""
+
+    path: str
+    places: Mapping[_Place, tuple[int, int, int]]
+
+    def read(self, store: Store, place: _Place, group: int = 0, groups: int = 1) -> AskedOfPlace:
+        """The selectors of one of ``groups`` groups by ranges of their keys, of equal width."""
+        if place not in self.places:
+            return AskedOfPlace((), ())
+        start, count, _ = self.places[place]
+        heads = store.get_range(self.path, start, start + 16 * count + 8 * (count + 1))
+        keys = tuple(heads[at : at + 16] for at in range(0, 16 * count, 16))
+        offsets = np.frombuffer(heads, "<u8", offset=16 * count).tolist()
+        low = bisect_left(keys, _first_key(group, groups))
+        high = count if group + 1 == groups else bisect_left(keys, _first_key(group + 1, groups))
+        if low == high:
+            return AskedOfPlace((), keys)
+        at = start + len(heads)
+        lines = store.get_range(self.path, at + offsets[low], at + offsets[high])
+        return AskedOfPlace(
+            tuple(
+                (
+                    keys[number],
+                    _selector(lines[offsets[number] - offsets[low] : offsets[number + 1] - offsets[low]]),
+                )
+                for number in range(low, high)
+            ),
+            keys,
+        )
+
+    def keys(self, store: Store, place: _Place) -> tuple[bytes, ...]:
+        """The keys of all selectors of a namespace and domain."""
+        if place not in self.places:
+            return ()
+        start, count, _ = self.places[place]
+        data = store.get_range(self.path, start, start + 16 * count)
+        return tuple(data[at : at + 16] for at in range(0, len(data), 16))
+
+    def record(self) -> dict[str, Any]:
+        """The places as JSON has them."""
+        return {"path": self.path, "places": [[*place, *where] for place, where in self.places.items()]}
+
+    @classmethod
+    def of_record(cls, record: Mapping[str, Any]) -> StagedSelectors:
+        """The inverse of :meth:`record`."""
+        return cls(
+            record["path"],
+            {
+                (namespace, domain): (start, count, stop)
+                for namespace, domain, start, count, stop in record["places"]
+            },
+        )
+
+    def of(self, places: Sequence[_Place]) -> StagedSelectors:
+        """The same for some places: what a task is sent."""
+        return StagedSelectors(
+            self.path, {place: self.places[place] for place in places if place in self.places}
+        )
+
+
+def stage_selectors(
+    store: Store, path: str, required: Mapping[_Place, Sequence[NameSelector]]
+) -> StagedSelectors:
+    """Write the selectors of each (namespace, domain), which are sorted by key."""
+    places: dict[_Place, tuple[int, int, int]] = {}
+    parts: list[bytes] = []
+    at = 0
+    for place, selectors in required.items():
+        lines = [selector.line for selector in selectors]
+        offsets = np.cumsum([0, *map(len, lines)]).astype("<u8")
+        block = b"".join([*(selector.key for selector in selectors), offsets.tobytes(), *lines])
+        parts.append(block)
+        places[place] = (at, len(selectors), at + len(block))
+        at += len(block)
+    store.put_new(path, b"".join(parts))
+    return StagedSelectors(path, places)
+
+
+def _first_key(group: int, groups: int) -> bytes:
+    return (group * 2**128 // groups).to_bytes(16, "big")
+
+
+def _selector(line: bytes) -> NameSelector:
+    record = json.loads(line)
+    return NameSelector(record["pattern"], tuple(sorted(record["properties"].items())))

@@ -1,0 +1,151 @@
+"""Tallies: how many names of neighbouring segments a selector picks, and their hash, in files of the staging folder.
+
+A task has one tally a selector for all of its neighbouring segments, because counts, hashes and lengths of parts can
+be joined. The driver reads the files in order and keeps one tally a selector, so what it holds grows with the questions
+and not with questions times segments.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Final
+
+import numpy as np
+
+from broker_core import EncodedNames
+from broker_core_spark.store import Store
+
+__all__ = ["TALLY", "TallyBlock", "TallyWriter", "joined_tallies", "read_tallies"]
+
+#: The tally of one selector: 40 bytes.
+TALLY: Final = np.dtype(
+    [("key", "u1", (16,)), ("count", "<u8"), ("joined", "<u8"), ("crc", "<u4"), ("zero", "<u4")]
+)
+#: Entries that are held before they are joined.
+_HELD: Final = 1_000_000
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TallyBlock:
+    """Bytes ``start`` to ``stop`` of a file: the tallies of one namespace and domain, sorted by key.
+
+    ``order`` is the key in front of the neighbouring segments that they are of
+    (:mod:`~broker_core_spark.batch.staging.order_keys`).
+    """
+
+    namespace: str
+    domain: str
+    order: bytes
+    path: str
+    start: int
+    stop: int
+
+    def record(self) -> list[Any]:
+        """The block as a task sends it."""
+        return [self.namespace, self.domain, self.order.hex(), self.path, self.start, self.stop]
+
+    @classmethod
+    def of(cls, record: Sequence[Any]) -> TallyBlock:
+        """The inverse of :meth:`record`."""
+        namespace, domain, order, path, start, stop = record
+        return cls(namespace, domain, bytes.fromhex(order), path, start, stop)
+
+
+class TallyWriter:
+    """Collects the tallies of segments, which come in order."""
+
+    def __init__(self) -> None:
+        self._order = b""
+        self._open: dict[tuple[str, str], list[_Array]] = {}
+        self._held = 0
+        self._blocks: list[tuple[tuple[str, str], bytes, _Array]] = []
+
+    def begin(self, order: bytes) -> None:
+        """Begin neighbouring segments, of which no key is less than ``order``."""
+        self._close()
+        self._order = order
+
+    def add(self, namespace: str, domain: str, entries: _Array) -> None:
+        """Add the entries of the next run."""
+        if not len(entries):
+            return
+        tallies = np.zeros(len(entries), TALLY)
+        for name in ("key", "count", "joined", "crc"):
+            tallies[name] = entries[name]
+        self._open.setdefault((namespace, domain), []).append(tallies)
+        self._held += len(entries)
+        if self._held > _HELD:
+            for place, parts in self._open.items():
+                self._open[place] = [joined_tallies(parts)]
+            # Joined ones are not counted, or many selectors would be joined over and over.
+            self._held = 0
+
+    def finish(self, store: Store, folder: str) -> list[TallyBlock]:
+        """Write the file, if there is anything, and give its blocks. ``folder`` is the prefix of its path."""
+        self._close()
+        if not self._blocks:
+            return []
+        path = f"{folder}-{uuid.uuid4().hex}.tally"
+        store.put_new(path, b"".join(tallies.tobytes() for _, _, tallies in self._blocks))
+        blocks: list[TallyBlock] = []
+        at = 0
+        for place, order, tallies in self._blocks:
+            blocks.append(TallyBlock(*place, order, path, at, at + tallies.nbytes))
+            at += tallies.nbytes
+        return blocks
+
+    def _close(self) -> None:
+        for place, parts in self._open.items():
+            self._blocks.append((place, self._order, joined_tallies(parts)))
+        self._open = {}
+        self._held = 0
+
+
+def joined_tallies(parts: Sequence[_Array]) -> _Array:
+    """One tally a selector, sorted by key, of parts that follow each other."""
+    every = np.concatenate([np.empty(0, TALLY), *parts])
+    if not len(every):
+        return every
+    halves = np.ascontiguousarray(every["key"]).view(">u8").reshape(-1, 2)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: parts stay in order
+    every, halves = every[order], halves[order]
+    begins = np.ones(len(every), bool)
+    begins[1:] = (halves[1:] != halves[:-1]).any(axis=1)
+    starts = np.flatnonzero(begins)
+    if len(starts) == len(every):
+        return every
+    result = np.zeros(len(starts), TALLY)
+    result["key"] = every["key"][starts]
+    result["count"] = np.add.reduceat(every["count"], starts)
+    result["crc"], result["joined"] = EncodedNames.joined_crcs(every["crc"], every["joined"], starts)
+    return result
+
+
+def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, str], _Array]:
+    """The tallies of each namespace and domain over all segments, sorted by key."""
+    found: dict[tuple[str, str], list[_Array]] = {}
+    held = 0
+    for place, tallies in _in_order(store, blocks):
+        found.setdefault(place, []).append(tallies)
+        held += len(tallies)
+        if held > _HELD:
+            for known, parts in found.items():
+                found[known] = [joined_tallies(parts)]
+            held = 0
+    return {place: joined_tallies(parts) for place, parts in found.items()}
+
+
+def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], _Array]]:
+    """The tallies of blocks in the order of segments. Neighbours in a file are read together."""
+    ordered = sorted(blocks, key=lambda block: (block.order, block.path, block.start))
+    for path, group in groupby(ordered, key=lambda block: block.path):
+        wanted = list(group)
+        start, stop = wanted[0].start, max(block.stop for block in wanted)
+        data = memoryview(store.get_range(path, start, stop))
+        for block in wanted:
+            part = data[block.start - start : block.stop - start]
+            yield (block.namespace, block.domain), np.frombuffer(part, TALLY)

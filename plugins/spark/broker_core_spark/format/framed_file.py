@@ -1,0 +1,168 @@
+"""The frame that names files and postings files have: header, directory and trailer. Writing one, and reading one."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, BinaryIO, Final, Protocol, TypeVar
+
+import pyarrow as pa
+
+from broker_core.errors import BrokerCoreError
+from broker_core.names import NamespaceName
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format import segment_layout
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, canonical_json
+from broker_core_spark.format.segment_layout import FileKind
+
+__all__ = ["FramedFile", "FramedWriter", "checked_padding", "open_frame"]
+
+_SPOOLED: Final = 64 * 1024 * 1024  # bytes
+
+
+@dataclass(frozen=True, slots=True)
+class FramedFile:
+    """A written file, at its beginning. It is put into a store under ``name`` and closed."""
+
+    name: str
+    size: int
+    file: BinaryIO
+
+
+class FramedWriter:
+    """A file of a kind under way: in memory up to 64 MiB, then in a temporary file."""
+
+    def __init__(self, kind: FileKind) -> None:
+        self._kind = kind
+        self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 (handed over)
+        self._digest = hashlib.sha256()
+        self._directory: list[dict[str, Any]] = []
+        #: Bytes so far.
+        self.size = 0
+        self.write(segment_layout.HEADER.pack(kind.head, segment_layout.FORMAT_VERSION, 0))
+
+    def write(self, data: Any) -> None:
+        """Append a buffer."""
+        view = memoryview(data)
+        if not view.nbytes:
+            return
+        view = view.cast("B")
+        self._file.write(view)
+        self._digest.update(view)
+        self.size += len(view)
+
+    def pad(self) -> None:
+        """Append zeros up to the next section."""
+        self.write(bytes(segment_layout.padding(self.size)))
+
+    def add_run(self, record: dict[str, Any]) -> None:
+        """Append the record of a run to the directory."""
+        self._directory.append(record)
+
+    def finish(self) -> FramedFile:
+        """The whole file. The writer is not used afterwards."""
+        at = self.size
+        directory = canonical_json({"runs": self._directory})
+        self.write(directory)
+        self.write(segment_layout.TRAILER.pack(at, len(directory), self._kind.tail))
+        self._file.seek(0)
+        name = f"{self._kind.folder}/{self._digest.hexdigest()}.{self._kind.suffix}"
+        return FramedFile(name, self.size, self._file)  # type: ignore[arg-type]  # a spooled file is one, but not by its type
+
+    def close(self) -> None:
+        """Discard an unfinished file, or close a finished one."""
+        self._file.close()
+
+
+class _Layout(Protocol):
+    @property
+    def end(self) -> int: ...
+    def sections(self) -> tuple[tuple[int, int], ...]: ...
+
+
+_L = TypeVar("_L", bound=_Layout)
+
+
+def open_frame(
+    kind: FileKind,
+    buffer: pa.Buffer,
+    file: str,
+    sizes: tuple[str, ...],
+    layout: Callable[..., _L],
+    others: Callable[[dict[str, Any]], set[str]] = lambda _run: set(),
+) -> list[tuple[dict[str, Any], _L]]:
+    """The runs of a file's directory and their positions. ``file`` is its name in errors.
+
+    ``sizes`` are the keys of a run's sizes, the names first, as ``layout`` takes them behind the position.
+    ``others`` checks the keys that this kind has besides and gives them. Raises :exc:`InvalidGeneration`.
+    """
+    view = memoryview(buffer)
+    least = segment_layout.HEADER.size + segment_layout.TRAILER.size
+    if len(view) < least:
+        raise InvalidGeneration(file, f"{len(view)} bytes are no {kind.title}, which has {least} at least")
+    magic, version, zero = segment_layout.HEADER.unpack_from(view)
+    if magic != kind.head:
+        raise InvalidGeneration(file, f"it does not begin as a {kind.title} does")
+    if version != segment_layout.FORMAT_VERSION or zero:
+        raise InvalidGeneration(
+            file, f"format version {version}.{zero}: only {segment_layout.FORMAT_VERSION}.0 is known here"
+        )
+    at, size, magic = segment_layout.TRAILER.unpack_from(view, len(view) - segment_layout.TRAILER.size)
+    if magic != kind.tail:
+        raise InvalidGeneration(file, f"it does not end as a {kind.title} does: it is truncated, or none")
+    if at + size != len(view) - segment_layout.TRAILER.size or at < segment_layout.HEADER.size:
+        raise InvalidGeneration(file, "its directory is not where it must be")
+    if size > segment_layout.DIRECTORY_LIMIT:
+        raise InvalidGeneration(file, f"its directory has {size} bytes: too many")
+    try:
+        return _places(bytes(view[at : at + size]), at, sizes, layout, others)
+    except (ValueError, TypeError, KeyError, RecursionError, BrokerCoreError) as error:
+        raise InvalidGeneration(file, f"its directory: {error!s:.300}") from None
+
+
+def _places(
+    data: bytes,
+    end: int,
+    sizes: tuple[str, ...],
+    layout: Callable[..., _L],
+    others: Callable[[dict[str, Any]], set[str]],
+) -> list[tuple[dict[str, Any], _L]]:
+    record = json.loads(data)
+    runs = record["runs"]
+    if set(record) != {"runs"} or not isinstance(runs, list) or not runs or canonical_json(record) != data:
+        raise ValueError("it is not in its canonical form")
+    places: list[tuple[dict[str, Any], _L]] = []
+    start = segment_layout.HEADER.size
+    last = ("", 0)
+    for run in runs:
+        if set(run) != {"namespace", "domain", *sizes} | others(run):
+            raise ValueError("a run has other parts than it must have")
+        NamespaceName.parse(run["namespace"])
+        if run["domain"] not in DOMAIN_ORDER:
+            raise ValueError(f"{run['domain']!r:.50} is no domain")
+        order = (run["namespace"], DOMAIN_ORDER.index(run["domain"]))
+        if order <= last:
+            raise ValueError("its runs are not in order")
+        last = order
+        # A bitmap is shorter than its names, so sizes but the names are bounded by the file.
+        numbers = [run[key] for key in sizes]
+        if any(type(size) is not int or size < 0 for size in numbers) or not 0 < numbers[0] < 2**31:
+            raise ValueError("a size is out of bounds")
+        place = layout(start, *numbers)
+        if place.end > end:
+            raise ValueError("a run is longer than the file")
+        places.append((run, place))
+        start = place.end
+    if start != end:
+        raise ValueError(f"its runs take {start} bytes, but there are {end}")
+    return places
+
+
+def checked_padding(view: memoryview, sections: tuple[tuple[int, int], ...], file: str) -> None:
+    """Raise :exc:`InvalidGeneration` where something else than zeros stands behind a section."""
+    for at, size in sections:
+        if any(view[at + size : at + size + segment_layout.padding(size)]):
+            raise InvalidGeneration(file, "between its sections is something else than zeros")

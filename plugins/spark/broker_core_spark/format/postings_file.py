@@ -1,0 +1,139 @@
+"""Writing and reading a postings file: what each selector picks of the runs of a segment.
+
+A file of a generation has all selectors of its segment. A part that a task stages has some of them, and
+:mod:`.postings_merge` joins parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core import EncodedNames
+from broker_core_spark.format import segment_layout
+from broker_core_spark.format.canonical_question import selectors_digest
+from broker_core_spark.format.framed_file import FramedFile, FramedWriter, checked_padding, open_frame
+from broker_core_spark.format.picked_words import Matches, packed
+from broker_core_spark.format.segment_layout import PostingsLayout
+
+__all__ = ["PostingsCollector", "PostingsWriter", "RunPostings", "StoredPostings", "read_postings"]
+
+_SIZES: Final = ("names", "entries", "words")
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunPostings:
+    """The postings of a run of ``names`` names: entries sorted by key, and their words one behind the other.
+
+    ``entries`` have the type :data:`~.segment_layout.ENTRY`. ``words`` is a sequence of columns (uint32).
+    """
+
+    names: int
+    entries: _Array
+    words: Sequence[_Array]
+
+
+class PostingsCollector:
+    """Takes what selectors pick of ``names``, in any order, and keeps words: a dense selector takes a bit a name."""
+
+    def __init__(self, names: EncodedNames) -> None:
+        self._names = names
+        self._found: dict[bytes, tuple[int, int, int, int, int, _Array]] = {}
+
+    def add(self, key: bytes, picked: Matches) -> None:
+        """Add what the selector of a key picks. One that picks nothing may be left out.
+
+        Raises :exc:`ValueError` for a key that comes twice, and for rows that are none.
+        """
+        if key in self._found:
+            raise ValueError(f"the matches of the selector {key.hex()} come twice")
+        kind, first, count, words = packed(picked, len(self._names))
+        if count:
+            self._found[key] = (*self._names.crc(picked), kind, first, count, words)
+
+    def finish(self) -> RunPostings:
+        """The postings."""
+        keys = sorted(self._found)
+        entries = np.zeros(len(keys), segment_layout.ENTRY)
+        if not keys:
+            return RunPostings(len(self._names), entries, [])
+        crcs, joined, kinds, firsts, counts, parts = zip(*map(self._found.__getitem__, keys), strict=True)
+        entries["key"] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
+        entries["crc"], entries["joined"], entries["kind"], entries["count"] = crcs, joined, kinds, counts
+        sizes = np.array([len(part) for part in parts], np.int64)
+        entries["first"] = np.where(
+            entries["kind"] == segment_layout.KIND_RANGE, np.array(firsts, np.int64), np.cumsum(sizes) - sizes
+        )
+        return RunPostings(len(self._names), entries, [part for part in parts if len(part)])
+
+
+class PostingsWriter:
+    """The writer of one postings file."""
+
+    def __init__(self) -> None:
+        self._file = FramedWriter(segment_layout.POSTINGS)
+
+    def add_run(self, namespace: str, domain: str, postings: RunPostings, asked: Iterable[bytes]) -> None:
+        """Append the postings of a run, in the order of all names. ``asked`` are the keys of all selectors."""
+        place = PostingsLayout(
+            self._file.size, postings.names, len(postings.entries), sum(map(len, postings.words))
+        )
+        self._file.write(postings.entries)
+        for part in postings.words:
+            self._file.write(np.ascontiguousarray(part, "<u4"))
+        self._file.pad()
+        self._file.add_run(
+            {"namespace": namespace, "domain": domain, "selectors": selectors_digest(asked)} | place.record()
+        )
+
+    def finish(self) -> FramedFile:
+        """The whole file."""
+        return self._file.finish()
+
+    def close(self) -> None:
+        """Discard an unfinished file."""
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPostings:
+    """The postings of a run in an open file: views of its buffer, of which only the sizes are checked.
+
+    ``asked_digest`` is the digest of all selectors that the run was asked.
+    """
+
+    namespace: str
+    domain: str
+    asked_digest: str
+    names: int
+    entries: _Array
+    words: _Array
+
+
+def read_postings(buffer: pa.Buffer, file: str) -> list[StoredPostings]:
+    """The runs of a postings file. ``file`` is its name in errors. Raises :exc:`InvalidGeneration`."""
+    runs: list[StoredPostings] = []
+    view = memoryview(buffer)
+    for record, place in open_frame(segment_layout.POSTINGS, buffer, file, _SIZES, PostingsLayout, _others):
+        checked_padding(view, place.sections(), file)
+        (entries_at, entries_size), (words_at, words_size) = place.sections()
+        entries = np.frombuffer(buffer.slice(entries_at, entries_size), segment_layout.ENTRY)
+        words = np.frombuffer(buffer.slice(words_at, words_size), "<u4")
+        runs.append(
+            StoredPostings(
+                record["namespace"], record["domain"], record["selectors"], place.names, entries, words
+            )
+        )
+    return runs
+
+
+def _others(run: dict[str, Any]) -> set[str]:
+    digest = run.get("selectors")
+    if not isinstance(digest, str) or len(digest) != 64:
+        raise ValueError("the digest of the selectors is none")
+    return {"selectors"}

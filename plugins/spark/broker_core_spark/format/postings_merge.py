@@ -1,0 +1,89 @@
+"""Joining the postings of a segment from parts: those of groups of selectors, or an older file and added selectors.
+
+Words are copied as they are, so the cost is that of reading and writing them. Equal postings give equal bytes, however
+they were divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from broker_core_spark.format import segment_layout
+from broker_core_spark.format.framed_file import FramedFile
+from broker_core_spark.format.picked_words import word_counts
+from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, StoredPostings
+
+__all__ = ["merge_postings"]
+
+_Array = np.ndarray[Any, Any]
+
+
+def merge_postings(
+    runs: Sequence[tuple[str, str, int]],
+    parts: Sequence[Sequence[StoredPostings]],
+    asked: Mapping[tuple[str, str], Sequence[bytes]],
+) -> FramedFile:
+    """The postings file of a segment with ``runs`` (namespace, domain, names), as the manifest has them.
+
+    ``parts`` are files with any of these runs. Entries whose keys are not in ``asked``, which has the keys of all
+    selectors by (namespace, domain), are left out. Raises :exc:`ValueError` where parts do not fit the runs or each
+    other.
+    """
+    writer = PostingsWriter()
+    try:
+        by_place: dict[tuple[str, str], list[StoredPostings]] = {}
+        for part in parts:
+            for postings in part:
+                by_place.setdefault((postings.namespace, postings.domain), []).append(postings)
+        for namespace, domain, names in runs:
+            found = by_place.pop((namespace, domain), [])
+            if any(postings.names != names for postings in found):
+                raise ValueError(f"postings of {namespace} are of another number of names")
+            keys = asked.get((namespace, domain), ())
+            writer.add_run(namespace, domain, _merged(names, found, keys), keys)
+        if by_place:
+            raise ValueError(f"postings of {next(iter(by_place))}, which is none of the segment's runs")
+        return writer.finish()
+    except BaseException:
+        writer.close()
+        raise
+
+
+def _merged(names: int, found: Sequence[StoredPostings], asked: Sequence[bytes]) -> RunPostings:
+    if not found:
+        return RunPostings(names, np.zeros(0, segment_layout.ENTRY), [])
+    entries = np.concatenate([postings.entries for postings in found])
+    source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
+    halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
+    order = np.lexsort((halves[:, 1], halves[:, 0]))
+    order = order[_among(entries["key"][order].tobytes(), asked)]
+    entries, source, halves = entries[order], source[order], halves[order]
+    if len(entries) > 1 and (halves[1:] == halves[:-1]).all(axis=1).any():
+        raise ValueError("two parts have postings of the same selector")
+    counts = word_counts(entries, names)
+    has_words = entries["kind"] != segment_layout.KIND_RANGE
+    old = entries["first"].astype(np.int64)
+    entries["first"][has_words] = (np.cumsum(counts) - counts)[has_words]
+    words: list[_Array] = []
+    # Neighbours of one part are copied together.
+    at = np.flatnonzero(has_words)
+    if len(at):
+        breaks = np.ones(len(at), bool)
+        breaks[1:] = (source[at[1:]] != source[at[:-1]]) | (old[at[1:]] != old[at[:-1]] + counts[at[:-1]])
+        starts = np.flatnonzero(breaks)
+        stops = np.append(starts[1:], len(at)) - 1
+        for first, last in zip(at[starts].tolist(), at[stops].tolist(), strict=True):
+            part = found[int(source[first])].words[int(old[first]) : int(old[last] + counts[last])]
+            if len(part) != int(counts[first : last + 1].sum()):
+                raise ValueError("a part has fewer words than its entries need")
+            words.append(part)
+    return RunPostings(names, entries, words)
+
+
+def _among(keys: bytes, asked: Sequence[bytes]) -> _Array:
+    """Which of these keys, one behind the other, are asked for (bool)."""
+    known = set(asked)
+    return np.fromiter((keys[at : at + 16] in known for at in range(0, len(keys), 16)), bool, len(keys) // 16)

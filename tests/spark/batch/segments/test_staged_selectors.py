@@ -1,0 +1,44 @@
+"""A task reads the selectors of its namespaces and its group, and groups have each selector once."""
+
+from __future__ import annotations
+
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from tests.support.generations import memory
+
+QUESTIONS = [
+    CanonicalQuestion.of(namespace, mode, pattern, properties)
+    for namespace in ("a/b", "a/c")
+    for mode in (Mode.PERSISTENT, Mode.ALL)
+    for pattern in (None, "a/b/ü.*", *(f".*{number}" for number in range(50)))
+    for properties in ({}, {"k": "v", "j": '"'})
+]
+
+
+@pytest.mark.parametrize("groups", [1, 2, 7, 500])
+def test_groups_have_each_selector_once_with_its_key(groups: int) -> None:
+    store, required = memory(), required_selectors(QUESTIONS)
+    staged = stage_selectors(store, "temporary/selectors", required)
+    staged = StagedSelectors.of_record(staged.record())
+    for place, selectors in required.items():
+        read = [staged.read(store, place, group, groups) for group in range(groups)]
+        keys = tuple(selector.key for selector in selectors)
+        assert all(asked.every_key == keys for asked in read)
+        assert staged.keys(store, place) == keys
+        found = [pair for asked in read for pair in asked.selectors]
+        assert found == [(selector.key, selector) for selector in selectors]
+    if groups == 7:
+        sizes = [len(staged.read(store, ("a/b", "persistent"), group, 7).selectors) for group in range(7)]
+        assert max(sizes) < 3 * min(sizes)
+
+
+def test_a_namespace_that_nobody_asks_about_has_none() -> None:
+    store = memory()
+    staged = stage_selectors(store, "temporary/selectors", required_selectors(QUESTIONS))
+    assert staged.read(store, ("a/d", "persistent")).selectors == ()
+    assert staged.keys(store, ("a/d", "persistent")) == ()
+    some = staged.of([("a/c", "persistent"), ("a/d", "persistent")])
+    assert set(some.places) == {("a/c", "persistent")}
