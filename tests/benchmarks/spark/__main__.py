@@ -1,8 +1,11 @@
 """``make bench-spark``: time and memory of a batch, its ratio against an ``rlike`` cross join, and serving, in one run.
 
-Options: ``--topics 5000000 --patterns 1020 --join-topics 200000 --no-join --no-serving --small --output FILE``; the
-large case is ``--topics 20000000 --patterns 200 --no-join --no-serving``. Seconds of the machine's processors stand
-beside those of the clock: on a machine that does other work too, only they mean something. After the JSON comes, on
+Options: ``--topics 5000000 --patterns 1020 --join-topics 200000 --no-join --no-serving --small --output FILE``. The
+large cases are ``--topics 20000000 --patterns 200``, ``--topics 2000000 --questions 84000``, where all questions are
+different, and ``--topics 2000000 --questions 4000 --segments 10000``, each with ``--no-join --no-serving``.
+
+Seconds of the machine's processors stand beside those of the clock: on a machine that does other work too, only they
+mean something. After the JSON comes, on
 stderr, a table of what was measured beside its goals.
 """
 
@@ -11,22 +14,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.spark.spark_session import spark_session
+from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from tests.benchmarks.processes import machine
 from tests.benchmarks.spark import goals, serving
-from tests.benchmarks.spark.catalogue import write_catalogue, write_patterns
+from tests.benchmarks.spark.catalogue import distinct_rows, pattern_rows, write_catalogue, write_patterns
 from tests.benchmarks.spark.cross_join import cross_join
 from tests.benchmarks.spark.resident import PeakOfTree, tree_cpu
 
 GIB = 1024**3
+#: Bytes of a full name of the catalogue, on average.
+_NAME_BYTES = 55
 
 
 def main() -> None:
@@ -46,25 +53,45 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {"machine": machine(), "load": os.getloadavg()[0]}
     catalogue, patterns = folder / "topics.parquet", folder / "patterns.jsonl"
     write_catalogue(catalogue, options.topics)
-    write_patterns(patterns, options.patterns)
+    asked = options.questions or options.patterns
+    write_patterns(patterns, distinct_rows(asked) if options.questions else pattern_rows(asked))
+    size = SEGMENT_BYTES if options.segments is None else options.topics * _NAME_BYTES // options.segments
     with PeakOfTree() as memory, spark_session(master=options.master) as spark:
         spark.range(1000).mapInArrow(_unchanged, "id long").count()  # the workers are there
         began, worked = time.monotonic(), tree_cpu(os.getpid())
-        result = build(spark, catalogue=str(catalogue), patterns=str(patterns), store=str(folder / "store"))
+        result = build(
+            spark,
+            catalogue=str(catalogue),
+            patterns=str(patterns),
+            store=str(folder / "store"),
+            segment_bytes=size,
+            partitions=options.partitions,
+        )
         results["batch"] = {
             "topics": options.topics,
-            "patterns": options.patterns,
-            "matches": sum(total.count for total in result.totals),
+            "patterns": asked,
+            "questions": len(result.totals),
+            "matches": result.totals.matches,
+            "generation": result.generation,
             "job_seconds": round(time.monotonic() - began, 1),
             "processor_seconds": round(tree_cpu(os.getpid()) - worked, 1),
             "seconds": result.record()["seconds"],
             "segments": len(result.manifest.segments),
             "tasks": result.tasks,
+            "task_seconds": _spread(result.task_seconds),
             "resident_gib": round(memory.peak / GIB, 2),
+            "driver_gib": round(memory.driver / GIB, 2),
+            "jvm_gib": round(memory.jvm / GIB, 2),
+            "worker_gib": round(memory.worker / GIB, 2),
         }
         if options.join:
             results["ratio"] = _ratio(folder, options, spark)
     return results
+
+
+def _spread(seconds: Sequence[float]) -> dict[str, float]:
+    """The median and the longest of the tasks that make segments, in seconds of a processor."""
+    return {"median": round(statistics.median(seconds), 2), "longest": round(max(seconds), 2)}
 
 
 def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
@@ -75,7 +102,7 @@ def _ratio(folder: Path, options: argparse.Namespace, spark: Any) -> dict[str, A
     """Both ways over the same small catalogue; pairs are names times the patterns of their namespace."""
     catalogue, patterns = folder / "small.parquet", folder / "small.jsonl"
     write_catalogue(catalogue, options.join_topics)
-    write_patterns(patterns, options.join_patterns)
+    write_patterns(patterns, pattern_rows(options.join_patterns))
     seconds: list[float] = []
     result: BuildResult | None = None
     for turn in range(3):
@@ -105,6 +132,9 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.spark", description=__doc__)
     parser.add_argument("--topics", type=int, default=5_000_000, help="names of the batch (%(default)s)")
     parser.add_argument("--patterns", type=int, default=1020, help="its patterns (%(default)s)")
+    parser.add_argument("--questions", type=int, help="so many different patterns instead")
+    parser.add_argument("--segments", type=int, help="about so many segments, smaller ones than usual")
+    parser.add_argument("--partitions", type=int, help="the most tasks of a stage")
     parser.add_argument(
         "--join-topics",
         type=int,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-__all__ = ["NAMESPACES", "names_of", "namespace", "pattern_rows", "write_catalogue", "write_patterns"]
+__all__ = [
+    "NAMESPACES",
+    "distinct_rows",
+    "names_of",
+    "namespace",
+    "pattern_rows",
+    "write_catalogue",
+    "write_patterns",
+]
 
 NAMESPACES = 20
 _CHUNK = 500_000
@@ -95,6 +103,32 @@ def pattern_rows(count: int) -> Iterator[dict[str, Any]]:
         yield {"namespace": name, "mode": "PERSISTENT", "pattern": pattern, "properties": {}}
 
 
-def write_patterns(path: Path, count: int) -> None:
-    """The same as JSON lines."""
-    path.write_text("".join(json.dumps(row) + "\n" for row in pattern_rows(count)), encoding="utf-8")
+def distinct_rows(count: int) -> Iterator[dict[str, Any]]:
+    """``count`` different questions with the same shares of namespaces and of kinds of patterns."""
+    pick = random.Random(12)
+    asked: set[tuple[str, str]] = set()
+    number = 0
+    while len(asked) < count:
+        place = 0 if number % 2 else 1 + number // 2 % (NAMESPACES - 1)
+        name = namespace(place)
+        domain, word, region = pick.choice(_DOMAINS), pick.choice(_WORDS), pick.choice(_REGIONS)
+        digits = f"{pick.randint(0, 9999):04}"
+        kind = pick.random()
+        if kind < 0.6:
+            pattern = f"{name}/{domain}-{word}-{region}-{digits}.*"
+        elif kind < 0.85:
+            pattern = f".*-{word}-{region}-.*{digits}.*" if number % 4 < 2 else f".*{digits}.*daily.*"
+        elif kind < 0.95:
+            other, place_name = pick.choice(_DOMAINS), pick.choice(_REGIONS)
+            pattern = f"{name}/({domain}|{other})-.*-({region}|{place_name})-.*"
+        else:
+            pattern = f".*[{digits[:3]}].{{{pick.randint(1, 30)}}}"
+        number += 1
+        if (name, pattern) not in asked:
+            asked.add((name, pattern))
+            yield {"namespace": name, "mode": "PERSISTENT", "pattern": pattern, "properties": {}}
+
+
+def write_patterns(path: Path, rows: Iterable[dict[str, Any]]) -> None:
+    """Questions as JSON lines."""
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")

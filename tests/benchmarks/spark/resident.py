@@ -53,10 +53,14 @@ def _pss(pid: int) -> int:
 
 
 class PeakOfTree:
-    """The most that this process and what it started held while a ``with`` lasted."""
+    """The most that this process and what it started held while a ``with`` lasted, in bytes (PSS).
+
+    ``peak`` is that of all together, ``driver`` of this process, ``jvm`` of the largest JVM, ``worker`` of the largest
+    other process.
+    """
 
     def __init__(self) -> None:
-        self.peak = 0
+        self.peak = self.driver = self.jvm = self.worker = 0
         self._done = threading.Event()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -72,4 +76,19 @@ class PeakOfTree:
 
     def _watch(self) -> None:
         while not self._done.wait(_INTERVAL):
-            self.peak = max(self.peak, tree_pss(os.getpid()))
+            held = {process: _pss(process) for process in _tree(os.getpid())}
+            self.peak = max(self.peak, sum(held.values()))
+            for process, size in held.items():
+                if process == os.getpid():
+                    self.driver = max(self.driver, size)
+                elif _is_jvm(process):
+                    self.jvm = max(self.jvm, size)
+                else:
+                    self.worker = max(self.worker, size)
+
+
+def _is_jvm(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/comm").read_text(encoding="utf-8").strip() == "java"
+    except OSError:
+        return False

@@ -285,7 +285,7 @@ def entry(number: int, field: str, value: int) -> Callable[[bytearray], object]:
         ("kind", 2, 2),
         ("kind", 1, 3),
         ("count", 3, 3),
-        ("first", 0, 3),
+        ("first", 1, 3),
         ("kind", 1, 0),
         ("kind", 0, 2),
         ("zero", 1, 1),

@@ -19,7 +19,10 @@ _SHOWN: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """What was published. ``totals`` are in the order of the questions. ``seconds`` are by step."""
+    """What was published. ``totals`` are in the order of the questions.
+
+    ``seconds`` are by step, ``task_seconds`` those of a processor for each task that made segments.
+    """
 
     generation: str
     number: int
@@ -38,6 +41,7 @@ class BuildResult:
     seconds: Mapping[str, float] = field(default_factory=dict)
     #: Rows of the catalogue that are no topics and were put aside.
     quarantined: int = 0
+    task_seconds: tuple[float, ...] = ()
 
     @property
     def refused(self) -> tuple[RefusedPattern, ...]:

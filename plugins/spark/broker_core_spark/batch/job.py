@@ -201,7 +201,8 @@ def build(
         system_topics=sum(run.system for run in runs),
         segments_written=sum(segment.new for segment in made.segments),
         segments_kept=len(kept.segments),
-        tasks=made.tasks,
+        tasks=len(made.task_seconds),
+        task_seconds=made.task_seconds,
         seconds=clock.seconds,
         quarantined=len(quarantined),
     )

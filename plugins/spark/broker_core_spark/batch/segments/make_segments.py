@@ -31,11 +31,14 @@ _LEAST_MERGES: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class MadeSegments:
-    """Segments in the store, unordered, and where the tallies of their selectors are. ``tasks`` made them."""
+    """Segments in the store, unordered, and where the tallies of their selectors are.
+
+    ``task_seconds`` are the seconds of a processor of each task that made them.
+    """
 
     segments: tuple[SegmentResult, ...] = ()
     tallies: tuple[TallyBlock, ...] = ()
-    tasks: int = 0
+    task_seconds: tuple[float, ...] = ()
 
 
 def make_segments(
@@ -74,7 +77,7 @@ def make_segments(
     parts = joined_parts(assignments, results)
     whole += _merge(spark, store, staging, parts, selectors, partitions)
     tallies = tuple(block for result in results for block in result.tallies)
-    return MadeSegments(tuple(whole), tallies, len(assignments))
+    return MadeSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
 
 
 def joined_parts(

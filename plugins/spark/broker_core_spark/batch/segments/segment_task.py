@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+import time
 import uuid
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
@@ -59,7 +60,8 @@ class TaskResult:
     """What one task wrote, as it tells the driver.
 
     ``segments`` are in order. Those of the first of several groups have no postings yet, and the other groups have
-    none. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it.
+    none. ``part`` is the path of the staged postings, and ``spans`` are the bytes of each segment's in it. ``seconds``
+    are those of the processor.
     """
 
     number: int
@@ -67,6 +69,7 @@ class TaskResult:
     tallies: tuple[TallyBlock, ...] = ()
     part: str = ""
     spans: tuple[tuple[int, int], ...] = ()
+    seconds: float = 0.0
 
     def to_bytes(self) -> bytes:
         """The result as JSON."""
@@ -77,6 +80,7 @@ class TaskResult:
                 "tallies": [block.record() for block in self.tallies],
                 "part": self.part,
                 "spans": self.spans,
+                "seconds": self.seconds,
             }
         ).encode()
 
@@ -90,6 +94,7 @@ class TaskResult:
             tuple(map(TallyBlock.of, record["tallies"])),
             record["part"],
             tuple((start, stop) for start, stop in record["spans"]),
+            record["seconds"],
         )
 
 
@@ -147,6 +152,7 @@ class _Making:
 
     def run(self, number: int) -> TaskResult:
         """Make the segments, or the group's part of them."""
+        began = time.process_time()
         with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part:
             last: bytes | None = None
             for group in self._groups():
@@ -163,7 +169,14 @@ class _Making:
                 path = f"{self.staging.folder}-{uuid.uuid4().hex}.part"
                 part.seek(0)
                 self.store.put_new(path, cast(BinaryIO, part))
-        return TaskResult(number, tuple(self.segments), tuple(blocks), path, tuple(self.spans))
+        return TaskResult(
+            number,
+            tuple(self.segments),
+            tuple(blocks),
+            path,
+            tuple(self.spans),
+            time.process_time() - began,
+        )
 
     def _groups(self) -> Iterator[list[SegmentRange]]:
         """Neighbouring segments that are matched together."""
