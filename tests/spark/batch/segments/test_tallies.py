@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from random import Random
 
 import numpy as np
@@ -27,7 +28,7 @@ def test_parts_are_joined_in_the_order_of_segments(
     store = memory()
     bounds = [0, 100, 101, 350, 600, 899, 900]
     writers = [TallyWriter() for _ in range(files)]
-    for number, (low, high) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for number, (low, high) in enumerate(pairwise(bounds)):
         writer = writers[number % files]
         if files > 1 or number in (0, 3):
             writer.begin(b"%04d" % low)
