@@ -89,6 +89,7 @@ bench-growth: $(TEST_STAMP)
 # With an empty real broker beside it: `make bench-kafka ARGS="--peer 127.0.0.1:9092"`.
 bench-kafka: $(STAMP)
 	$(BIN)/python -m tests.benchmarks.kafka $(ARGS)
+	$(BIN)/python -m tests.benchmarks.kafka.neighbours
 
 bench-spark: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.spark $(ARGS)

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, mo
 from broker_core.quantities import ListenAddress
 from broker_core.settings.authentication_model import OptionalFile
 from broker_core.settings.table import SettingConflict, Table
+from broker_core.settings.tls_models import Network
 
 __all__ = ["KafkaMechanism", "KafkaSaslSettings", "KafkaSettings", "KafkaTlsSettings"]
 
@@ -152,6 +153,11 @@ class KafkaSettings(Table):
     configs: Annotated[Mapping[str, str], BeforeValidator(_pairs), _AsTable] = Field(
         default={},
         description="The broker's defaults of topic configs, by their names in Kafka.",
+    )
+    haproxy_from: tuple[Network, ...] = Field(
+        default=(),
+        description="Networks of TCP proxies: each connection from there begins with a preamble of HAProxy's PROXY "
+        "protocol, which tells the address of the client.",
     )
     tls: KafkaTlsSettings | None = None
     sasl: KafkaSaslSettings = KafkaSaslSettings()

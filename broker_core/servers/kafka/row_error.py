@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import Final
 
 from broker_core.catalog import (
     CatalogBusy,
@@ -44,11 +45,21 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
 )
 
 
-class RowError(NamedTuple):
-    """``code`` is never ``NONE``."""
+#: Characters of a message, which may quote what a client sent: a text of versions before the flexible ones has 32,767
+#: bytes at most.
+_LONGEST: Final = 8_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowError:
+    """``code`` is never ``NONE``; of a very long ``message`` the begin is kept."""
 
     code: ErrorCode
     message: str | None
+
+    def __post_init__(self) -> None:
+        if self.message is not None and len(self.message) > _LONGEST:
+            object.__setattr__(self, "message", self.message[:_LONGEST] + "...")
 
 
 #: The answer to every change before a cluster.

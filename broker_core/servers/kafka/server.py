@@ -34,7 +34,7 @@ class KafkaServer:
             "kafka",
             ConnectionLimits(options.connections, options.limits.connections_per_address),
             services.metrics,
-            proxies=PreambleSources(()),
+            proxies=PreambleSources(options.kafka.haproxy_from),
             file_ceiling=options.file_ceiling,
         )
         self._loop: asyncio.AbstractEventLoop

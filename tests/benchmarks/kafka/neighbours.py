@@ -39,7 +39,7 @@ from broker_core.wire.kafka import (
 from tests.benchmarks.names import local_name, namespace_of
 from tests.benchmarks.ours import make_catalogue
 from tests.benchmarks.processes import MIB, cpu_seconds, machine, resident, resident_peak
-from tests.support.served import Served
+from tests.support.served import Served, broker_core_command
 
 __all__ = ["SCENES", "Beside", "main", "run"]
 
@@ -128,6 +128,7 @@ async def message(reader: asyncio.StreamReader) -> bytes:
 
 
 def asked(api: Api, version: int, value: Mapping[str, Any]) -> bytes:
+    """The frame of a request."""
     return request_frame(api, version, 1, "neighbour", value)
 
 
@@ -138,6 +139,11 @@ def by_name(count: int) -> bytes:
 
 def of_real(count: int) -> bytes:
     return asked(METADATA, 12, {"topics": [{"name": local_name(number, SIZE)} for number in range(count)]})
+
+
+def creating(names: Sequence[str], **fields: Any) -> bytes:
+    rows = [{"name": name, "num_partitions": 1, "replication_factor": 1} for name in names]
+    return asked(CREATE_TOPICS, 7, {"topics": rows, "timeout_ms": 20_000, **fields})
 
 
 def _config(name: str) -> dict[str, Any]:
@@ -172,27 +178,8 @@ LARGE: Final[Mapping[str, Callable[[], bytes]]] = {
             "include_synonyms": True,
         },
     ),
-    "CreateTopics": lambda: asked(
-        CREATE_TOPICS,
-        7,
-        {
-            "topics": [
-                {"name": f"c{n:06d}", "num_partitions": 1, "replication_factor": 1} for n in range(10_000)
-            ],
-            "timeout_ms": 20_000,
-        },
-    ),
-    "CreateTopics dry": lambda: asked(
-        CREATE_TOPICS,
-        7,
-        {
-            "topics": [
-                {"name": f"d.{n:06d}", "num_partitions": 1, "replication_factor": 1} for n in range(10_000)
-            ],
-            "timeout_ms": 20_000,
-            "validate_only": True,
-        },
-    ),
+    "CreateTopics": lambda: creating([f"c{n:06d}" for n in range(4_000)]),
+    "CreateTopics dry": lambda: creating([f"d.{n:06d}" for n in range(4_000)], validate_only=True),
     "DeleteTopics": lambda: asked(
         DELETE_TOPICS, 5, {"topic_names": [f"c{n:06d}" for n in range(10_000)], "timeout_ms": 20_000}
     ),
@@ -330,9 +317,8 @@ async def changes(place: Place) -> None:
     begun = time.perf_counter()
     async with connected(place.kafka) as (reader, writer):
         for number in range(1000):
-            topic = {"name": f"storm-{number}", "num_partitions": 1, "replication_factor": 1}
             start = time.perf_counter()
-            writer.write(asked(CREATE_TOPICS, 7, {"topics": [topic], "timeout_ms": 9000}))
+            writer.write(creating([f"storm-{number}"]))
             answer = await message(reader)
             place.beside.asked.setdefault("create", []).append(time.perf_counter() - start)
             fields = read_response(CREATE_TOPICS, 7, answer)[1] if answer else None
@@ -357,16 +343,7 @@ async def configs(place: Place) -> None:
         },
     )
     assert len(frame) <= 16 * 1024, len(frame)
-    await place.ask(
-        asked(
-            CREATE_TOPICS,
-            7,
-            {
-                "topics": [{"name": "t", "num_partitions": 1, "replication_factor": 1}],
-                "timeout_ms": 9000,
-            },
-        )
-    )
+    await place.ask(creating(["t"]))
     async with contextlib.AsyncExitStack() as stack:
         clients = []
         for _ in range(40):
@@ -454,8 +431,6 @@ async def _scene(name: str, place: Place) -> None:
 
 def _few_files(folder: Path) -> Path:
     """A command whose process has 64 descriptors."""
-    from tests.support.served import broker_core_command
-
     folder.mkdir(parents=True, exist_ok=True)
     program = folder / "few-files"
     program.write_text(f'#!/bin/sh\nulimit -n 64\nexec {broker_core_command()} "$@"\n', encoding="utf-8")

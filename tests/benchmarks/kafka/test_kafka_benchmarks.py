@@ -3,6 +3,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.benchmarks.kafka.__main__ import measure
+from tests.benchmarks.kafka.neighbours import run
+from tests.benchmarks.ours import make_catalogue
 
 
 def test_each_figure_is_measured(tmp_path: Path) -> None:
@@ -10,3 +12,13 @@ def test_each_figure_is_measured(tmp_path: Path) -> None:
     assert {"Metadata v13 of all", "names only", "Metadata v13 by id"} <= figures.keys()
     assert all(figure.ours is not None and figure.cpu > 0 for figure in figures.values())
     assert memory > 0
+
+
+def test_what_is_felt_beside_a_scene_is_noted(tmp_path: Path) -> None:
+    catalogue = make_catalogue(tmp_path / "catalogue", 10_000)
+    beside = run(catalogue.path, tmp_path / "run", "descriptors")
+    assert beside.ends["refused"] > 0
+    assert beside.ends["ready 200"] == 5
+    assert beside.ends["answered"] == 1
+    assert beside.pings
+    assert beside.cpu > 0

@@ -46,3 +46,10 @@ def test_a_refusal_says_what_it_was_given() -> None:
     error = RowError(ErrorCode.INVALID_CONFIG, "no")
     assert error_of(ChangeRefused(error)) is error
     assert str(ChangeRefused(error)) == "no"
+
+
+def test_a_message_is_one_that_every_version_can_have() -> None:
+    error = RowError(ErrorCode.INVALID_REQUEST, "\U0001f600" * 40_000)
+    assert error.message is not None
+    assert len(error.message.encode()) < 2**15
+    assert RowError(ErrorCode.INVALID_REQUEST, None).message is None

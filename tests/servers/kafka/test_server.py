@@ -1,9 +1,13 @@
 from __future__ import annotations
 
 import asyncio
+from ipaddress import ip_network
 from pathlib import Path
 
+from structlog.testing import capture_logs
+
 from broker_core.cli.server_process.server_process import ready_line
+from broker_core.settings import LimitsSettings
 from broker_core.wire.kafka import API_VERSIONS, ErrorCode, read_response, request_frame
 from tests.support.kafka_serving import kafka_broker, raw_client
 
@@ -65,3 +69,19 @@ def test_what_is_not_understood_closes_the_connection(tmp_path: Path) -> None:
 
 def test_the_ready_line_has_the_address() -> None:
     assert ready_line({"kafka": ("127.0.0.1", 9092)}) == "ready kafka=127.0.0.1:9092"
+
+
+async def test_the_address_behind_a_proxy_is_that_of_its_preamble(tmp_path: Path) -> None:
+    preamble = b"PROXY TCP4 192.0.2.7 192.0.2.11 56324 9092\r\n"
+    limits = LimitsSettings(connections_per_address=1)
+    proxies = (ip_network("127.0.0.0/8"),)
+    async with kafka_broker(tmp_path, tables={"limits": limits}, haproxy_from=proxies) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as first, raw_client(broker.kafka_address) as second:
+            first.writer.write(preamble)
+            answer = await first.ask(API_VERSIONS, 0, {})
+            assert answer["error_code"] == ErrorCode.NONE
+            with capture_logs() as logs:
+                second.writer.write(preamble)
+                assert await second.message() == b""
+        assert [(each["peer"], each["reason"]) for each in logs] == [("192.0.2.7", "address")]

@@ -131,3 +131,13 @@ async def test_nothing_changes_before_a_cluster() -> None:
         body = {"resources": [{"resource_type": 2, "resource_name": "a", "configs": []}]}
         (answer,) = (await row.later(call_of(row.api, 1, body)))["responses"]
         assert (answer["resource_name"], answer["error_code"]) == ("a", 44)
+
+
+async def test_a_message_about_very_much_is_cut(catalog: SqliteCatalog) -> None:
+    create(catalog, "a")
+    nulls = [{"name": f"n{number:09d}", "value": None} for number in range(5000)]
+    resources = [{"resource_type": 2, "resource_name": "a", "configs": nulls}]
+    async with kafka_broker(catalog.path.parent) as broker:
+        (row,) = (await ask_once(broker, ALTER_CONFIGS, 1, {"resources": resources}))["responses"]
+    assert row["error_code"] == 42
+    assert row["error_message"].endswith("...")
