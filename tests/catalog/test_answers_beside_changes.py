@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-import shutil
+import sqlite3
 import weakref
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -137,25 +137,24 @@ async def test_too_many_changes_hold_up_everybody(
     assert listed_now(lister, "x.*") == ["x1"]
 
 
-def put(file: Path, catalog: SqliteCatalog) -> None:
-    """Another content into the catalogue's file, as a restore does that keeps the file."""
-    with SqliteCatalog(file) as source, SqliteCatalog(catalog.path) as target:
-        source.connect().backup(target.connect())
+def put(file: Path, into: Path) -> None:
+    """The content of a catalogue into the file of another, as a restore does that keeps the file."""
+    source, target = sqlite3.connect(file), sqlite3.connect(into)
+    source.backup(target)
+    source.close()
+    target.close()
 
 
 async def test_a_restored_copy_is_another_history(
     catalog: SqliteCatalog, lister: CatalogLister, tmp_path: Path
 ) -> None:
     catalog.create(topic("x1"))
-    connection = catalog.connect()
-    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    connection.close()
-    copy = Path(shutil.copy(catalog.path, tmp_path / "copy.sqlite"))
+    put(catalog.path, copy := tmp_path / "copy.sqlite")
     catalog.create(topic("x2"))
     former = weakref.ref(await listing(lister))
     catalog.create(topic("y1"))
     assert listed_now(lister, "x.*") == ["x1", "x2"]
-    put(copy, catalog)
+    put(copy, catalog.path)
     assert listed_now(lister, "x.*") is None
     for local in ("y1", "y2", "y3"):  # the numbers of the versions come again
         catalog.create(topic(local))
@@ -164,6 +163,34 @@ async def test_a_restored_copy_is_another_history(
     await listing(lister)
     assert listed_now(lister, "x.*") == ["x1"]
     assert not lister.stands(*asked("x.*"), former)
+
+
+async def test_changes_of_one_history_say_nothing_of_a_snapshot_of_another(
+    catalog: SqliteCatalog, lister: CatalogLister, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    catalog.create(topic("x1"))
+    former = weakref.ref(await listing(lister))
+    put(catalog.path, other := tmp_path / "other.sqlite")
+    with SqliteCatalog(other) as changed:
+        for local in ("x2", "x3", "x4"):
+            changed.create(topic(local))
+    catalog.create(topic("y1"))
+    assert lister.stands(*asked("x.*"), former)
+    put(catalog.path, own := tmp_path / "own.sqlite")
+    put(other, catalog.path)
+    keep = lister._kept.keep
+
+    def keep_late(*arguments: Any) -> None:
+        put(own, catalog.path)  # just when the other one was read
+        keep(*arguments)
+
+    monkeypatch.setattr(lister._kept, "keep", keep_late)
+    assert len(await listing(lister)) == 4
+    monkeypatch.undo()
+    assert listed_now(lister, "x.*") is None
+    assert not lister.stands(*asked("x.*"), former)
+    await listing(lister)
+    assert listed_now(lister, "x.*") == ["x1"]
 
 
 async def test_an_answer_stands_for_as_long_as_nothing_has_changed_that_it_depends_on(
