@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from broker_core.listing.chunk import Chunk
 
 __all__ = [
+    "GIVEN_UP",
     "Candidates",
     "ChunkSearch",
     "Clues",
@@ -42,7 +43,7 @@ _TINY: Final = 8 * 1024  # bytes matched at once: looking for a substring first 
 _SHORTEST: Final = 1  # bytes
 _MOST_LITERALS: Final = 3
 #: Stretches in a row with too many finds of a literal, after which it is not searched any more.
-_GIVEN_UP: Final = 4
+GIVEN_UP: Final = 4
 _FIRST_BLOCK: Final = 128 * 1024  # bytes
 _SMALLEST_BLOCK: Final = 256
 _WORST: Final = 4 * 1024 * 1024  # bytes times instructions: 10 ms
@@ -132,7 +133,7 @@ class ChunkSearch:
     def _search(self, low: int, high: int) -> list[Candidates]:
         forms = self.chunk.forms
         for clue, dense in self._clues.items():
-            if dense >= _GIVEN_UP:
+            if dense >= GIVEN_UP:
                 continue
             if isinstance(clue, ClassRun):
                 positions = clue.rows(forms.text, forms.offsets, low, high)

@@ -18,7 +18,7 @@ __all__ = ["ClassRun"]
 
 _Array = np.ndarray[Any, Any]
 #: Bytes that are looked at at a time: what is made of them stays in the processor's cache.
-_BLOCK: Final = 256 * 1024
+_BLOCK: Final = 512 * 1024
 _WORD: Final = 8
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from broker_core.listing.chunk_ranges import candidates, is_whole_range, ranges_in
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.chunk_search import (
+    GIVEN_UP,
     Candidates,
     ChunkSearch,
     RowsSearch,
@@ -174,6 +175,8 @@ class PatternScan:
             return None
         if self._pending and sum(some.weight for some in self._pending) >= self._match_block:
             return self._matching()
+        if len(self._done) < self._handed_out and self._searches_clues():
+            return None
         slices: list[tuple[ChunkSearch | RowsSearch, int, int]] = []
         left = self._block
         while self._next < len(self._searches) and left > 0:
@@ -197,6 +200,13 @@ class PatternScan:
             return self._matching()
         self._state = _ScanState.ENDING
         return self._end
+
+    def _searches_clues(self) -> bool:
+        """Whether what is next is searched for a clue: with the interpreter's lock, so that two threads would take
+        longer than one. They match in full at the same time."""
+        if self._next >= len(self._searches) or not isinstance(self._searches[self._next][1], ChunkSearch):
+            return False
+        return any(dense < GIVEN_UP for dense in list(self._clues.values()))
 
     def result(self) -> Pieces:
         """The matching rows, chunk by chunk."""

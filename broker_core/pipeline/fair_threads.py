@@ -92,6 +92,7 @@ class _Job:
     __slots__ = (
         "arrived",
         "error",
+        "is_taken",
         "keys",
         "level",
         "parked",
@@ -110,6 +111,7 @@ class _Job:
         self.arrived: float | None = time.monotonic()  # until its first slice
         self.running = 0  # slices
         self.ready: Callable[[], None] | None = None  # a slice that was taken and not begun
+        self.is_taken = False  # as far as is known there is no further slice
         self.parked = False  # there is no slice until one that runs has ended
         self.seconds = 0.0
         self.result: Any = None
@@ -255,9 +257,14 @@ class FairThreads:
 
     def _start(self) -> None:
         """One more thread, if there is something to do for it."""
-        if self._active < self.size and not self._closed and any(level.queues for level in self._levels):
+        if self._active < self.size and not self._closed and self._has_slice():
             self._threads.submit(self._work)
             self._active += 1
+
+    def _has_slice(self) -> bool:
+        """Whether a thread might find a slice."""
+        queues = (queue for level in self._levels for queue in level.queues.values())
+        return any(not queue[0].is_taken or len(queue) > 1 for queue in queues)
 
     def _next(self) -> tuple[_Job, Hashable, Callable[[], None]] | None:
         """The next slice, and whose turn it is."""
@@ -327,6 +334,10 @@ class FairThreads:
                     self.waits.observe(time.monotonic() - job.arrived)
                     job.arrived = None
                     self._not_begun -= 1
+                if self._active < self.size and job.ready is None:
+                    # Else another thread would be woken to find out that there is none, and be in this one's way.
+                    job.ready = job.work.take()
+                    job.is_taken = job.ready is None
                 self._start()
             started = time.thread_time()
             try:
@@ -345,6 +356,7 @@ class FairThreads:
     def _ended(self, job: _Job, key: Hashable, seconds: float) -> bool:
         """Account for a slice, and put the job back into its queues. Whether all of it is done."""
         job.running -= 1
+        job.is_taken = False
         job.seconds += seconds
         self.seconds += seconds
         self._levels[job.level].used += seconds * _SHARE**job.level

@@ -229,6 +229,24 @@ def test_slices_may_run_in_any_order(
         assert_array_equal(data.rows_of(scan.result()), np.intersect1d(expected(text), wanted))
 
 
+def slices_at_once(listing: Listing, text: str) -> int:
+    """How many slices are handed out before one has run; the first is prepared and begun."""
+    scan = PatternScan(data_of(listing), compile_pattern(text), None)
+    while not scan._searches and (work := scan.take()) is not None:
+        work()
+    taken = []
+    while (work := scan.take()) is not None:
+        taken.append(work)
+    return len(taken)
+
+
+def test_what_keeps_the_lock_is_searched_by_one_thread_at_a_time() -> None:
+    listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("random"))
+    assert slices_at_once(listing, "persistent://t/n/.*abc.*") == 1
+    assert slices_at_once(listing, "persistent://t/n/.*[ab][cd][ef].*") == 1
+    assert slices_at_once(listing, "persistent://t/n/.*(a|b).*") > 1
+
+
 def test_a_search_holds_the_listing_no_longer_than_it_is_there() -> None:
     """A search that is given up frees its listing at once: its memory is counted until then."""
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, names_of("plain"))

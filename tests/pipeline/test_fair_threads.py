@@ -169,6 +169,24 @@ async def test_slices_of_one_work_run_in_all_threads() -> None:
         threads.close()
 
 
+async def test_no_thread_is_woken_for_work_without_a_further_slice() -> None:
+    log: list[str] = []
+    threads = FairThreads(2, "test")
+    try:
+        await threads.run("a", Steps("b", 20, log))
+        assert log == ["b"] * 20
+        assert len(threads._threads._threads) == 1
+        free = threading.Event()
+        held, other = await started(
+            threads.run("a", UncutWork(free.wait)), threads.run("a", Steps("b", 1, log))
+        )
+        assert await other == "b", "another work of the connection is another thread's"
+        free.set()
+        await held
+    finally:
+        threads.close()
+
+
 async def test_an_error_is_for_all_who_wait(one: FairThreads) -> None:
     def fail() -> None:
         raise LookupError("no")
