@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import hypothesis.strategies as st
 import pyarrow as pa
 import pytest
+from hypothesis import given
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources import quarantine
@@ -66,6 +68,41 @@ def test_every_kind_of_bad_row_is_put_aside_with_its_reason() -> None:
     assert next(row.namespace for row in aside.rows if row.name == "persistent://a/c/y") == "a/b"
 
 
+PIECES = [
+    "persistent",
+    "non-persistent",
+    "kafka",
+    "://",
+    "/",
+    "a",
+    "b",
+    "",
+    "x\x00",
+    "-partition-1",
+    "ü",
+    "\n",
+    "x" * 300,
+]
+BELOW = st.lists(st.sampled_from(PIECES), max_size=9).map("".join)
+NAMES = st.one_of(st.none(), BELOW, BELOW.map("persistent://a/b/{}".format))
+PLACES = st.one_of(st.none(), st.just("a/b"), BELOW)
+
+
+@given(rows=st.lists(st.tuples(NAMES, PLACES, st.one_of(st.none(), st.sampled_from(PIECES))), max_size=6))
+@pytest.mark.parametrize("default", [None, "a/b"])
+def test_a_row_alone_is_refused_as_it_is_among_others(
+    default: str | None, rows: list[tuple[str | None, str | None, str | None]]
+) -> None:
+    for row in rows:
+        alone = quarantine._fault([texts(value) for value in row], default)
+        assert (alone is None) == (quarantine._row_fault(*row, default) is None), (row, alone)
+    names, places, domains = (texts(*(row[number] for row in rows)) for number in range(3))
+    aside = Quarantine()
+    found = without_bad_rows(names, places, domains, [], default, aside)
+    assert len(found[0]) + len(aside.rows) == len(rows)
+    assert quarantine._fault(found[:3], default) is None
+
+
 def test_one_bad_row_of_many_is_found_with_few_checks(monkeypatch: pytest.MonkeyPatch) -> None:
     checks = []
 
@@ -75,13 +112,13 @@ def test_one_bad_row_of_many_is_found_with_few_checks(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr(quarantine, "stage_rows", counted)
     aside = Quarantine()
-    names: list[str | None] = [f"t-{number}" for number in range(1000)]
-    assert len(good_names(aside, names)) == 1000
+    names: list[str | None] = [f"t-{number}" for number in range(10_000)]
+    assert len(good_names(aside, names)) == 10_000
     assert len(checks) == 1
     names[617] = "a/b"
     assert [name for name, _ in good_names(aside, names)] == names[:617] + names[618:]
     assert [row.name for row in aside.rows] == ["a/b"]
-    assert len(checks) < 25
+    assert len(checks) < 10
 
 
 def test_bytes_that_are_no_text_are_put_aside() -> None:

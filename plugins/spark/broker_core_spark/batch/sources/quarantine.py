@@ -1,7 +1,7 @@
 """Rows that are no topics, put aside by option instead of ending the build.
 
-Rows are checked by the code that stages them. Where a batch has a wrong row, halves of it are checked, and so on down
-to the single rows: a batch without one costs one check.
+Rows are checked together by the code that stages them, so a batch without a wrong row costs one check. Of a batch with
+one, halves are checked, and so on; the rows of a small wrong part are checked one by one.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from broker_core import EncodedNames
+from broker_core.names import PERSISTENT, TopicName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
@@ -25,6 +26,8 @@ __all__ = ["MOST_QUARANTINED", "Quarantine", "QuarantinedRow", "without_bad_rows
 MOST_QUARANTINED: Final = 100_000
 #: Characters of a name and of a reason.
 _LONGEST: Final = 1000
+#: Rows that are checked one by one where one of them is wrong.
+_FEW: Final = 2048
 _MARK: Final = b"quarantine "
 
 
@@ -110,31 +113,23 @@ def without_bad_rows(
     quarantine: Quarantine,
 ) -> tuple[pa.LargeStringArray, pa.LargeStringArray, pa.LargeStringArray, list[pa.LargeStringArray]]:
     """The columns of :func:`~.stage_rows.stage_rows` without the rows that it would refuse, which are put aside."""
-    checker = cast(SortedRunWriter, _Checker())
     good = np.ones(len(names), bool)
     parts = [(0, len(names))]
     while parts:
         low, high = parts.pop()
-        name, namespace, domain = (column.slice(low, high - low) for column in (names, namespaces, domains))
-        try:
-            for _ in stage_rows(checker, name, namespace, domain, [], default_namespace):
-                pass  # there are none
-        except InvalidCatalogue as error:
-            if high - low > 1:
-                middle = (low + high) // 2
-                parts += [(middle, high), (low, middle)]
-                continue
-            good[low] = False
-            quarantine.add(
-                [
-                    QuarantinedRow.of(
-                        name[0].as_py(),
-                        str(error),
-                        namespace=namespace[0].as_py(),
-                        domain=domain[0].as_py(),
-                    )
-                ]
-            )
+        rows = [column.slice(low, high - low) for column in (names, namespaces, domains)]
+        if _fault(rows, default_namespace) is None:
+            continue
+        if high - low > _FEW:
+            middle = (low + high) // 2
+            parts += [(middle, high), (low, middle)]
+            continue
+        texts = (column.to_pylist() for column in rows)
+        for number, (name, namespace, domain) in enumerate(zip(*texts, strict=True), low):
+            reason = _row_fault(name, namespace, domain, default_namespace)
+            if reason is not None:
+                good[number] = False
+                quarantine.add([QuarantinedRow.of(name, reason, namespace=namespace, domain=domain)])
     if good.all():
         return names, namespaces, domains, list(values)
     mask = pa.array(good)
@@ -142,6 +137,38 @@ def without_bad_rows(
         column.filter(mask) for column in (names, namespaces, domains, *values)
     )
     return names, namespaces, domains, rest
+
+
+def _fault(columns: Sequence[pa.LargeStringArray], default_namespace: str | None) -> str | None:
+    """Why rows cannot be staged, all at once: the reason of one of them."""
+    names, namespaces, domains = columns
+    try:
+        for _ in stage_rows(
+            cast(SortedRunWriter, _Checker()), names, namespaces, domains, [], default_namespace
+        ):
+            pass  # there are none
+    except InvalidCatalogue as error:
+        return str(error)
+    return None
+
+
+def _row_fault(
+    name: str | None, namespace: str | None, domain: str | None, default_namespace: str | None
+) -> str | None:
+    """The same for one row. It refuses the rows that :func:`_fault` does."""
+    if name is None:
+        return "a row of the catalogue has no name (null)"
+    place = namespace if namespace is not None else default_namespace
+    try:
+        if "/" not in name:
+            if place is None:
+                return f"{name[:200]!r} is a local name without a namespace"
+            TopicName.parse(f"{PERSISTENT if domain is None else domain}://{place}/{name}")
+        elif namespace not in (None, str(TopicName.parse(name).namespace)):
+            return f"Topic {name[:200]!r} is not in namespace {namespace[:200]}"
+    except ValueError as error:  # of a name
+        return str(error)
+    return None
 
 
 def without_bad_texts(batch: pa.RecordBatch, quarantine: Quarantine) -> pa.RecordBatch:
