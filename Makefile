@@ -53,10 +53,11 @@ check: $(TEST_STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest --unit -n 2 --dist loadfile -q $(ARGS)
 
-# Two processes: the tests mostly wait for servers. Files are taken in the order of tests/conftest.py, long ones first.
+# Three processes: two of them wait for servers so often that two processors are idle for a third of the time. Files are
+# taken in the order of tests/conftest.py, long ones first.
 # `make test ARGS="-k permits -n 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop" -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -m "not interop" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh

@@ -28,4 +28,6 @@ export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 say "installing PySpark and what else the tests of the batch need (about a minute the first time)"
 # PySpark is a source distribution: built with the locked setuptools, so nothing unlocked is fetched.
 .venv/bin/uv pip install --quiet --no-build-isolation --require-hashes -r requirements/batch.txt
+say "storing the classes of Spark, so that the JVMs of tests start quickly"
+.venv/bin/python -m tests.support.quick_java
 say "done: everything that tests need"

@@ -12,6 +12,7 @@ from hypothesis import settings
 from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
 from tests.support.quick_debug_mode import note_no_stacks
+from tests.support.quick_java import quick_java_options
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
 # A slow machine is no failure of a property.
@@ -21,6 +22,8 @@ settings.load_profile("broker-core")
 note_no_stacks()
 
 ROOT = Path(__file__).parent.parent
+
+os.environ["SPARK_SUBMIT_OPTS"] = quick_java_options()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -271,6 +271,4 @@ def _environment(programs: Path, home: Path) -> dict[str, str]:
         "HOME": str(home),
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "NO_COLOR": "1",
-        # A build of a page is over before the slower compiler of Java makes up for its own time.
-        "SPARK_SUBMIT_OPTS": "-XX:TieredStopAtLevel=1",
     }

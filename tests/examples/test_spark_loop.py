@@ -47,8 +47,6 @@ class Folder:
         self.served = Served(self.path, tables)
         binaries = str(Path(broker_core_command()).parent)
         self.environment = {**os.environ, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}"}
-        # A small build is over before the slower compiler of Java makes up for its own time.
-        self.environment["SPARK_SUBMIT_OPTS"] = "-XX:TieredStopAtLevel=1"
 
     def run(self, *command: str, given: str = "") -> str:
         """What a command of the README prints; it must not fail."""

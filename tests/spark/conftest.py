@@ -18,7 +18,7 @@ def spark() -> Iterator[SparkSession]:
 
     quick = {
         "spark.driver.memory": "512m",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+        "spark.driver.extraJavaOptions": "-Xss4m",
         "spark.sql.shuffle.partitions": "2",
     }
     with spark_session(master="local[2]", conf=quick, name="tests") as session:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tests.support.quick_java import quick_java_options
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,
@@ -71,6 +72,7 @@ def test_executors_that_fail_make_the_same_generation(tmp_path: Path) -> None:
         "spark.speculation.multiplier": "1.01",
         "spark.task.maxFailures": "4",
         "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": quick_java_options(),
     }
     done = subprocess.run(
         [

@@ -59,7 +59,7 @@ def server(tmp_path: Path) -> Iterator[str]:
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xss4m",
+        "spark.driver.extraJavaOptions": "-Xss4m",
     }
     command = [str(home / "bin" / "spark-submit"), "--master", "local[2]", "--driver-memory", "512m"]
     for key, value in settings.items():

@@ -44,8 +44,7 @@ def test_a_job_that_is_killed_publishes_nothing_wrong(spark: SparkSession, tmp_p
 import sys
 from broker_core_spark.batch.job import build
 from broker_core_spark.batch.spark.spark_session import spark_session
-quick = {"spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-with spark_session(master="local[2]", conf=quick) as spark:
+with spark_session(master="local[2]") as spark:
     build(spark, catalogue=sys.argv[1], patterns=sys.argv[2], store=sys.argv[3], segment_bytes=4096, partitions=3)
 """
     command = [sys.executable, "-c", script, str(catalogue), str(patterns), str(store)]
