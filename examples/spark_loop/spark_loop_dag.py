@@ -1,22 +1,31 @@
-"""The loop as an Airflow DAG (Airflow 2.9 or 3): learn, build on the cluster, clean up; every hour, one at a time.
+"""The loop as an Airflow DAG (3, or 2.9 with apache-airflow-providers-standard): learn, build on the cluster, clean up.
 
-The catalogue and the store are what the broker has too: a PostgreSQL and a bucket here, since a worker of Airflow
-rarely runs where the broker's own file is. Passwords come from the environment of the worker (PGPASSFILE, the cloud's
-own credentials), never from these lines.
+It runs every hour, one turn at a time. The catalogue and the store are what the broker has too: a PostgreSQL and a
+bucket here, since a worker of Airflow rarely runs where the broker's own file is. Passwords come from the environment
+of the worker (PGPASSFILE, the cloud's own credentials), never from these lines.
+
+The workers of Airflow have broker-core with the batch and a JRE. The executors of Spark need nothing but Python of the
+same release: they get the environment as an archive.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from airflow import DAG  # type: ignore[import-not-found]
-from airflow.operators.bash import BashOperator  # type: ignore[import-not-found]
+from airflow.providers.standard.operators.bash import BashOperator  # type: ignore[import-not-found]
+
+try:
+    from airflow.sdk import DAG  # type: ignore[import-not-found]
+except ImportError:  # Airflow 2
+    from airflow import DAG  # type: ignore[import-not-found]
 
 CONFIG = "/etc/broker-core/broker-core.toml"
 BROKER = "http://broker-core:8080"
 CATALOGUE = "postgresql://topics_batch@topics-db/topics"
 STORE = "s3://listings/prod"
-PATTERNS = "/tmp/patterns-{{ ts_nodash }}.jsonl"
+MASTER = "spark://spark-master:7077"
+#: Made by venv-pack (docs/how-to/spark-submit.md), unpacked by each executor as the folder `env`.
+ENVIRONMENT = "/opt/broker-core/listings-env.tar.gz#env"
 
 with DAG(
     dag_id="broker_core_spark",
@@ -29,12 +38,17 @@ with DAG(
 ) as dag:
     build = BashOperator(
         task_id="build",
-        # Learning and building in one task: both need the same file, and tasks may run on different machines.
+        # Learning and building in one task: both need the same file, and tasks may run on different machines. The file
+        # is in the folder that the operator makes for the task and removes after it, whatever becomes of the task.
         bash_command=(
-            f"broker-core spark patterns export --broker {BROKER} --output {PATTERNS} && "
-            f"broker-core spark build --config {CONFIG} --catalogue {CATALOGUE} --patterns {PATTERNS} "
-            f"--out {STORE} --incremental --master spark://spark-master:7077"
+            f"broker-core spark patterns export --broker {BROKER} --output patterns.jsonl && "
+            f"broker-core spark build --config {CONFIG} --catalogue {CATALOGUE} --patterns patterns.jsonl "
+            f"--out {STORE} --incremental --master {MASTER} --conf spark.archives={ENVIRONMENT}"
         ),
+        env={"PYSPARK_PYTHON": "./env/bin/python"},  # on the executors
+        append_env=True,
     )
-    gc = BashOperator(task_id="gc", bash_command=f"broker-core spark gc --store {STORE} --keep 3")
+    gc = BashOperator(
+        task_id="gc", bash_command=f"broker-core spark gc --config {CONFIG} --store {STORE} --keep 3"
+    )
     build >> gc

@@ -30,11 +30,7 @@ def _home_and_temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_a_usual_machine_gives_its_folder_alone(tmp_path: Path) -> None:
     made = with_machine_settings({OPTIONS: "-Xss4m", "spark.x": "y"})
-    assert made == {
-        OPTIONS: f"-Djava.io.tmpdir={tmp_path} -Xss4m",
-        "spark.local.dir": str(tmp_path),
-        "spark.x": "y",
-    }
+    assert made == {OPTIONS: f"-Djava.io.tmpdir={tmp_path} -Xss4m", "spark.x": "y"}
 
 
 @pytest.mark.parametrize("home", [None, "/nonexistent"], ids=["no user", "no home"])

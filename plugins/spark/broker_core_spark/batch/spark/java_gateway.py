@@ -45,7 +45,7 @@ def with_machine_settings(settings: Mapping[str, str]) -> dict[str, str]:
     """
     made = dict(settings)
     folder = _temporary(made)
-    made.setdefault(_LOCAL, folder)
+    # Spark's own files are there too. `spark.local.dir` would be for executors as well, on other machines.
     options = [_option("java.io.tmpdir", folder)]
     if not _home_is_usable():
         options.append(_option("user.home", folder))
