@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_lines, say
+from broker_core_spark.commands.store_option import StoreOptions, chosen_options
 
 __all__ = ["EXAMPLES", "app", "export", "worth_precomputing"]
 
@@ -34,12 +34,12 @@ def _patterns() -> None:
 def export(
     *,
     output: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             "--output",
             "-o",
-            metavar="FILE",
-            help="The file to write. Without it, standard output.",
+            metavar="URI",
+            help="The file to write: a path, s3:// ... Without it, standard output.",
             show_default=False,
         ),
     ] = None,
@@ -49,6 +49,7 @@ def export(
     min_count: Annotated[
         int, typer.Option("--min-count", min=1, metavar="N", help="Only what was asked at least so often.")
     ] = 2,
+    store_options: StoreOptions = None,
     broker: RunningBroker,
 ) -> None:
     """Write the questions that a running broker was asked as JSON lines, the most expensive ones first.
@@ -64,7 +65,10 @@ def export(
     if output is None:
         print_lines(lines)
     else:
-        _write(output, "".join(line + "\n" for line in lines))
+        from broker_core_spark.store.addressed_file import addressed_file
+
+        file = addressed_file(output, chosen_options(output, store_options))
+        file.write("".join(line + "\n" for line in lines).encode())
     if not questions:
         say(
             f"no question to learn from {url}: the broker was asked none, or none {min_count} times (--min-count)"
@@ -73,17 +77,6 @@ def export(
         say(
             f"left out {refused} patterns that RE2 refuses or that are too long: brokers pass them on to the client"
         )
-
-
-def _write(output: Path, text: str) -> None:
-    """Write the whole file or nothing: a batch may read it at any time."""
-    beside = output.with_name(output.name + ".new")
-    try:
-        beside.write_text(text, encoding="utf-8")
-        beside.replace(output)
-    except BaseException:
-        beside.unlink(missing_ok=True)
-        raise
 
 
 def worth_precomputing(
