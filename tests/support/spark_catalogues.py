@@ -90,9 +90,12 @@ def expected_generation(
                     properties[str(record.name)] = record.properties
         catalogue_id = catalog.catalog_id
     loaded = load_questions(str(patterns), property_keys=property_keys)
+    asked = {question.namespace for question in loaded.questions}
+    versions = {name: version for name, version in versions.items() if name in asked}
+    stamps = {name: stamp for name, stamp in stamps.items() if name in asked}
     return build_generation(
         open_store(str(folder)),
-        names,
+        {name: domains for name, domains in names.items() if name in asked},
         [question for question in loaded.questions if question.namespace in versions],
         catalogue_id=catalogue_id,
         versions=versions,

@@ -14,6 +14,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -155,9 +156,14 @@ def build(
                 reuse, kept = (
                     _reuse(place, snapshot, loaded, staging) if incremental else (None, MadeSegments())
                 )
+                # What nobody asks about is not read.
+                staging = replace(
+                    staging, namespaces=frozenset(question.namespace for question in loaded.questions)
+                )
                 runs = _stage(snapshot, staging, reuse)
-                versions = _versions(snapshot, runs, namespace if source.static else None)
-                catalogue_id, stamps, repeats = snapshot.catalogue_id, snapshot.stamps, snapshot.repeats
+                versions = _versions(snapshot, runs, staging, namespace if source.static else None)
+                stamps = {name: stamp for name, stamp in snapshot.stamps.items() if name in versions}
+                catalogue_id, repeats = snapshot.catalogue_id, snapshot.repeats
                 quarantined = snapshot.quarantined
             if quarantine is not None:
                 put_table(spark, quarantine, quarantine_table(quarantined), store_options)
@@ -263,17 +269,18 @@ def _reuse(
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
     if reuse is None:
-        return snapshot.read(staging, None)
+        return snapshot.read(staging, sorted(staging.namespaces or ()))
     if not reuse.key_ranges:
         return []
     return snapshot.read(staging.within(reuse.key_ranges), reuse.namespaces)
 
 
 def _versions(
-    snapshot: CatalogueSnapshot, runs: Sequence[SortedRun], given: str | None
+    snapshot: CatalogueSnapshot, runs: Sequence[SortedRun], staging: StagingArea, given: str | None
 ) -> dict[str, int | None]:
-    """The version of each namespace. In a static catalogue: the namespaces with topics, and the given one."""
+    """The version of each namespace of a question. In a static catalogue: those with topics, and the given one."""
+    named = sorted(staging.namespaces or ())
     if snapshot.versions is not None:
-        return dict(snapshot.versions)
+        return {name: snapshot.versions[name] for name in named if name in snapshot.versions}
     found = {name for run in runs for name, _ in run.names}
-    return dict.fromkeys(sorted(found | ({given} if given else set())))
+    return {name: None for name in named if name in found or name == given}

@@ -37,6 +37,19 @@ SEGMENT_BYTES = 8 * 1024
 KEYS = ("region",)
 
 
+ROWS: list[dict[str, Any]] = [
+    *questions_about("public/large"),
+    *questions_about("tiny/ns-3"),
+    {"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}},
+    *(
+        {"namespace": f"tiny/ns-{number}", "pattern": "none"}
+        for number in (*range(40), "33x")
+        if number not in (3, 9)
+    ),
+    {"namespace": "aaaa/first", "pattern": ".*"},
+]
+
+
 def catalogue_of(folder: Path) -> tuple[Path, Path]:
     large: list[Any] = [
         {"name": f"orders-{number}", "properties": {"region": ("eu", "us")[number % 2]}}
@@ -44,9 +57,7 @@ def catalogue_of(folder: Path) -> tuple[Path, Path]:
     ]
     others = {f"tiny/ns-{number}": [f"orders-{place}" for place in range(30)] for number in range(40)}
     fill(folder / "catalogue.sqlite", {"public/large": large, **others})
-    rows = questions_about("public/large") + questions_about("tiny/ns-3")
-    rows += [{"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}}]
-    return folder / "catalogue.sqlite", write_patterns(folder / "patterns.jsonl", rows)
+    return folder / "catalogue.sqlite", write_patterns(folder / "patterns.jsonl", ROWS)
 
 
 def equal_to_full(
@@ -107,15 +118,15 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
             catalog.delete(TopicName.parse(f"persistent://tiny/ns-5/orders-{place}"))
     some = equal_to_full(spark, catalogue, patterns, tmp_path, 3)
     assert some.segments_kept > every // 2
-    # Other questions of one namespace: only its segments are made anew.
-    rows = [*questions_about("public/large"), *questions_about("tiny/ns-3")]
-    rows += [
-        {"namespace": "public/large", "pattern": ".*7", "properties": {"region": "eu"}},
-        {"namespace": "tiny/ns-9", "pattern": ".*1"},
-    ]
-    write_patterns(patterns, rows)
+    # A namespace that nobody asked about, and one that nobody asks about any more: only their segments are made anew.
+    write_patterns(patterns, [*ROWS, {"namespace": "tiny/ns-9", "pattern": ".*1"}])
     asked = equal_to_full(spark, catalogue, patterns, tmp_path, 4)
     assert 0 < asked.segments_written <= 3
+    assert "tiny/ns-9" in asked.manifest.namespaces
+    write_patterns(patterns, [*ROWS[:-20], *ROWS[-19:], {"namespace": "tiny/ns-9", "pattern": ".*1"}])
+    fewer = equal_to_full(spark, catalogue, patterns, tmp_path, 5)
+    assert fewer.segments_written <= 3
+    assert len(fewer.manifest.namespaces) == len(asked.manifest.namespaces) - 1
 
 
 def test_names_that_begin_segments_come_and_go(spark: SparkSession, tmp_path: Path) -> None:

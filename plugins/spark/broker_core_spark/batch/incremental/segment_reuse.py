@@ -133,7 +133,8 @@ def reusable_segments(
             key_ranges[-1] = (key_ranges[-1][0], stop)
         else:
             key_ranges.append((firsts[at], stop))
-    inside = tuple(name for name in sorted(versions) if _overlaps(name, key_ranges))
+    named = sorted({question.namespace for question in questions}.intersection(versions))
+    inside = tuple(name for name in named if _overlaps(name, key_ranges))
     kept = tuple(segment for at, stretch in enumerate(stretches) if at not in rebuilt for segment in stretch)
     return SegmentReuse(kept, tuple(key_ranges), inside)
 
@@ -143,6 +144,8 @@ def _changed(
 ) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
     """The keys of names that may have changed, and the key ranges of namespaces without a complete log."""
     before, now = previous.manifest.namespaces, snapshot.versions or {}
+    named = {question.namespace for question in questions}
+    now = {name: version for name, version in now.items() if name in named}
     asked_before, asked = _selectors_of(previous.questions), _selectors_of(questions)
     keys: list[bytes] = []
     whole: list[tuple[bytes, bytes]] = []

@@ -29,6 +29,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
+from broker_core_spark.batch.sources.asked_rows import in_namespaces
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
 from broker_core_spark.batch.sources.quarantine import (
     Quarantine,
@@ -36,7 +37,7 @@ from broker_core_spark.batch.sources.quarantine import (
     without_bad_rows,
     without_bad_texts,
 )
-from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -103,9 +104,10 @@ class _TableSnapshot:
         self._columns = columns
         self._namespace = namespace
 
-    def read(self, staging: StagingArea, _namespaces: Sequence[str] | None) -> list[SortedRun]:
+    def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
-        results = run_on_partitions(self._selected(staging.property_keys), work)
+        rows = self._selected(self._of(namespaces), staging.property_keys)
+        results = run_on_partitions(rows, work)
         return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
 
     @property
@@ -122,7 +124,28 @@ class _TableSnapshot:
             raise InvalidCatalogue(f"{self._source}: no column 'name' among {', '.join(self._columns)[:500]}")
         return named[0]
 
-    def _selected(self, property_keys: Sequence[str]) -> DataFrame:
+    def _of(self, namespaces: Sequence[str] | None) -> DataFrame:
+        """The rows of these namespaces. With a quarantine all of them: what is no topic is in no namespace."""
+        if namespaces is None or self._puts_aside:
+            return self._frame
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+        name = F.col(self._name_column)
+        has_namespace = "namespace" in self._columns
+        if not has_namespace and self._namespace is None:
+            self._check_full(name)
+        return self._frame.filter(
+            in_namespaces(name, F.col("namespace") if has_namespace else None, namespaces, self._namespace)
+        )
+
+    def _check_full(self, name: Column) -> None:
+        """Raise :exc:`InvalidCatalogue` where the names are local ones: not one would be in a namespace."""
+        rows = self._frame.select(name.cast("string").alias("name")).head(1)
+        shown = rows[0]["name"] if rows else None
+        if shown is not None and "/" not in shown:
+            raise InvalidCatalogue(without_namespace(shown))
+
+    def _selected(self, frame: DataFrame, property_keys: Sequence[str]) -> DataFrame:
         """``name``, ``namespace``, ``domain`` and a column for each selecting property."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
         from pyspark.sql.types import MapType, StringType, StructType
@@ -151,10 +174,10 @@ class _TableSnapshot:
                     break
                 wanted.append(value.alias(f"p{number}"))
             else:
-                return self._frame.select(*wanted)
+                return frame.select(*wanted)
             # The JSON text is parsed where it is staged.
             wanted.append(F.col("properties").cast(text).alias(_JSON))
-        return self._frame.select(*wanted)
+        return frame.select(*wanted)
 
 
 @dataclass(frozen=True, slots=True)

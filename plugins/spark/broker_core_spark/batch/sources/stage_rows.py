@@ -14,7 +14,7 @@ from broker_core_spark.arrow_columns import buffer_and_offsets, with_ends
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
 
-__all__ = ["stage_rows"]
+__all__ = ["stage_rows", "without_namespace"]
 
 _TEXT: Final = pa.large_string()
 _SLASH: Final = ord("/")
@@ -48,14 +48,17 @@ def stage_rows(
             places = pc.fill_null(places, default_namespace)
         if places.null_count:
             shown = names[int(pc.index(places.is_null(), True).as_py())].as_py()
-            raise InvalidCatalogue(
-                f"{shown[:200]!r} is a local name without a namespace: give a column 'namespace', or --namespace"
-            )
+            raise InvalidCatalogue(without_namespace(shown))
         places = with_ends(places, "", "/")
         prefixes = pc.binary_join_element_wise(
             pc.fill_null(domains.take(index), PERSISTENT), places, pa.scalar("://", _TEXT)
         )
         yield from _stage_by_prefix(writer, prefixes, names, [column.take(index) for column in values])
+
+
+def without_namespace(name: str) -> str:
+    """What is said of a local name that is in no namespace."""
+    return f"{name[:200]!r} is a local name without a namespace: give a column 'namespace', or --namespace"
 
 
 def _stage_full(

@@ -12,7 +12,7 @@ import json
 import tempfile
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Final, cast
 
@@ -128,19 +128,27 @@ def block_schema(properties: int) -> pa.Schema:
 class SortedRunWriter:
     """Takes names in any order and writes them as runs. ``folder`` is the prefix of their paths.
 
-    Names outside of ``key_ranges`` are counted only; ``None`` takes all. ``target`` is the size of segments. Paths of
-    runs are random: a repeated task writes other files. The driver hears of one attempt, and the files of the others
-    go with the build.
+    Names outside of ``key_ranges`` are counted only, those outside of ``namespaces`` are not; ``None`` takes all.
+    ``target`` is the size of segments. Paths of runs are random: a repeated task writes other files. The driver hears
+    of one attempt, and the files of the others go with the build.
     """
 
     def __init__(
-        self, store: Store, folder: str, *, properties: int, target: int, key_ranges: KeyRanges | None = None
+        self,
+        store: Store,
+        folder: str,
+        *,
+        properties: int,
+        target: int,
+        key_ranges: KeyRanges | None = None,
+        namespaces: Collection[str] | None = None,
     ) -> None:
         self._store = store
         self._folder = folder
         self._properties = properties
         self._target = target
         self._key_ranges = key_ranges
+        self._namespaces = namespaces
         self._parts: list[KeyedNames] = []
         self._segment_starts: list[pa.LargeBinaryArray] = []
         self._names: Counter[tuple[str, str]] = Counter()
@@ -161,7 +169,7 @@ class SortedRunWriter:
 
         Raises :exc:`InvalidCatalogue` for an invalid name.
         """
-        if not len(names):
+        if not len(names) or (self._namespaces is not None and namespace not in self._namespaces):
             return
         if check:
             try:

@@ -14,7 +14,10 @@ __all__ = ["StagingArea"]
 
 @dataclass(frozen=True, slots=True)
 class StagingArea:
-    """Where and how names are staged. ``target`` is the average size of segments in bytes."""
+    """Where and how names are staged. ``target`` is the average size of segments in bytes.
+
+    Names outside of ``key_ranges`` and of ``namespaces`` are left out; ``None`` takes all.
+    """
 
     uri: str
     folder: str
@@ -23,6 +26,7 @@ class StagingArea:
     options: Mapping[str, str] = field(default_factory=dict)
     key_ranges: KeyRanges | None = None
     largest_segment_bytes: int | None = None
+    namespaces: frozenset[str] | None = None
 
     @property
     def largest(self) -> int:
@@ -41,6 +45,7 @@ class StagingArea:
             properties=len(self.property_keys),
             target=self.target,
             key_ranges=self.key_ranges,
+            namespaces=self.namespaces,
         )
 
     def within(self, key_ranges: KeyRanges | None) -> StagingArea:
