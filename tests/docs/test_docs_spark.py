@@ -18,7 +18,7 @@ from broker_core.names import Mode
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
 from broker_core_spark.batch.questions.parse_question_row import COUNTED_KEYS, ROW_KEYS
-from broker_core_spark.batch.reports.parquet_export import _SCHEMA
+from broker_core_spark.batch.reports.parquet_export import TOTALS_SCHEMA
 from broker_core_spark.batch.spark.java_home import VERSIONS
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS
 from broker_core_spark.plugin import SparkPlugin
@@ -150,7 +150,7 @@ def test_the_columns_of_the_exported_table_are_all_there() -> None:
     (text,) = re.findall(
         r"^`--export-parquet` writes one row a question: (.*?)\n\n", read(PAGE), re.MULTILINE | re.DOTALL
     )
-    assert code_in(text) == _SCHEMA.names
+    assert code_in(text) == TOTALS_SCHEMA.names
 
 
 def test_the_parameters_of_the_function_are_all_there_with_their_defaults() -> None:

@@ -18,6 +18,7 @@ from broker_core_spark.commands import status_command
 from broker_core_spark.commands.status_command import read_metrics, read_problems
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
+from broker_core_spark.store.build_records import write_build_record
 from broker_core_spark.store.publishing import begin_build
 from tests.cli.conftest import Cli
 from tests.support.generation_builder import build_generation
@@ -115,6 +116,32 @@ def test_a_problem_that_could_not_be_printed_is_shown() -> None:
 def test_an_empty_store_is_no_error(tmp_path: Path, cli: Cli) -> None:
     shown = status(cli, "--store", tmp_path / "nothing", "--broker", "127.0.0.1:1")["published"]
     assert shown["generation"] is None
+
+
+def test_who_built_what_is_published_is_shown(tmp_path: Path, cli: Cli) -> None:
+    store = open_store(str(tmp_path))
+    manifest = build_generation(store, {"a/b": {"persistent": ["x"]}}, [], catalogue_id="some-id")
+    with begin_build(store) as building:
+        building.publish(manifest)
+    record = {
+        "builder": {"user": "ann", "host": "host1", "pid": 7},
+        "began": "2026-03-01T10:15:00+00:00",
+        "seconds": {"total": 2.5},
+        "catalogue": "postgresql://db/topics",
+        "coverage": 0.25,
+        "differences": None,
+        "matches": [],
+    }
+    write_build_record(store, manifest.id, record, b"")
+    shown = status(cli, "--store", tmp_path, "--broker", "127.0.0.1:1")["published"]
+    assert {key: value for key, value in shown.items() if key.startswith("buil")} == {
+        "built_by": "ann@host1",
+        "build_began": "2026-03-01T10:15:00+00:00",
+        "build_seconds": 2.5,
+        "built_from": "postgresql://db/topics",
+        "build_coverage": 0.25,
+    }
+    assert "25.00%" in cli("spark", "status", "--store", tmp_path, "--broker", "127.0.0.1:1").out
 
 
 def test_builds_under_way_and_dead_ones_are_shown_with_their_owners(

@@ -20,6 +20,7 @@ from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, build_and_gc_marks, garbage_collection, open_store
 from broker_core_spark.store.build_and_gc_marks import GC_GRACE, read_marks, write_mark
+from broker_core_spark.store.build_records import build_record_paths, write_build_record
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.learned_file import learned_paths, write_learned
 from broker_core_spark.store.mark_owner import MarkOwner
@@ -77,6 +78,16 @@ def test_the_last_learned_questions_stay() -> None:
             write_learned(store, number, b"{}")
     collect_garbage(store, keep=2, grace=AT_ONCE)
     assert [path[-10:] for path in learned_paths(store)] == ["0005.jsonl", "0003.jsonl"]
+
+
+def test_records_of_builds_go_with_their_generations() -> None:
+    store = memory()
+    generations = [publish(store, number).id for number in range(3)]
+    for generation in (*generations, "f" * 64):
+        write_build_record(store, generation, {}, b"totals")
+    collect_garbage(store, keep=2, grace=timedelta(0))
+    kept = {path for generation in generations[1:] for path in build_record_paths(generation)}
+    assert {file.path for file in store.list("builds")} == kept
 
 
 def test_a_dry_run_removes_nothing() -> None:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Final
 
+from broker_core_spark.batch.builder import Builder
+from broker_core_spark.batch.generation_differences import GenerationDifferences
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -21,7 +24,8 @@ _SHOWN: Final = 20
 class BuildResult:
     """What was published. ``totals`` are in the order of the questions.
 
-    ``seconds`` are by step, ``task_seconds`` those of a processor for each task that made segments.
+    ``seconds`` are by step, ``task_seconds`` those of a processor for each task that made segments. ``patterns`` is
+    their source without secrets. ``differences`` are those to the generation before, where it could be read.
     """
 
     generation: str
@@ -42,6 +46,26 @@ class BuildResult:
     #: Rows of the catalogue that are no topics and were put aside.
     quarantined: int = 0
     task_seconds: tuple[float, ...] = ()
+    patterns: str = ""
+    incremental: bool = False
+    builder: Builder | None = None
+    began: datetime | None = None
+    published: datetime | None = None
+    differences: GenerationDifferences | None = None
+
+    @property
+    def times_covered(self) -> int:
+        """How often the precomputed questions were asked, of ``loaded.times_asked``."""
+        return sum(self.loaded.times.get(question, 0) for question in self.totals.questions)
+
+    @property
+    def coverage(self) -> float | None:
+        """The share of what was asked that is precomputed, or ``None`` where nothing was asked.
+
+        Refused patterns are not covered, nor are questions of namespaces that the catalogue does not have.
+        """
+        asked = self.loaded.times_asked
+        return self.times_covered / asked if asked else None
 
     @property
     def refused(self) -> tuple[RefusedPattern, ...]:
@@ -61,6 +85,7 @@ class BuildResult:
             "namespaces": len(self.manifest.namespaces),
             "questions": len(self.totals),
             "matches": self.totals.matches,
+            "coverage": None if self.coverage is None else round(self.coverage, 6),
             "property_keys": list(self.manifest.property_keys),
             "kept_questions": self.loaded.kept,
             "forgotten_questions": self.loaded.forgotten,
@@ -74,6 +99,7 @@ class BuildResult:
                 for one in self.refused[:_SHOWN]
             ],
             "unknown_namespaces": sorted({question.namespace for question in self.left_out})[:_SHOWN],
+            "differences": None if self.differences is None else self.differences.record(self.totals.counts),
             "segments": len(self.manifest.segments),
             "segments_written": self.segments_written,
             "segments_kept": self.segments_kept,

@@ -15,12 +15,16 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult
+from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.generation_differences import differences_to, totals_file
 from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.batch.incremental.segment_reuse import (
     SegmentReuse,
@@ -51,6 +55,7 @@ from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.settings import KEEP_LEARNED
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.addressed_file import addressed_file
+from broker_core_spark.store.build_records import read_build_totals, write_build_record
 from broker_core_spark.store.published_pointers import readable_pointers
 from broker_core_spark.store.publishing import BuildRun, begin_build
 
@@ -117,6 +122,7 @@ def build(
         raise BatchError(f"{partitions} partitions: at least 1")
     gates = gates or PublishGates()
     clock = _Clock()
+    began = datetime.now(UTC)
     keys = None if property_keys is None else tuple(sorted(set(property_keys)))
     with clock.of("total"):
         place = open_store(store, store_options or {})
@@ -143,6 +149,7 @@ def build(
             catalogue, spark=spark, namespace=namespace, quarantine=quarantine is not None
         )
         place.check()
+        totals_before = None if before is None else read_build_totals(place, before.generation)
         with begin_build(place, run=run) as building, _staging_of(place, building.run):
             staging = StagingArea(
                 place.uri,
@@ -211,7 +218,14 @@ def build(
         task_seconds=made.task_seconds,
         seconds=clock.seconds,
         quarantined=len(quarantined),
+        patterns=redacted_source(patterns),
+        incremental=incremental,
+        builder=Builder.this_process(spark, building.run.id),
+        began=began,
+        published=published.when,
+        differences=differences_to(before, totals, totals_before) if before else None,
     )
+    write_build_record(place, result.generation, build_record(result), totals_file(totals))
     if report is not None:
         from broker_core_spark.batch.reports.html_report import write_html_report
 

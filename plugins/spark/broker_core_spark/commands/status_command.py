@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
@@ -62,6 +63,7 @@ def status(
 def _published(chosen: Store) -> dict[str, Any]:
     """What the store has of the published generation."""
     from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration
+    from broker_core_spark.store.build_records import read_build_record
     from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
     from broker_core_spark.store.read_manifest import read_manifest
 
@@ -88,14 +90,40 @@ def _published(chosen: Store) -> dict[str, Any]:
         manifest = read_manifest(chosen, published.generation)
     except (InvalidGeneration, NoSuchGeneration) as error:
         return found | {"error": str(error)}
-    return found | {
-        "catalogue": manifest.catalogue_id,
-        "static": manifest.static,
-        "namespaces": len(manifest.namespaces),
-        "questions": manifest.question_count,
-        "topics": manifest.topics,
-        "bytes": sum(file.size for file in manifest.files),
+    return (
+        found
+        | _built(read_build_record(chosen, published.generation))
+        | {
+            "catalogue": manifest.catalogue_id,
+            "static": manifest.static,
+            "namespaces": len(manifest.namespaces),
+            "questions": manifest.question_count,
+            "topics": manifest.topics,
+            "bytes": sum(file.size for file in manifest.files),
+        }
+    )
+
+
+def _built(record: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Who built it, when, how long it took and from what. Parts that the record does not have are left out."""
+    if record is None:
+        return {}
+    builder, seconds, differences = (
+        value if isinstance(value := record.get(key), dict) else {}
+        for key in ("builder", "seconds", "differences")
+    )
+    found = {
+        "built_by": f"{builder['user']}@{builder['host']}" if {"user", "host"} <= set(builder) else None,
+        "build_began": record.get("began"),
+        "build_seconds": seconds.get("total"),
+        "built_from": record.get("catalogue"),
+        "built_patterns": record.get("patterns"),
+        "build_coverage": record.get("coverage"),
+        "questions_added": differences.get("added"),
+        "questions_removed": differences.get("removed"),
+        "matches": record.get("matches"),
     }
+    return {key: value for key, value in found.items() if isinstance(value, (str, int, float))}
 
 
 def read_metrics(text: str) -> dict[str, Any]:
@@ -170,7 +198,7 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
     rows: list[tuple[str, object]] = []
     for key, value in report.items():
         shown: object = value
-        if key == "last_hour_coverage" and value is not None:
+        if key in ("last_hour_coverage", "build_coverage") and value is not None:
             shown = f"{value:.2%}"
         elif isinstance(value, dict):
             shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"

@@ -22,6 +22,7 @@ from broker_core_spark.store.build_and_gc_marks import (
     read_marks,
     write_mark,
 )
+from broker_core_spark.store.build_records import BUILDS, build_record_paths
 from broker_core_spark.store.described_marks import described_mark
 from broker_core_spark.store.forced_removals import note_removal
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
@@ -34,7 +35,17 @@ __all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]
 
 KEEP: Final = 3
 #: Folders in the order of deletion. After an interrupted ``gc`` no generation lacks a file.
-_FOLDERS: Final = ("pointers", "manifests", "questions", "segments", "postings", LEARNED, "temporary", MARKS)
+_FOLDERS: Final = (
+    "pointers",
+    BUILDS,
+    "manifests",
+    "questions",
+    "segments",
+    "postings",
+    LEARNED,
+    "temporary",
+    MARKS,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +179,7 @@ def _needed(
             except NoSuchGeneration:
                 continue  # an earlier gc removed the generation; its pointer goes too
             kept.append(pointer.generation)
-            needed.add(manifest_name(pointer.generation))
+            needed.update((manifest_name(pointer.generation), *build_record_paths(pointer.generation)))
             needed.update(files)
         needed.add(pointer.path)
     if doubt:
@@ -183,7 +194,7 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
         generation = stored.path.partition("/")[2].removesuffix(".json")
         if generation in kept or not GENERATION_ID.fullmatch(generation):
             continue
-        needed.add(stored.path)
+        needed.update((stored.path, *build_record_paths(generation)))
         try:
             files = files_of(store, generation)
         except (InvalidGeneration, NoSuchGeneration, DamagedFile):

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from broker_core.names import Mode
+from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.generation_differences import differences_to
+from broker_core_spark.batch.publish_gates import PublishedBefore
 from broker_core_spark.batch.reports.html_report import html_page, write_html_report
+from broker_core_spark.format.canonical_question import CanonicalQuestion
 from tests.support.spark_catalogues import result_of
 
 EVIL = "<script>alert('1')</script>&\x07"
@@ -31,11 +38,13 @@ class Reader(HTMLParser):
         self.sections: dict[str, str] = {"": ""}
         self.heading = False
         self.section = ""
+        self.scripts = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
-        assert not any(name.startswith("on") or name in ("src", "href") for name, _ in attrs)
+        assert not any(name.startswith("on") or name in ("src", "href", "style") for name, _ in attrs)
         self.heading = tag == "h2"
+        self.scripts += tag == "script"
 
     def handle_endtag(self, tag: str) -> None:
         self.heading = False
@@ -52,7 +61,7 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     result = result_of(tmp_path, ROWS, {"a/b": ["t1", "t2"], "a/c": ["x"]})
     reader = Reader()
     reader.feed(html_page(result))
-    assert "script" not in reader.tags
+    assert reader.scripts == 2  # the data and the page's own script, none of a name
     sections = reader.sections
     assert EVIL[:-1] in sections["Patterns that match nothing"]
     assert "a/b/.*" in sections["Patterns that match everything"]
@@ -60,9 +69,47 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     assert "RE2 refuses it" in sections["Refused patterns"]
     assert "no/where" in sections["Namespaces that the catalogue does not have"]
     assert "1 of 2" in sections["Coverage"]  # namespaces with a question
-    assert "72.7%" in sections["Coverage"]  # 3 of 11 times the question was refused
+    # Refused questions were asked 3 times and one without a namespace once, of 11 times.
+    assert "63.6% (7 of 11)" in sections["Coverage"]
     assert "postgresql://host/<db>" in sections["Coverage"]
     assert "\x07" not in html_page(result)
+
+
+def test_what_is_left_out_is_not_covered(tmp_path: Path) -> None:
+    rows = [{"namespace": f"a/{number}", "pattern": "x"} for number in range(100)]
+    result = result_of(tmp_path, rows, {f"a/{number}": ["x"] for number in range(20)})
+    assert result.coverage == 0.2
+    assert "20.0% (20 of 100)" in html_page(result)
+
+
+def test_nothing_asked_has_no_coverage(tmp_path: Path) -> None:
+    result = result_of(tmp_path, [], {"a/b": ["t"]})
+    assert result.coverage is None
+    assert "- (0 of 0)" in html_page(result)
+
+
+def test_who_built_and_what_changed(tmp_path: Path) -> None:
+    result = result_of(tmp_path, ROWS, {"a/b": ["t1", "t2"]})
+    lines = frozenset([result.totals.questions[0].line, CanonicalQuestion.of("a/b", Mode.ALL, "gone").line])
+    result = replace(
+        result,
+        builder=Builder("ann", "host1", 7, "run1", "0.1", "4.1.0", "3.12.0", "app-7"),
+        began=datetime(2026, 3, 1, 10, tzinfo=UTC),
+        differences=differences_to(PublishedBefore("f" * 64, lines, {}), result.totals, None),
+        task_seconds=(3.0, 1.0, 2.0),
+    )
+    reader = Reader()
+    reader.feed(html_page(result))
+    for said in (
+        "ann on host1, process 7, run run1",
+        "app-7",
+        "2026-03-01 10:00:00",
+        "median 2.0, longest 3.0",
+    ):
+        assert said in reader.sections["Build"]
+    said = reader.sections["Differences to the last generation"].replace("\n", "")
+    assert "Questions added2Questions removed1" in said
+    assert "not known" in said
 
 
 def test_long_tables_are_cut(tmp_path: Path) -> None:

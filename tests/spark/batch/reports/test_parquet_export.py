@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,11 +22,12 @@ ROWS: list[dict[str, Any]] = [
     {"namespace": "a/b", "pattern": "persistent://a/b/t.*"},
     {"namespace": "a/b", "mode": "ALL", "properties": {"k": "v", "z": "0"}},
 ]
+PUBLISHED = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
 NO_SPARK = cast(Any, None)  # a local file is written without Spark
 
 
 def test_one_row_a_question(tmp_path: Path) -> None:
-    result = result_of(tmp_path / "store", ROWS, {"a/b": ["t1", "x"]})
+    result = replace(result_of(tmp_path / "store", ROWS, {"a/b": ["t1", "x"]}), published=PUBLISHED)
     for target in (str(tmp_path / "one.parquet"), (tmp_path / "two.parquet").as_uri()):
         export_totals(NO_SPARK, target, result)
     rows = {row["mode"]: row for row in pq.read_table(tmp_path / "one.parquet").to_pylist()}
@@ -36,6 +39,9 @@ def test_one_row_a_question(tmp_path: Path) -> None:
         "count": 1,
         "hash": topics_hash(["persistent://a/b/t1"]),
         "version": 3,
+        "generation": result.generation,
+        "number": 1,
+        "published": PUBLISHED,
     }
     assert (rows["ALL"]["pattern"], rows["ALL"]["properties"], rows["ALL"]["count"]) == (
         None,

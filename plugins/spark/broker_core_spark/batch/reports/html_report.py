@@ -1,6 +1,7 @@
-"""The HTML report of a generation: its coverage, its largest listings, and patterns that deserve a look.
+"""The HTML report of a generation: all questions, coverage, differences, and patterns that deserve a look.
 
-Patterns and names are foreign text. All of it is escaped, and the page loads and runs nothing.
+Patterns and names are foreign text. All of it is escaped. The page loads nothing and runs its own script alone, which
+its content security policy says to the browser.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.reports.question_table import content_policy, questions_section, read_part
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 from broker_core_spark.store.addressed_file import addressed_file
@@ -25,16 +27,6 @@ _MOST_ROWS: Final = 200
 _LARGEST: Final = 50
 _DOMAINS: Final = DOMAIN_ORDER[::-1]  # the usual domain first
 _LONGEST: Final = 300  # characters of a text in a cell
-
-_STYLE: Final = """
-body { font: 15px/1.5 system-ui, sans-serif; margin: 2rem auto; max-width: 70rem; padding: 0 1rem; color: #222 }
-h1 { font-size: 1.5rem } h2 { font-size: 1.15rem; margin-top: 2rem }
-table { border-collapse: collapse; width: 100% } th, td { text-align: left; padding: .25rem .6rem; vertical-align: top }
-th { border-bottom: 2px solid #888 } td { border-bottom: 1px solid #ddd; overflow-wrap: anywhere }
-td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap }
-code { white-space: pre-wrap } .none { color: #666 }
-@media (prefers-color-scheme: dark) { body { background: #181818; color: #ddd } td { border-color: #333 } }
-"""
 
 
 def write_html_report(address: str, result: BuildResult, options: Mapping[str, str] | None = None) -> None:
@@ -64,6 +56,9 @@ def html_page(result: BuildResult) -> str:
     parts = [
         _heading("Generation", manifest.id),
         _coverage(result, counts),
+        _differences(result),
+        _build(result),
+        questions_section(result, _printable),
         _section("Largest listings", _questions(largest)),
         _section("Patterns that match nothing", _questions(nothing)),
         _section("Patterns that match everything", _questions(everything)),
@@ -71,12 +66,14 @@ def html_page(result: BuildResult) -> str:
         _section("Namespaces that the catalogue does not have", _unknown(result)),
         _section("Namespaces", _namespaces(result, counts)),
     ]
+    style, script = read_part("report.css"), read_part("question_table.js")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{content_policy(style, script)}">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Generation {escape(manifest.id[:12])}</title><style>{_STYLE}</style></head>\n<body>\n"
+        f"<title>Generation {escape(manifest.id[:12])}</title><style>{style}</style></head>\n<body>\n"
         + "\n".join(parts)
-        + "\n</body></html>\n"
+        + f"\n<script>{script}</script>\n</body></html>\n"
     )
 
 
@@ -88,7 +85,6 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
     manifest, loaded = result.manifest, result.loaded
     covered = {total.question.namespace for total in result.totals}
     topics = sum(_topics(counts, namespace, _DOMAINS) for namespace in covered)
-    lost = loaded.times_refused
     version = "static: it has no versions" if manifest.static else "one version of each namespace, see below"
     rows: list[tuple[str, str]] = [
         ("Generation", manifest.id),
@@ -101,8 +97,10 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ),
         ("Questions kept of earlier builds", f"{loaded.kept:,}"),
         ("Questions refused", f"{len(loaded.refused):,}"),
+        ("Questions of unknown namespaces", f"{len(result.left_out):,}"),
         ("Properties that select", ", ".join(manifest.property_keys) or "none"),
-        ("Coverage of what was asked", _share(loaded.times_asked - lost, loaded.times_asked)),
+        ("Matches of all questions", f"{result.totals.matches:,}"),
+        ("Coverage of what was asked", _asked_share(result)),
         ("Namespaces with a question", f"{len(covered):,} of {len(manifest.namespaces):,}"),
         ("Topics in these", f"{topics:,} ({_share(topics, manifest.topics)})"),
         ("Repeated topics in the source", f"{result.duplicates:,}"),
@@ -114,6 +112,66 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ),
     ]
     return _section("Coverage", _table(("", ""), rows))
+
+
+def _asked_share(result: BuildResult) -> str:
+    asked = result.loaded.times_asked
+    return f"{_share(result.times_covered, asked)} ({result.times_covered:,} of {asked:,})"
+
+
+def _differences(result: BuildResult) -> str:
+    differences = result.differences
+    if differences is None:
+        return _section("Differences to the last generation", _table((), ()))
+    numbers = differences.record(result.totals.counts)
+    rows = [
+        ("Last generation", differences.before),
+        ("Questions added", f"{numbers['added']:,}"),
+        ("Questions removed", f"{numbers['removed']:,}"),
+    ]
+    if differences.compared:
+        rows += [
+            ("Questions with other topics", f"{numbers['changed']:,}"),
+            ("Questions with more topics", f"{numbers['with_more_topics']:,}"),
+            ("Questions with fewer topics", f"{numbers['with_fewer_topics']:,}"),
+        ]
+    else:
+        rows.append(("Topics of its questions", "not known: its build left no totals"))
+    return _section("Differences to the last generation", _table(("", ""), rows))
+
+
+def _build(result: BuildResult) -> str:
+    """Who built, when, from what, and the time of each step."""
+    rows: list[tuple[str, str]] = []
+    if result.builder is not None:
+        builder = result.builder
+        rows += [
+            ("Built by", f"{builder}, run {builder.run}"),
+            (
+                "Versions",
+                f"broker-core-spark {builder.version}, Spark {builder.spark}, Python {builder.python}",
+            ),
+            ("Spark application", builder.application or "not known"),
+        ]
+    rows += [
+        (what, when.isoformat(sep=" ", timespec="seconds"))
+        for what, when in (("Began", result.began), ("Published", result.published))
+        if when is not None
+    ]
+    rows += [
+        ("Patterns", result.patterns or "-"),
+        ("Incremental", "yes" if result.incremental else "no"),
+        ("Tasks", f"{result.tasks:,}{_task_times(result.task_seconds)}"),
+    ]
+    rows += [(f"Seconds: {step}", f"{seconds:,.1f}") for step, seconds in result.seconds.items()]
+    return _section("Build", _table(("", ""), rows))
+
+
+def _task_times(seconds: Sequence[float]) -> str:
+    if not seconds:
+        return ""
+    ordered = sorted(seconds)
+    return f", seconds of a processor: median {ordered[len(ordered) // 2]:.1f}, longest {ordered[-1]:.1f}"
 
 
 def _share(part: int, whole: int) -> str:
@@ -192,9 +250,18 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, more: int =
     ]
     rest = f'<p class="none">And {more:,} more.</p>' if more > 0 else ""
     header = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
-    return f"<table>{header}<tbody>\n" + "\n".join(lines) + f"\n</tbody></table>{rest}"
+    return (
+        f'<div class="wide"><table>{header}<tbody>\n' + "\n".join(lines) + f"\n</tbody></table></div>{rest}"
+    )
 
 
 def _cell(text: str) -> str:
+    return escape(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """A text without control characters, cut where it is long."""
     shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "…"
-    return escape("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown))
+    if shown.isprintable():
+        return shown
+    return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in shown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from broker_core_spark.batch.build_result import BuildResult
 
-__all__ = ["check_export", "export_totals", "put_table", "totals_table"]
+__all__ = ["TOTALS_SCHEMA", "check_export", "export_totals", "put_table", "totals_table"]
 
-_SCHEMA = pa.schema(
+TOTALS_SCHEMA: Final = pa.schema(
     [
         ("namespace", pa.string()),
         ("mode", pa.string()),
@@ -30,26 +30,33 @@ _SCHEMA = pa.schema(
         ("count", pa.int64()),
         ("hash", pa.string()),
         ("version", pa.int64()),
+        ("generation", pa.string()),
+        ("number", pa.int64()),
+        ("published", pa.timestamp("us", "UTC")),
     ]
 )
 
 
 def totals_table(result: BuildResult) -> pa.Table:
-    """One row a question. The pattern is without scheme (null: all topics). The version is its namespace's."""
-    versions = result.manifest.namespaces
-    rows = [
-        {
-            "namespace": total.question.namespace,
-            "mode": total.question.mode.name,
-            "pattern": total.question.selector.pattern,
-            "properties": list(total.question.selector.properties),
-            "count": total.count,
-            "hash": total.topics_hash,
-            "version": versions[total.question.namespace],
-        }
-        for total in result.totals
-    ]
-    return pa.Table.from_pylist(rows, schema=_SCHEMA)
+    """One row a question. The pattern is without scheme (null: all topics). The version is its namespace's.
+
+    Every row has the generation, its number and the time of its publication.
+    """
+    versions, totals = result.manifest.namespaces, result.totals
+    selectors = [question.selector for question in totals.questions]
+    columns = {
+        "namespace": [question.namespace for question in totals.questions],
+        "mode": [question.mode.name for question in totals.questions],
+        "pattern": [selector.pattern for selector in selectors],
+        "properties": [list(selector.properties) for selector in selectors],
+        "count": totals.counts,
+        "hash": [total.topics_hash for total in totals],
+        "version": [versions[question.namespace] for question in totals.questions],
+        "generation": pa.repeat(result.generation, len(totals)),
+        "number": pa.repeat(result.number, len(totals)),
+        "published": [result.published] * len(totals),
+    }
+    return pa.Table.from_pydict(columns, schema=TOTALS_SCHEMA)
 
 
 def export_totals(

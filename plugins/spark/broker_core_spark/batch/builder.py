@@ -1,0 +1,71 @@
+"""Who builds: the process, its user and host, the versions, and the Spark application."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+from broker_core_spark.store.mark_owner import MarkOwner
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Builder", "spark_application"]
+
+
+@dataclass(frozen=True, slots=True)
+class Builder:
+    """Who built: ``user`` on ``host`` in process ``pid``, as ``run``, with these versions.
+
+    ``application`` is the id of the Spark application; empty through Spark Connect, which does not tell it.
+    """
+
+    user: str
+    host: str
+    pid: int
+    run: str
+    version: str
+    spark: str
+    python: str
+    application: str = ""
+
+    @classmethod
+    def this_process(cls, spark: SparkSession, run: str) -> Builder:
+        """The builder that this process is."""
+        owner = MarkOwner.this_process(run)
+        return cls(
+            owner.user,
+            owner.host,
+            owner.pid,
+            run,
+            _version(),
+            str(spark.version),
+            platform.python_version(),
+            spark_application(spark),
+        )
+
+    def record(self) -> dict[str, Any]:
+        """The builder as JSON has it."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+    def __str__(self) -> str:
+        return f"{self.user} on {self.host}, process {self.pid}"
+
+
+def spark_application(spark: SparkSession) -> str:
+    """The id of a classic session's application, else an empty text."""
+    from pyspark.errors import PySparkException
+
+    try:
+        return str(spark.sparkContext.applicationId)
+    except (PySparkException, AttributeError):  # Spark Connect has no context
+        return ""
+
+
+def _version() -> str:
+    try:
+        return version("broker-core-spark")
+    except PackageNotFoundError:
+        return "unknown"

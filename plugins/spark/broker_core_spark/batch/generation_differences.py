@@ -1,0 +1,110 @@
+"""What changed against the generation before: questions that came and went, and the topics that they pick.
+
+A build leaves the key, the count and the hash of each of its questions for the next build to compare with
+(:mod:`~broker_core_spark.store.build_records`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from broker_core_spark.batch.publish_gates import PublishedBefore
+from broker_core_spark.batch.segments.question_totals import QuestionTotals
+from broker_core_spark.format.canonical_question import KEY_BYTES, CanonicalQuestion, line_key
+
+__all__ = ["UNKNOWN", "GenerationDifferences", "differences_to", "totals_file"]
+
+_SCHEMA: Final = pa.schema([("key", pa.binary(KEY_BYTES)), ("count", pa.int64()), ("crc", pa.uint32())])
+#: The count before of a question that is new, or of whose generation no totals are left.
+UNKNOWN: Final = -1
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationDifferences:
+    """Differences to the generation ``before``. The columns are in the order of the questions.
+
+    ``added`` are questions that it does not have, ``counts_before`` its counts (:data:`UNKNOWN` without one), and
+    ``changed`` questions with another hash. ``compared`` says whether its totals are known. ``removed`` are its
+    questions that are no more.
+    """
+
+    before: str
+    added: _Array
+    counts_before: _Array
+    changed: _Array
+    removed: tuple[CanonicalQuestion, ...]
+    compared: bool
+
+    def record(self, counts: _Array) -> dict[str, Any]:
+        """The numbers of questions by what became of them, as the result has them."""
+        known = self.counts_before != UNKNOWN
+        return {
+            "generation": self.before,
+            "added": int(self.added.sum()),
+            "removed": len(self.removed),
+            "compared": self.compared,
+            "changed": int(self.changed.sum()),
+            "with_more_topics": int((known & (counts > self.counts_before)).sum()),
+            "with_fewer_topics": int((known & (counts < self.counts_before)).sum()),
+        }
+
+
+def totals_file(totals: QuestionTotals) -> bytes:
+    """The file of the totals, for the next build."""
+    keys = pa.array([question.key for question in totals.questions], _SCHEMA.field("key").type)
+    table = pa.Table.from_arrays([keys, pa.array(totals.counts), pa.array(totals.crcs)], schema=_SCHEMA)
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd")
+    return bytes(buffer.getvalue())
+
+
+def differences_to(
+    before: PublishedBefore, totals: QuestionTotals, totals_before: bytes | None
+) -> GenerationDifferences:
+    """Differences of ``totals`` to the generation before, whose :func:`totals_file` is ``totals_before``."""
+    lines = [question.line for question in totals.questions]
+    rows, counts, crcs = _totals_of(totals_before)
+    counts_before = np.full(len(lines), UNKNOWN, np.int64)
+    changed = np.zeros(len(lines), bool)
+    found = [rows.get(line_key(line), -1) for line in lines] if rows else []
+    if found:
+        at = np.array(found)
+        known = at >= 0
+        counts_before[known] = counts[at[known]]
+        changed[known] = crcs[at[known]] != totals.crcs[known]
+    changed |= (counts_before != UNKNOWN) & (counts_before != totals.counts)
+    return GenerationDifferences(
+        before.generation,
+        np.array([line not in before.lines for line in lines], bool),
+        counts_before,
+        changed,
+        tuple(_parsed(before.lines - set(lines))),
+        bool(rows) or not before.lines,
+    )
+
+
+def _parsed(lines: frozenset[bytes]) -> Iterator[CanonicalQuestion]:
+    for line in sorted(lines):
+        with suppress(ValueError, RecursionError):  # a damaged line is no question that went
+            yield CanonicalQuestion.parse(line)
+
+
+def _totals_of(data: bytes | None) -> tuple[dict[bytes, int], _Array, _Array]:
+    """(the row of each key, counts, CRCs). All empty for a file that is none."""
+    if data is not None:
+        try:
+            table = pq.read_table(pa.BufferReader(data), schema=_SCHEMA).combine_chunks()
+        except (pa.ArrowException, OSError):
+            pass
+        else:
+            rows = {key: row for row, key in enumerate(table.column("key").to_pylist())}
+            return rows, table.column("count").to_numpy(), table.column("crc").to_numpy()
+    return {}, np.empty(0, np.int64), np.empty(0, np.uint32)

@@ -1,0 +1,64 @@
+"""Records of builds: who built a generation, when, how long and from what, and the totals of its questions.
+
+They are no part of a generation, whose id depends on its contents alone. ``builds/<id>.json`` is the record, and
+``builds/<id>.parquet`` has the totals, which the next build compares its own with. Brokers read neither.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from broker_core_spark.errors import DamagedFile, StoreFailed
+from broker_core_spark.store.store import Store
+
+__all__ = [
+    "BUILDS",
+    "build_record_paths",
+    "read_build_record",
+    "read_build_totals",
+    "write_build_record",
+]
+
+BUILDS: Final = "builds"
+_RECORD_LIMIT: Final = 1024 * 1024
+_TOTALS_LIMIT: Final = 512 * 1024 * 1024
+
+
+def build_record_paths(generation: str) -> tuple[str, str]:
+    """The paths of the record and of the totals of a generation."""
+    return f"{BUILDS}/{generation}.json", f"{BUILDS}/{generation}.parquet"
+
+
+def write_build_record(store: Store, generation: str, record: Mapping[str, Any], totals: bytes) -> None:
+    """Write both files, in place of those of an earlier build of an equal generation.
+
+    An error says that the generation is published all the same.
+    """
+    record_path, totals_path = build_record_paths(generation)
+    try:
+        store.replace(totals_path, totals)
+        store.replace(record_path, json.dumps(record, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+    except StoreFailed as error:
+        raise StoreFailed(
+            f"{error}; the generation is published, and the record of its build is not kept"
+        ) from error
+
+
+def read_build_record(store: Store, generation: str) -> dict[str, Any] | None:
+    """The record of a generation. ``None`` without one, and for a file that is none."""
+    try:
+        data = store.get(build_record_paths(generation)[0], _RECORD_LIMIT)
+        record = json.loads(data) if data is not None else None
+    except (DamagedFile, ValueError, RecursionError):
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def read_build_totals(store: Store, generation: str) -> bytes | None:
+    """The bytes of a generation's totals. ``None`` without them, and for a file that is too large for them."""
+    try:
+        return store.get(build_record_paths(generation)[1], _TOTALS_LIMIT)
+    except DamagedFile:
+        return None
