@@ -83,10 +83,21 @@ def build(
             "--partitions",
             min=1,
             metavar="N",
-            help="Tasks that make segments; by default one for 400,000 names. The result is the same for any number.",
+            help="The most tasks of a stage; by default by work, some seconds each. The result is the same for any "
+            "number.",
             show_default=False,
         ),
     ] = None,
+    largest_segment: Annotated[
+        int,
+        typer.Option(
+            "--largest-segment",
+            min=1024 * 1024,
+            metavar="BYTES",
+            help="Names of a segment at most, in bytes; half of it on average. A changed topic makes its segment anew.",
+            show_default=True,
+        ),
+    ] = 16 * 1024 * 1024,
     property_keys: Annotated[
         list[str] | None,
         typer.Option(
@@ -262,6 +273,8 @@ def build(
                 store=out,
                 namespace=namespace,
                 partitions=partitions,
+                segment_bytes=largest_segment // 2,
+                largest_segment_bytes=largest_segment,
                 property_keys=keys,
                 always=always,
                 keep_learned=settings.keep_learned if keep_learned is None else keep_learned,

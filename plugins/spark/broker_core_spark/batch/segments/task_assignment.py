@@ -108,9 +108,23 @@ def assign_tasks(
     weighed = _weighed(segments, runs, costs)
     rows = sum(part.rows for part in segments)
     total = sum(one.work for one in weighed)
-    if tasks is None:
-        tasks = max(_LEAST_TASKS, -(-rows // _TASK_ROWS), round(total / _TASK_WORK))
-    share = total / tasks
+    most = tasks or max(_LEAST_TASKS, -(-rows // _TASK_ROWS), round(total / _TASK_WORK))
+    made = _shared(weighed, total / most)
+    # Rounding gives each stretch of segments a task at least.
+    wanted = most
+    while tasks is not None and len(made) > most and wanted > 1:
+        wanted = max(1, min(wanted - 1, wanted * most // len(made)))
+        made = _shared(weighed, total / wanted)
+    made.sort(key=lambda task: -task[0])
+    places = _Places(selectors)
+    return [
+        _task(runs, ranges, places.between(ranges[0].low, ranges[-1].high), number, groups)
+        for _, ranges, number, groups in made
+    ]
+
+
+def _shared(weighed: Sequence[_Weighed], share: float) -> list[tuple[float, list[SegmentRange], int, int]]:
+    """(seconds, segments, group, groups) of each task, for tasks of about ``share`` seconds."""
     made: list[tuple[float, list[SegmentRange], int, int]] = []
     for heavy, group in groupby(weighed, key=lambda one: one.work > share or one.selectors > _MOST_SELECTORS):
         for neighbours in _neighbours(list(group)):
@@ -120,12 +134,7 @@ def assign_tasks(
             for part in _ranges(neighbours, -(-wanted // groups)):
                 each = sum(one.work for one in part) / groups
                 made += [(each, [one.range for one in part], number, groups) for number in range(groups)]
-    made.sort(key=lambda task: -task[0])
-    places = _Places(selectors)
-    return [
-        _task(runs, ranges, places.between(ranges[0].low, ranges[-1].high), number, groups)
-        for _, ranges, number, groups in made
-    ]
+    return made
 
 
 @dataclass(frozen=True, slots=True)
