@@ -171,6 +171,18 @@ async def test_this_server(road: str) -> None:
             await client.lookup(names[0])
 
 
+@pytest.mark.parametrize("road", ["pulsar", "http"])
+async def test_this_server_in_each_mode(road: str) -> None:
+    both = ["non-persistent://t/n/a", "persistent://t/n/a"]
+    listed = {Mode.NON_PERSISTENT: both[:1], Mode.PERSISTENT: both[1:], Mode.ALL: both}
+    async with (
+        serve(topics=both) as server,
+        LookupClient(server.url if road == "pulsar" else server.http_url) as client,
+    ):
+        for mode in Mode:
+            assert sorted(await client.get_topics_under_namespace("t/n", mode)) == listed[mode]
+
+
 async def test_this_server_above_its_cap() -> None:
     """Over HTTP it answers in pages, which have no hash of the whole: that is computed."""
     # A link to the page behind such a name is longer than most clients take.

@@ -177,7 +177,7 @@ class HttpService:
 
     async def _by_our_api(self, address: Address, question: TopicsQuestion) -> TopicListing | None:
         """The listing by the API of this server; ``None`` where the address does not have it."""
-        query = [("mode", question.mode.name.lower().replace("_", "-"))]
+        query = [("mode", question.mode.name.lower())]
         if question.pattern is not None:
             query.append(("pattern", question.pattern))
         for key, value in question.properties:
