@@ -7,6 +7,7 @@ from aiohttp import web
 from broker_core.access.asker import Asker
 from broker_core.access.audit_log import Action, Outcome, audit
 from broker_core.catalog import CatalogVersion
+from broker_core.names import TopicName
 from broker_core.servers.http.api.problem_details import Problem
 from broker_core.servers.http.api.version_text import version_text
 
@@ -34,6 +35,10 @@ class AuditedChange:
     def by(self, asker: Asker) -> None:
         """Who asks is known."""
         self._asker = asker
+
+    def about(self, topic: TopicName) -> None:
+        """Which topic it is about, where the path has its id alone."""
+        self._namespace, self.target = str(topic.namespace), str(topic)
 
     def made(self, version: CatalogVersion, *, changed: bool, **counts: int) -> None:
         """It was made, and this is the version of the namespace then; not ``changed``: nothing had to be."""

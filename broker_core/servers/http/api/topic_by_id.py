@@ -98,7 +98,7 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
     writes, topic_id = needs_writes(request.services), request.values[_TOPIC_ID.name]
     writes.check_allowed()
     found = await _found(request, writes.catalog, topic_id)
-    request.change.target = str(found.name)
+    request.change.about(found.name)
     try:
         await writes.authorize(request.asker, found.name.namespace, found.name, request.deadline)
     except ListingFailed as failure:

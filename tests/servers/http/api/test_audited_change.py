@@ -59,6 +59,8 @@ async def test_changes_of_one_topic(served: ApiServed, lines: Lines) -> None:
     by_id = await served.ask(f"/v1/topics/by-id/{made.json['topic_id']}", "DELETE")
     again = await served.ask(f"/v1/topics/by-id/{made.json['topic_id']}", "DELETE")
     assert (by_id.status, again.status) == (204, 404)
+    told_of = [line.get("namespace") for line in lines if line.get("logger") == AUDIT_LOGGER][-2:]
+    assert told_of == ["public/default", None], "of an id that nothing has, no namespace is known"
     assert told(lines) == [
         ("put_topic", f"{FULL}/new", "unchanged", 200),
         ("change_topic", f"{FULL}/new", "refused", "BAD_REQUEST"),
