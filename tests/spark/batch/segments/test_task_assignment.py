@@ -158,3 +158,11 @@ def test_a_task_is_told_of_the_selectors_of_its_namespaces_alone() -> None:
     assert told[b""] >= {"a/a"}
     assert "a/a" not in told[b"a/c"]
     assert all("a/c" in places or head != b"a/c" for head, places in told.items())
+
+
+def test_segments_that_are_smaller_than_a_block_share_its_rows() -> None:
+    run = namespaces({"a/a": 5000})
+    whole = SortedRun(run.path, (RunBlock(run.blocks[0].first, 0, 9, 5000),), run.segment_starts, run.names)
+    parts = [part for one in assign_tasks([whole], NOTHING, {}, tasks=1) for part in one.segments]
+    assert len(parts) > 40
+    assert 5000 <= sum(part.rows for part in parts) < 5200

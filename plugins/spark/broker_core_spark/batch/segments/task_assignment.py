@@ -12,7 +12,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -265,9 +265,13 @@ def _segments(runs: Sequence[SortedRun], key_ranges: KeyRanges) -> list[SegmentR
         for start, stop in zip(bounds, [*bounds[1:], high], strict=True):
             ends = bisect_left(starts, stop) if stop else len(starts)
             rows = sums[ends] - sums[bisect_left(starts, start)]
-            # A block that begins before the segment may hold its first names.
-            segments.append(SegmentRange(start, stop, max(rows, min(BLOCK_ROWS, sums[-1]))))
-    return segments if sums[-1] else []
+            segments.append(SegmentRange(start, stop, rows))
+    # Of several segments in one block only the block's rows are known: they share what the larger ones leave.
+    small = [part for part in segments if part.rows < BLOCK_ROWS]
+    left = sums[-1] - sum(part.rows for part in segments if part.rows >= BLOCK_ROWS)
+    each = min(BLOCK_ROWS, max(1, -(-left // max(len(small), 1))))
+    shared = [replace(part, rows=each) if part.rows < BLOCK_ROWS else part for part in segments]
+    return shared if sums[-1] else []
 
 
 def _task(
