@@ -13,4 +13,4 @@ broker-core spark patterns export --config "$config" --output "$patterns"
 # plugins.spark.always, and publishes nothing that lost too much: then its exit code, and the one of this script, is 3.
 broker-core spark build --config "$config" --catalogue "$catalogue" --patterns "$patterns" --out "$store" \
     --incremental "$@"
-broker-core spark gc --store "$store" --keep 3
+broker-core spark gc --config "$config" --store "$store" --keep 3

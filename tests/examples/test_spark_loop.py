@@ -217,6 +217,10 @@ def assert_is_known(words: list[str]) -> None:
     assert options_of(words[2 + len(names) :]) <= known
 
 
+def test_each_command_of_the_script_has_the_settings() -> None:
+    assert [words[words.index("--config") + 1] for words in script_commands()] == ["$config"] * 3
+
+
 def script_commands() -> list[list[str]]:
     text = (EXAMPLE / "refresh.sh").read_text().replace("\\\n", " ")
     return [shlex.split(line) for line in text.splitlines() if line.startswith("broker-core ")]

@@ -9,9 +9,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyspark.java_gateway
 import pytest
 
-from broker_core_spark.batch.spark.java_gateway import JavaOutput, SessionFailed, with_machine_settings
+from broker_core_spark.batch.spark import java_gateway
+from broker_core_spark.batch.spark.java_gateway import (
+    JavaOutput,
+    SessionFailed,
+    start_java,
+    with_machine_settings,
+)
+from broker_core_spark.commands.stop_signals import Stopped
 
 OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -105,3 +113,29 @@ def test_after_a_signal_java_is_not_heard(capfd: pytest.CaptureFixture[str]) -> 
     end.close()
     assert output.reason() == ""
     assert capfd.readouterr().err == ""
+
+
+def test_no_jvm_stays_where_a_signal_interrupts_its_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A JVM that never says where it listens, and does not care whether its parent is there.
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "spark-submit"
+    script.write_text(f"#!/bin/sh\necho $$ > {tmp_path}/number\nexec sleep 600\n")
+    script.chmod(0o755)
+    monkeypatch.setenv("SPARK_HOME", str(tmp_path))
+    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(java_gateway, "_started", [])
+
+    def interrupted(_: float) -> None:
+        if (tmp_path / "number").exists() and (tmp_path / "number").read_text():
+            raise Stopped(15)
+
+    monkeypatch.setattr("pyspark.java_gateway.time.sleep", interrupted)
+    of_pyspark: Any = pyspark.java_gateway
+    popen = of_pyspark.Popen
+    with pytest.raises(Stopped):
+        start_java({"spark.master": "local[1]"}, JavaOutput())
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "number").read_text()), 0)
+    assert of_pyspark.Popen is popen

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tempfile
 import threading
 from collections import deque
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -71,7 +72,8 @@ def start_java(settings: Mapping[str, str], output: JavaOutput) -> None:
     for key, value in settings.items():
         conf.set(key, value)
     try:
-        gateway: Any = launch_gateway(conf, popen_kwargs={"stderr": output.opened()})  # type: ignore[no-untyped-call]
+        with _ended_if_interrupted():
+            gateway: Any = launch_gateway(conf, popen_kwargs={"stderr": output.opened()})  # type: ignore[no-untyped-call]
     except PySparkException as error:
         said = output.reason() or str(error)
         raise SessionFailed(f"Spark does not start at {settings['spark.master']}: {said}") from error
@@ -82,6 +84,37 @@ def start_java(settings: Mapping[str, str], output: JavaOutput) -> None:
     if user is not None:
         _log_in(gateway, os.environ.get("HADOOP_USER_NAME", user))
     SparkContext(conf=conf, gateway=gateway)  # which the builder of the session finds
+
+
+@contextmanager
+def _ended_if_interrupted() -> Iterator[None]:
+    """End the JVM that PySpark starts inside, should a signal interrupt the start.
+
+    PySpark then removes the folder that the JVM is about to write to. The JVM's main thread ends by that, and no longer
+    sees that its parent is gone: it would stay for ever.
+    """
+    import pyspark.java_gateway
+
+    of_pyspark: Any = pyspark.java_gateway
+    started: list[subprocess.Popen[bytes]] = []
+
+    class Noted(subprocess.Popen):  # type: ignore[type-arg]
+        def __init__(self, *args: Any, **options: Any) -> None:
+            started.append(self)
+            super().__init__(*args, **options)
+
+    before = of_pyspark.Popen
+    of_pyspark.Popen = Noted
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            with suppress(AttributeError, OSError):  # it was not started yet
+                process.kill()
+                process.communicate()  # closes the pipe to it, and waits
+        raise
+    finally:
+        of_pyspark.Popen = before
 
 
 class JavaOutput:
