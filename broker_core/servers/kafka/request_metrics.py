@@ -83,5 +83,5 @@ def _error_of(row: object) -> int:
     code: int | None = row.get("error_code")
     if code is None:  # all partitions of a topic have the same
         partitions = row.get("partition_responses") or row.get("partitions")
-        return partitions[0].get("error_code", 0) if isinstance(partitions, list) else 0
+        return partitions[0].get("error_code", 0) if partitions and isinstance(partitions, list) else 0
     return code

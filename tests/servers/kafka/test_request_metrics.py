@@ -60,6 +60,7 @@ def test_apis_are_there_from_the_start() -> None:
         ({"mechanisms": ["PLAIN"], "topics": None}, "NONE"),
         ({"responses": [{"name": "a", "partition_responses": [{"error_code": MISSING}]}]}, MISSING.name),
         ({"responses": [{"name": "a", "partition_responses": []}]}, "NONE"),
+        ({"topics": [{"name": "a", "partitions": []}]}, "NONE"),
         ({"topics": [{"error_code": 0}] * 100 + [{"error_code": MISSING}]}, "NONE"),
         ({"error_code": 32_000}, "other"),
     ],
