@@ -8,6 +8,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import asyncpg
@@ -132,6 +133,45 @@ async def _hammer(
 
 async def test_writers_of_one_statement_each_never_deadlock(database: Database) -> None:
     await _hammer(database, [_one_statement], retry=False)
+
+
+async def test_the_first_topics_of_a_namespace_lock_it_in_the_order_of_the_names(database: Database) -> None:
+    put = "INSERT INTO broker_core.topics (namespace, local_name) VALUES "
+    change = ' ON CONFLICT (namespace, domain, local_name) DO UPDATE SET properties = \'{"k": "1"}\''
+    database.sql(put + "('t/b', 'there')")
+    # An update and an insertion of one statement lock the versions one after the other: stop in between.
+    database.sql(
+        "CREATE FUNCTION wait_a_while() RETURNS trigger LANGUAGE plpgsql AS"
+        " $$ BEGIN PERFORM pg_advisory_xact_lock_shared(7); RETURN NULL; END $$"
+    )
+    database.sql(
+        "CREATE TRIGGER wait_a_while AFTER UPDATE ON broker_core.topics"
+        " FOR EACH STATEMENT EXECUTE FUNCTION wait_a_while()"
+    )
+    holder, *writers = [await database.connect() for _ in range(4)]
+    written: list[asyncio.Task[Any]] = []
+
+    async def stands(number: int) -> bool:
+        pid = writers[number].get_server_pid()
+        blocked = "SELECT cardinality(pg_blocking_pids($1)) > 0"
+        return written[number].done() or bool(await holder.fetchval(blocked, pid))
+
+    try:
+        await holder.execute("SELECT pg_advisory_lock(7)")
+        rows = (
+            "('t/a', 'one'), ('t/b', 'there')" + change,
+            "('t/a', 'two')",
+            "('t/a', 'three'), ('t/b', 'three')",
+        )
+        for number, some in enumerate(rows):
+            written.append(asyncio.create_task(writers[number].execute(put + some)))
+            await eventually(partial(stands, number))
+        await holder.execute("SELECT pg_advisory_unlock(7)")
+        await asyncio.gather(*written)
+        assert await check_everything(holder) == {"t/a": 3, "t/b": 3}
+    finally:
+        for connection in (holder, *writers):
+            await connection.close()
 
 
 async def test_writers_of_all_kinds(database: Database) -> None:
