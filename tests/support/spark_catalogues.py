@@ -10,7 +10,7 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.incremental.reread_segments import reread_segments
+from broker_core_spark.batch.incremental.reread_segments import KeptSelectors, RereadSegments, reread_segments
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
@@ -18,8 +18,9 @@ from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.store import open_store
+from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 
 __all__ = [
@@ -27,7 +28,9 @@ __all__ = [
     "fill",
     "generation_files",
     "questions_about",
+    "reread_all",
     "result_of",
+    "selector_keys",
     "staged_names",
     "staging_area",
     "write_patterns",
@@ -112,6 +115,20 @@ def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
+def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> RereadSegments:
+    """All segments of a generation with these questions, with their tallies."""
+    keys = selector_keys(questions)
+    return reread_segments(
+        store, manifest, range(len(manifest.segments)), KeptSelectors(keys, keys), "temporary/kept"
+    )
+
+
+def selector_keys(questions: Iterable[CanonicalQuestion]) -> dict[tuple[str, str], list[bytes]]:
+    """The keys of the selectors of each (namespace, domain)."""
+    required = required_selectors(questions)
+    return {place: [selector.key for selector in selectors] for place, selectors in required.items()}
+
+
 def result_of(
     folder: Path, rows: Sequence[Mapping[str, Any]], topics: Mapping[str, Sequence[str]]
 ) -> BuildResult:
@@ -127,21 +144,20 @@ def result_of(
         versions=dict.fromkeys(topics, 3),
         property_keys=("k",),
     )
-    segments, tallies, _ = reread_segments(store, manifest, known, manifest.segments, "temporary/kept")
-    blocks = [block for found in tallies.values() for block in found]
+    reread = reread_all(store, manifest, known)
     return BuildResult(
         generation=manifest.id,
         number=1,
         store=str(folder),
         catalogue="postgresql://host/<db>",
         manifest=manifest,
-        totals=question_totals(known, read_tallies(store, blocks)),
+        totals=question_totals(known, read_tallies(store, reread.tallies)),
         loaded=loaded,
         left_out=tuple(question for question in loaded.questions if question.namespace not in topics),
         staged=manifest.topics,
         duplicates=0,
         system_topics=0,
-        segments_written=len(segments),
+        segments_written=len(reread.segments),
         segments_kept=0,
         tasks=1,
     )

@@ -52,6 +52,8 @@ class BuildResult:
     began: datetime | None = None
     published: datetime | None = None
     differences: GenerationDifferences | None = None
+    #: Kept segments whose postings are new, because their namespaces are asked other questions.
+    postings_written: int = 0
 
     @property
     def times_covered(self) -> int:
@@ -103,6 +105,7 @@ class BuildResult:
             "segments": len(self.manifest.segments),
             "segments_written": self.segments_written,
             "segments_kept": self.segments_kept,
+            "postings_written": self.postings_written,
             "partitions": self.tasks,
             "seconds": {what: round(seconds, 3) for what, seconds in self.seconds.items()},
         }

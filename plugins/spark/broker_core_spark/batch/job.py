@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +24,8 @@ from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
-from broker_core_spark.batch.incremental.reread_segments import reread_segments
+from broker_core_spark.batch.incremental.keep_segments import keep_segments
+from broker_core_spark.batch.incremental.reread_segments import RereadSegments
 from broker_core_spark.batch.incremental.segment_reuse import (
     SegmentReuse,
     read_previous_generation,
@@ -41,7 +41,7 @@ from broker_core_spark.batch.questions.learned_questions import kept_rows, leave
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
 from broker_core_spark.batch.reports.parquet_export import check_export, export_totals, put_table
 from broker_core_spark.batch.reports.quarantine_table import quarantine_table
-from broker_core_spark.batch.segments.make_segments import MadeSegments, make_segments
+from broker_core_spark.batch.segments.make_segments import make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.source_redaction import redacted_source
@@ -161,7 +161,9 @@ def build(
             )
             with clock.of("catalogue"), source.snapshot() as snapshot:
                 reuse, kept = (
-                    _reuse(place, snapshot, loaded, staging) if incremental else (None, MadeSegments())
+                    _reuse(spark, place, snapshot, loaded, staging, partitions)
+                    if incremental
+                    else (None, RereadSegments())
                 )
                 # What nobody asks about is not read.
                 staging = replace(
@@ -214,6 +216,7 @@ def build(
         system_topics=sum(run.system for run in runs),
         segments_written=sum(segment.new for segment in made.segments),
         segments_kept=len(kept.segments),
+        postings_written=sum(segment.new for segment in kept.segments),
         tasks=len(made.task_seconds),
         task_seconds=made.task_seconds,
         seconds=clock.seconds,
@@ -245,40 +248,35 @@ def _staging_of(store: Store, run: BuildRun) -> Iterator[None]:
 
 
 def _reuse(
-    place: Store, snapshot: CatalogueSnapshot, loaded: LoadedQuestions, staging: StagingArea
-) -> tuple[SegmentReuse | None, MadeSegments]:
+    spark: SparkSession,
+    place: Store,
+    snapshot: CatalogueSnapshot,
+    loaded: LoadedQuestions,
+    staging: StagingArea,
+    partitions: int | None,
+) -> tuple[SegmentReuse | None, RereadSegments]:
     """What to keep of the published generation, and its segments. Nothing of a damaged one."""
     # An older generation than the one of an unreadable pointer will do.
     published = next(readable_pointers(place), None)
     if published is None or snapshot.versions is None:
-        return None, MadeSegments()
+        return None, RereadSegments()
     questions = [question for question in loaded.questions if question.namespace in snapshot.versions]
+    damaged: frozenset[str] = frozenset()
     try:
         previous = read_previous_generation(place, published.generation)
-        find = partial(
-            reusable_segments,
-            previous,
-            snapshot,
-            questions,
-            property_keys=staging.property_keys,
-            target=staging.target,
-            largest=staging.largest,
-        )
-        reuse = find()
-        if reuse is None:
-            return None, MadeSegments()
-        # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
-        kept, tallies, damaged = reread_segments(
-            place, previous.manifest, previous.questions, reuse.kept, f"{staging.folder}-kept"
-        )
+        while True:
+            reuse = reusable_segments(
+                previous, snapshot, questions, target=staging.target, largest=staging.largest, damaged=damaged
+            )
+            if reuse is None:
+                return None, RereadSegments()
+            # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
+            kept = keep_segments(spark, place, staging, previous, questions, reuse.kept, partitions)
+            if not kept.damaged:
+                return reuse, kept
+            damaged |= kept.damaged
     except (InvalidGeneration, NoSuchGeneration, DamagedFile):
-        return None, MadeSegments()
-    if damaged:
-        reuse = find(damaged=damaged)
-    names = {entry.name for entry in reuse.kept} if reuse else set()
-    kept = [segment for segment in kept if segment.entry.name in names]
-    blocks = [block for segment in kept for block in tallies.get(segment.entry.name, ())]
-    return reuse, MadeSegments(tuple(kept), tuple(blocks))
+        return None, RereadSegments()
 
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:

@@ -30,16 +30,24 @@ NamePlace: TypeAlias = tuple[str, int, bytes]
 
 
 class SegmentChecks:
-    """Checks of the runs of one generation, with all questions that it answers."""
+    """Checks of the runs of one generation, with all questions that it answers.
 
-    def __init__(self, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> None:
+    ``keys`` are those of the selectors of each (namespace, domain), where they are known without the questions.
+    """
+
+    def __init__(
+        self,
+        manifest: Manifest,
+        questions: Iterable[CanonicalQuestion] = (),
+        keys: Mapping[tuple[str, str], Iterable[bytes]] | None = None,
+    ) -> None:
         self._manifest = manifest
         #: The selectors of each (namespace, domain).
         self.selectors: Mapping[tuple[str, str], tuple[NameSelector, ...]] = required_selectors(questions)
-        self._digests = {
-            place: selectors_digest(selector.key for selector in selectors)
-            for place, selectors in self.selectors.items()
-        }
+        if keys is None:
+            keys = {place: [selector.key for selector in found] for place, found in self.selectors.items()}
+        self._keys = {place: frozenset(found) for place, found in keys.items()}
+        self._digests = {place: selectors_digest(found) for place, found in self._keys.items()}
         self._nothing_asked = selectors_digest(())
 
     def runs(
@@ -96,7 +104,7 @@ class SegmentChecks:
             raise InvalidGeneration(
                 run.postings_file, f"{run.namespace} was asked other patterns than the questions have"
             )
-        if not {selector.key for selector in self.selectors.get(place, ())}.issuperset(run.keys()):
+        if not self._keys.get(place, frozenset()).issuperset(run.keys()):
             raise InvalidGeneration(
                 run.postings_file, f"{run.namespace} has postings of a selector that no question has"
             )

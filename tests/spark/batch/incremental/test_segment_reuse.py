@@ -14,6 +14,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from broker_core_spark.batch.incremental.segment_reuse import read_previous_generation, reusable_segments
 from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.batch.publish_gates import PublishGates
 from broker_core_spark.batch.questions.load_questions import load_questions
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
 from broker_core_spark.errors import InvalidGeneration
@@ -73,6 +74,7 @@ def equal_to_full(
         segment_bytes=SEGMENT_BYTES,
         incremental=True,
         partitions=2,
+        gates=PublishGates(allow_shrink=True),
     )
     full = folder / f"full-{turn}"
     manifest = expected_generation(catalogue, patterns, full, property_keys=KEYS, segment_bytes=SEGMENT_BYTES)
@@ -127,6 +129,62 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
     fewer = equal_to_full(spark, catalogue, patterns, tmp_path, 5)
     assert fewer.segments_written <= 3
     assert len(fewer.manifest.namespaces) == len(asked.manifest.namespaces) - 1
+    # Other questions: the names are kept, and the postings of their namespaces are written.
+    rows = [*ROWS[:-20], *ROWS[-19:], {"namespace": "tiny/ns-9", "pattern": ".*1"}]
+    rows += [{"namespace": "tiny/ns-9", "pattern": ".*12"}, {"namespace": "tiny/ns-4", "pattern": ".*1"}]
+    write_patterns(patterns, rows)
+    added = equal_to_full(spark, catalogue, patterns, tmp_path, 6)
+    assert (added.segments_kept, added.segments_written, added.staged) == (len(added.manifest.segments), 0, 0)
+    assert 0 < added.postings_written <= 2
+    # Segments do not have properties: a question with other ones is matched with the catalogue.
+    rows += [{"namespace": "tiny/ns-9", "pattern": ".*1", "properties": {"region": "eu"}}]
+    write_patterns(patterns, rows)
+    selecting = equal_to_full(spark, catalogue, patterns, tmp_path, 7)
+    assert 0 < selecting.segments_written <= 3
+    write_patterns(patterns, [row for row in rows if row.get("pattern") != ".*[02468]"])
+    without = equal_to_full(spark, catalogue, patterns, tmp_path, 8)
+    assert (without.segments_written, without.segments_kept) == (0, len(without.manifest.segments))
+    assert without.postings_written
+
+
+@pytest.mark.parametrize("seed", [3, 12])
+def test_random_chains_of_changes_equal_full_builds(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+    """Topics come, go and change their properties, questions come and go, in any order, and in the same turn."""
+    catalogue, patterns = catalogue_of(tmp_path)
+    pick = random.Random(seed)
+    asked = ["public/large", *(f"tiny/ns-{number}" for number in range(8))]
+    rows = [row for namespace in asked for row in questions_about(namespace)]
+    rows += [
+        {"namespace": namespace, "pattern": pattern, "properties": {"region": region}}
+        for namespace in asked
+        for pattern in (None, ".*7")
+        for region in ("eu", "us")
+    ]
+    write_patterns(patterns, questions := pick.sample(rows, 60))
+    equal_to_full(spark, catalogue, patterns, tmp_path, 0)
+    for turn in range(1, 5):
+        if turn != 2:
+            change_topics(catalogue, asked, pick)
+        if turn != 3:
+            kept = pick.sample(questions, len(questions) - pick.randrange(8))
+            questions = kept + [row for row in pick.sample(rows, 6) if row not in kept]
+            write_patterns(patterns, questions)
+        result = equal_to_full(spark, catalogue, patterns, tmp_path, turn)
+        assert result.segments_kept
+
+
+def change_topics(catalogue: Path, namespaces: list[str], pick: random.Random) -> None:
+    with SqliteCatalog(catalogue, create=False) as catalog:
+        for _ in range(4):
+            namespace = pick.choice(namespaces)
+            name = TopicName.parse(f"persistent://{namespace}/orders-{pick.randrange(60)}")
+            properties = {"region": pick.choice(("eu", "us"))}
+            if catalog.topic(name) is None:
+                catalog.create(name, properties=properties)
+            elif pick.random() < 0.5:
+                catalog.delete(name)
+            else:
+                catalog.set_properties(name, properties)
 
 
 def test_names_that_begin_segments_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
@@ -205,18 +263,11 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
         for local in gone:
             catalog.delete(TopicName.parse(f"persistent://public/large/{local}"))
     with EmbeddedSource(catalogue).snapshot() as snapshot:
-        reuse = reusable_segments(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+        reuse = reusable_segments(previous, snapshot, questions, target=SEGMENT_BYTES)
         assert reuse is not None
         assert len(reuse.kept) >= len(manifest.segments) - 2 * len(gone)
         assert reuse.namespaces == ("public/large",) or "public/large" in reuse.namespaces
-        other = reusable_segments(
-            previous, snapshot, questions, property_keys=("zone",), target=SEGMENT_BYTES
-        )
-        assert other is None
-        assert (
-            reusable_segments(previous, snapshot, questions, property_keys=KEYS, target=2 * SEGMENT_BYTES)
-            is None
-        )
+        assert reusable_segments(previous, snapshot, questions, target=2 * SEGMENT_BYTES) is None
 
 
 def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
@@ -239,7 +290,7 @@ def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
             assert snapshot.changed(namespace, previous.manifest.version(namespace)) is None
         asked = load_questions(str(patterns), property_keys=KEYS).questions
         questions = [question for question in asked if question.namespace in (snapshot.versions or {})]
-        reuse = reusable_segments(previous, snapshot, questions, property_keys=KEYS, target=SEGMENT_BYTES)
+        reuse = reusable_segments(previous, snapshot, questions, target=SEGMENT_BYTES)
     assert reuse is not None
     assert {"tiny/ns-3", "tiny/ns-5"} <= set(reuse.namespaces)
     assert reuse.kept

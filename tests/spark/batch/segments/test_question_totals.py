@@ -6,12 +6,12 @@ from pathlib import Path
 
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
-from broker_core_spark.batch.incremental.reread_segments import reread_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store import open_store
 from tests.support.generation_builder import build_generation
+from tests.support.spark_catalogues import reread_all
 
 NAMES = {
     "a/b": {
@@ -32,9 +32,7 @@ def test_totals_are_those_of_the_names(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     manifest = build_generation(store, NAMES, questions, catalogue_id="static", segment_bytes=2048)
     assert len(manifest.segments) > 3
-    _, blocks, damaged = reread_segments(store, manifest, questions, manifest.segments, "temporary/kept")
-    assert not damaged
-    tallies = read_tallies(store, [block for found in blocks.values() for block in found])
+    tallies = read_tallies(store, reread_all(store, manifest, questions).tallies)
     totals = question_totals(questions, tallies)
     assert totals.matches == sum(total.count for total in totals) > 1000
     assert totals[3] == list(totals)[3]

@@ -1,4 +1,7 @@
-"""Reading the segments that an incremental build keeps, whole.
+"""Reading the segments that an incremental build keeps, whole, and adding the postings of selectors that are new.
+
+Names are kept as they are. Where a namespace is asked other selectors than before, the added ones are matched with the
+names of its segments, and the postings of removed ones are left out. The catalogue is not read for it.
 
 A segment that was damaged in the store is made anew. If a segment has the right checksum and still contradicts the
 manifest or the format, its writer was faulty, and nothing of that generation is kept.
@@ -6,74 +9,123 @@ manifest or the format, its writer was faulty, and nothing of that generation is
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from broker_core_spark.batch.incremental.segment_reuse import first_key
+from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
-from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.canonical_question import NameSelector, selectors_digest
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
+from broker_core_spark.format.postings_file import PostingsCollector, StoredPostings, read_postings
+from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
-from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import fetch_verified
+from broker_core_spark.store.verified_files import fetch_verified, put_verified
 
-__all__ = ["reread_segments"]
+__all__ = ["KeptSelectors", "RereadSegments", "reread_segments"]
 
-#: Segments read at once. Each takes a few times its size in memory.
-_READERS: Final = 2
-_Array = np.ndarray[Any, Any]
+_Place: TypeAlias = tuple[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptSelectors:
+    """The selectors of each (namespace, domain): the keys of the last generation's, the keys of the new one's.
+
+    ``added`` are the selectors, with their keys, that only the new one has. None of them has properties.
+    """
+
+    before: Mapping[_Place, Sequence[bytes]]
+    now: Mapping[_Place, Sequence[bytes]]
+    added: Mapping[_Place, Sequence[tuple[bytes, NameSelector]]] = field(default_factory=dict)
+
+    def changed(self, entry: SegmentEntry) -> bool:
+        """Whether a segment has a run that is asked other selectors than before."""
+        places = {(namespace, domain) for namespace, domain, _ in entry.runs}
+        return any(set(self.before.get(place, ())) != set(self.now.get(place, ())) for place in places)
+
+
+@dataclass(frozen=True, slots=True)
+class RereadSegments:
+    """The segments in the store, where the tallies of their selectors are, and the names of the damaged ones."""
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    damaged: frozenset[str] = frozenset()
 
 
 def reread_segments(
-    store: Store,
-    manifest: Manifest,
-    questions: Iterable[CanonicalQuestion],
-    kept: Iterable[SegmentEntry],
-    folder: str,
-) -> tuple[list[SegmentResult], dict[str, list[TallyBlock]], set[str]]:
-    """(the segments in ``kept``, their tallies by the names of segments, the names of the damaged ones).
+    store: Store, manifest: Manifest, numbers: Iterable[int], selectors: KeptSelectors, folder: str
+) -> RereadSegments:
+    """Read the segments of ``manifest`` with these numbers, which ascend, and write the postings that change.
 
-    ``questions`` are those of the generation. ``folder`` is the prefix of the file of tallies. Raises
-    :exc:`InvalidGeneration` for a segment with the right checksum and wrong names, order, boundaries or selectors.
+    ``folder`` is the prefix of the file of tallies. With a damaged segment the tallies are of no use: they are those
+    of the others. Raises :exc:`InvalidGeneration` for a segment with the right checksum and wrong names, order,
+    boundaries or selectors.
     """
-    checks = SegmentChecks(manifest, questions)
-    wanted = set(kept)
-    chosen = [(number, entry) for number, entry in enumerate(manifest.segments) if entry in wanted]
-
-    def read(numbered: tuple[int, SegmentEntry]) -> list[tuple[str, str, _Array]] | None:
-        number, entry = numbered
+    checks = SegmentChecks(manifest, keys=selectors.before)
+    patterns = CompiledPatterns()
+    results: list[SegmentResult] = []
+    damaged: set[str] = set()
+    tallies = TallyWriter()
+    last: int | None = None
+    for number in numbers:
+        entry = manifest.segments[number]
         try:
             data, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
         except (InvalidGeneration, DamagedFile):
-            return None
-        segment = Segment.open(data, entry.name, postings, entry.postings.name)
-        runs = list(checks.runs(number, segment, every_boundary=True))
+            damaged.add(entry.name)
+            continue
+        if last is None or number != last + 1:
+            tallies.begin(first_key(entry))
+        last = number
+        stored = read_postings(postings, entry.postings.name)
+        runs = list(
+            checks.runs(number, Segment(data, entry.name, stored, entry.postings.name), every_boundary=True)
+        )
         checks.check_end(number, last_place(runs[-1]))
-        # Copies let the mapped file go.
-        return [(run.namespace, run.domain, run.entries.copy()) for run in runs]
+        result = SegmentResult(entry)
+        if selectors.changed(entry):
+            result, stored = _merged(store, entry, runs, stored, selectors, patterns)
+        results.append(result)
+        for run in stored:
+            tallies.add(run.namespace, run.domain, run.entries)
+    return RereadSegments(tuple(results), tuple(tallies.finish(store, folder)), frozenset(damaged))
 
-    results: list[SegmentResult] = []
-    orders: dict[bytes, str] = {}
-    damaged: set[str] = set()
-    tallies = TallyWriter()
-    with ThreadPoolExecutor(_READERS) as threads:
-        for (_, entry), runs in zip(chosen, threads.map(read, chosen), strict=True):
-            if runs is None:
-                damaged.add(entry.name)
-                continue
-            results.append(SegmentResult(entry))
-            order = first_key(entry)
-            orders[order] = entry.name
-            tallies.begin(order)
-            for namespace, domain, entries in runs:
-                tallies.add(namespace, domain, entries)
-    blocks: dict[str, list[TallyBlock]] = {}
-    for block in tallies.finish(store, folder):
-        blocks.setdefault(orders[block.order], []).append(block)
-    return results, blocks, damaged
+
+def _merged(
+    store: Store,
+    entry: SegmentEntry,
+    runs: Sequence[SegmentRun],
+    stored: Sequence[StoredPostings],
+    selectors: KeptSelectors,
+    patterns: CompiledPatterns,
+) -> tuple[SegmentResult, list[StoredPostings]]:
+    """The segment with the postings of the selectors of now, and these postings."""
+    added = [_added(run, selectors.added.get((run.namespace, run.domain), ()), patterns) for run in runs]
+    written = merge_postings(entry.runs, [stored, added], selectors.now)
+    with written.file:
+        data = written.file.read()
+        file = FileEntry(written.name, written.size)
+        new = put_verified(store, file, data)
+    return SegmentResult(replace(entry, postings=file), new), read_postings(pa.py_buffer(data), written.name)
+
+
+def _added(
+    run: SegmentRun, selectors: Sequence[tuple[bytes, NameSelector]], patterns: CompiledPatterns
+) -> StoredPostings:
+    """What added selectors pick of a run."""
+    collected = PostingsCollector(run.names)
+    for key, found in match_selectors(run.names, {}, selectors, patterns):
+        collected.add(key, found)
+    made = collected.finish()
+    digest = selectors_digest(key for key, _ in selectors)
+    words = np.concatenate([np.empty(0, "<u4"), *made.words])
+    return StoredPostings(run.namespace, run.domain, digest, len(run.names), made.entries, words)

@@ -1,8 +1,9 @@
 """Choosing the segments to keep of the last generation, and the ranges of keys to make anew.
 
-A segment is kept if none of its names came, went or changed its properties, and its end did not move. It would come
-out byte for byte the same. The change log says so. A namespace is made anew where its log has a gap or its questions
-changed. Static catalogues have no log, and nothing of them is kept.
+The names of a segment are kept if none of them came, went or changed its properties, and its end did not move. They
+would come out byte for byte the same. The change log says so. Other questions change the postings alone
+(:mod:`.reread_segments`). A namespace is made anew where its log has a gap, and where a question with properties was
+added, because segments do not have these. Static catalogues have no log, and nothing of them is kept.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace, order_key
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import segment_layout
-from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.questions_file import read_questions
 from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES
@@ -92,7 +93,6 @@ def reusable_segments(
     snapshot: CatalogueSnapshot,
     questions: Sequence[CanonicalQuestion],
     *,
-    property_keys: Sequence[str],
     target: int = SEGMENT_BYTES,
     largest: int | None = None,
     damaged: Collection[str] = (),
@@ -106,7 +106,6 @@ def reusable_segments(
         versions is None
         or manifest.static
         or manifest.catalogue_id != snapshot.catalogue_id
-        or manifest.property_keys != tuple(sorted(property_keys))
         or manifest.segment_bytes != target
         or manifest.largest_segment_bytes != (largest or LARGEST_FACTOR * target)
         or not manifest.segments
@@ -146,12 +145,12 @@ def _changed(
     before, now = previous.manifest.namespaces, snapshot.versions or {}
     named = {question.namespace for question in questions}
     now = {name: version for name, version in now.items() if name in named}
-    asked_before, asked = _selectors_of(previous.questions), _selectors_of(questions)
+    anew = _namespaces_with_added_properties(previous.questions, questions)
     keys: list[bytes] = []
     whole: list[tuple[bytes, bytes]] = []
     for namespace in sorted({*before, *now}):
         old, new = before.get(namespace), now.get(namespace)
-        if asked_before.get(namespace) == asked.get(namespace):
+        if namespace not in anew:
             if old is not None and new is not None:
                 since = previous.manifest.version(namespace)
                 # A restored copy may have the same version number and other topics.
@@ -167,12 +166,21 @@ def _changed(
     return keys, whole
 
 
-def _selectors_of(questions: Iterable[CanonicalQuestion]) -> dict[str, frozenset[tuple[str, bytes]]]:
-    """The (domain, key of the selector) pairs that each namespace is asked."""
-    found: dict[str, set[tuple[str, bytes]]] = {}
-    for (namespace, domain), selectors in required_selectors(questions).items():
-        found.setdefault(namespace, set()).update((domain, selector.key) for selector in selectors)
-    return {namespace: frozenset(pairs) for namespace, pairs in found.items()}
+def _namespaces_with_added_properties(
+    before: Iterable[CanonicalQuestion], now: Iterable[CanonicalQuestion]
+) -> set[str]:
+    """The namespaces that have a selector with properties now which they did not have before."""
+    known = _with_properties(before)
+    return {namespace for namespace, _, _ in _with_properties(now) - known}
+
+
+def _with_properties(questions: Iterable[CanonicalQuestion]) -> set[tuple[str, str, NameSelector]]:
+    return {
+        (question.namespace, domain, question.selector)
+        for question in questions
+        if question.selector.properties
+        for domain in question.domains
+    }
 
 
 def _keys(namespace: str, names: Iterable[tuple[str, str]]) -> list[bytes]:

@@ -1,0 +1,68 @@
+"""Keeping segments: shares of neighbours, selectors that are new, and what a task says of faulty segments."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.incremental.keep_segments import KeepTask, added_selectors, keep_shares
+from broker_core_spark.batch.segments.staged_selectors import stage_selectors
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format.manifest import manifest_name
+from tests.support.generation_builder import build_generation
+from tests.support.spark_catalogues import staging_area
+
+QUESTIONS = [CanonicalQuestion.of("a/b", Mode.ALL, pattern) for pattern in (".*7", ".*8")]
+
+
+def test_shares_are_of_neighbours_with_about_the_same_work() -> None:
+    assert keep_shares([0, 1, 5, 6, 7], [1, 1, 1, 1, 4], 2) == [[0, 1, 5, 6], [7]]
+    assert keep_shares([0, 1, 2], [9, 1, 2], 3) == [[0], [1, 2]]
+    assert keep_shares([4, 5], [0, 0], 2) == [[4, 5]]
+
+
+def test_added_selectors_are_those_that_only_the_new_questions_have() -> None:
+    before = required_selectors(QUESTIONS[:1])
+    now = required_selectors([QUESTIONS[1], CanonicalQuestion.of("a/b", Mode.PERSISTENT, ".*7")])
+    persistent, other = ("a/b", "persistent"), ("a/b", "non-persistent")
+    assert {place: len(found) for place, found in now.items()} == {persistent: 2, other: 1}
+    assert added_selectors(before, now) == {place: [QUESTIONS[1].selector] for place in (persistent, other)}
+    assert added_selectors(now, before) == {other: [QUESTIONS[0].selector]}
+    assert added_selectors(now, now) == {}
+
+
+def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
+    """An error would be tried again, and none of the last generation be built upon for it."""
+    staging = staging_area(tmp_path)
+    store = staging.open()
+    made = build_generation(
+        store,
+        {"a/b": {"persistent": [f"t{number}" for number in range(99)]}},
+        QUESTIONS,
+        catalogue_id="c",
+        versions={"a/b": 1},
+    )
+    ((namespace, domain, count),) = made.segments[0].runs
+    lie = replace(made, segments=(replace(made.segments[0], runs=((namespace, domain, count - 1),)),))
+    store.put_new(manifest_name(lie.id), lie.data)
+    staged = stage_selectors(store, "temporary/asked", required_selectors(QUESTIONS))
+    none = stage_selectors(store, "temporary/none", {})
+    for number, manifest in enumerate((made, lie)):
+        record = {
+            "generation": manifest.id,
+            "segments": [0],
+            "selectors": [staged.record(), staged.record(), none.record()],
+        }
+        store.put_new(f"temporary/keep-{number}.json", json.dumps(record).encode())
+    batch = pa.record_batch({"id": [0, 1]})
+    kept, refused = map(json.loads, KeepTask(staging, "temporary/keep-")(iter([batch])))
+    assert (kept["invalid"], len(kept["segments"])) == (None, 1)
+    assert refused["invalid"] == [made.segments[0].name, "its runs are not those that the manifest has"]
+    with pytest.raises(InvalidCatalogue, match="is gone"):
+        list(KeepTask(staging, "temporary/other-")(iter([batch])))
