@@ -18,6 +18,7 @@ from broker_core.names import Mode
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
 from broker_core_spark.batch.questions.parse_question_row import COUNTED_KEYS, ROW_KEYS
+from broker_core_spark.batch.reports.build_metrics import METRICS
 from broker_core_spark.batch.reports.parquet_export import TOTALS_SCHEMA
 from broker_core_spark.batch.spark.java_home import VERSIONS
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS
@@ -153,6 +154,11 @@ def test_the_columns_of_the_exported_table_are_all_there() -> None:
     assert code_in(text) == TOTALS_SCHEMA.names
 
 
+def test_the_metrics_of_a_build_are_all_there() -> None:
+    shown = {code_in(row["metric"])[0]: row["meaning"] for row in rows("Metrics of a build", "metric")}
+    assert shown == {f"broker_core_spark_build_{name}": meaning for name, meaning in METRICS.items()}
+
+
 def test_the_parameters_of_the_function_are_all_there_with_their_defaults() -> None:
     parameters = inspect.signature(build).parameters
     shown = {code_in(row["parameter"])[0]: row["default"] for row in rows("Python", "parameter")}
@@ -204,7 +210,7 @@ async def test_every_metric_is_there_with_type_and_labels() -> None:
     assert documented == real
     for page in all_pages():
         for name in re.findall(rf"\b{PREFIX}[a-z_]+[a-z]\b", read(page)):
-            assert name in real, f"{page}: {name}"
+            assert name in real or name.startswith(f"{PREFIX}build"), f"{page}: {name}"
 
 
 def test_every_reason_is_there() -> None:

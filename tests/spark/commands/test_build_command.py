@@ -59,6 +59,27 @@ def test_the_last_line_is_the_result(
     assert table.is_file()
 
 
+def test_progress_and_metrics_are_written_where_they_are_asked_for(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    metrics = tmp_path / "build.prom"
+    more = [*arguments, "--property-keys", "region", "--metrics", str(metrics), "--progress"]
+    assert run([*more, "lines"]) == 0
+    said = capsys.readouterr().err.splitlines()
+    steps = ["patterns", "catalogue", "segments", "publish"]
+    assert [line for line in said if line.rpartition(" ")[2] in steps] == [
+        f"broker-core: spark build: {step}" for step in steps
+    ]
+    assert "broker_core_spark_build_succeeded 1.0" in metrics.read_text()
+    assert run([*more, "terminal", "--min-questions", "2"]) == 3
+    terminal = capsys.readouterr().err
+    assert terminal.count("\r\x1b[K") == 4  # three steps, and the line is empty when the refusal is said
+    assert "not published" in terminal.rpartition("\r\x1b[K")[2]
+    assert "broker_core_spark_build_succeeded 0.0" in metrics.read_text()
+    assert run(more[:-3]) == 0
+    assert "\r" not in capsys.readouterr().err  # no terminal: nothing is shown
+
+
 def test_property_keys_of_the_settings(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

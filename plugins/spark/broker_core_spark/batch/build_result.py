@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from html import escape
 from typing import Any, Final
 
 from broker_core_spark.batch.builder import Builder
@@ -73,6 +74,24 @@ class BuildResult:
     def refused(self) -> tuple[RefusedPattern, ...]:
         """The questions that were not precomputed, with their reasons."""
         return self.loaded.refused
+
+    def _repr_html_(self) -> str:
+        """The table that notebooks show."""
+        record = self.record()
+        seconds = f"{self.seconds['total']:.1f}" if "total" in self.seconds else "-"
+        rows = {
+            "Generation": f"{self.generation[:12]} (number {self.number})",
+            "Catalogue": self.catalogue,
+            **{
+                what.capitalize(): f"{record[what]:,}"
+                for what in ("topics", "questions", "matches", "refused")
+            },
+            "Questions left out": f"{len(self.left_out):,}",
+            "Coverage": "-" if self.coverage is None else f"{self.coverage:.1%}",
+            "Seconds": seconds,
+        }
+        lines = (f"<tr><th>{escape(what)}</th><td>{escape(said)}</td></tr>" for what, said in rows.items())
+        return f"<table>{''.join(lines)}</table>"
 
     def record(self) -> dict[str, Any]:
         """The JSON line that the command prints."""

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult
@@ -31,6 +31,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     read_previous_generation,
     reusable_segments,
 )
+from broker_core_spark.batch.progress.progress import NoProgress, Progress, showing
 from broker_core_spark.batch.publish_gates import (
     PublishGates,
     check_questions,
@@ -65,13 +66,22 @@ if TYPE_CHECKING:
 __all__ = ["BuildResult", "build"]
 
 
+#: The step that has all others.
+_ALL: Final = "total"
+
+
 class _Clock:
-    def __init__(self) -> None:
+    """The seconds of each step. ``progress`` is told what begins."""
+
+    def __init__(self, progress: Progress) -> None:
         self.seconds: dict[str, float] = {}
+        self._progress = progress
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:
         began = time.monotonic()
+        if what != _ALL:
+            self._progress.step(what)
         try:
             yield
         finally:
@@ -98,6 +108,7 @@ def build(
     segment_bytes: int = SEGMENT_BYTES,
     largest_segment_bytes: int | None = None,
     store_options: Mapping[str, str] | None = None,
+    progress: Progress | None = None,
     run: BuildRun | None = None,
 ) -> BuildResult:
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
@@ -112,7 +123,7 @@ def build(
     are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
     of the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
     and hashes. ``quarantine`` is that of the table of rows that are no topics: without it such a row ends the build.
-    ``store_options`` are those of every bucket here. ``run`` is told what was published.
+    ``store_options`` are those of every bucket here. ``progress`` is told what is done, ``run`` what was published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -121,10 +132,11 @@ def build(
     if partitions is not None and partitions < 1:
         raise BatchError(f"{partitions} partitions: at least 1")
     gates = gates or PublishGates()
-    clock = _Clock()
+    progress = progress or NoProgress()
+    clock = _Clock(progress)
     began = datetime.now(UTC)
     keys = None if property_keys is None else tuple(sorted(set(property_keys)))
-    with clock.of("total"):
+    with clock.of(_ALL), showing(progress):
         place = open_store(store, store_options or {})
         # Nobody shall wait for a build whose report has no place.
         if report is not None:

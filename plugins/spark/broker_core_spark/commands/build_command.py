@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -17,12 +20,24 @@ from broker_core_spark.commands.store_option import StoreOptions, chosen_options
 from broker_core_spark.settings import SparkSettings
 
 if TYPE_CHECKING:
+    from broker_core_spark.batch.build_result import BuildResult
+    from broker_core_spark.batch.progress.progress import Progress
     from broker_core_spark.batch.publish_gates import PublishGates
 
 __all__ = ["EXAMPLES", "EXIT_REFUSED", "build"]
 
 #: The exit code of a build that a gate refuses to publish.
 EXIT_REFUSED: Final = 3
+
+
+class ShownProgress(StrEnum):
+    """What a build says while it runs."""
+
+    AUTO = "auto"
+    TERMINAL = "terminal"
+    LINES = "lines"
+    NONE = "none"
+
 
 _SHOWN: Final = 20  # refused patterns of the output
 
@@ -202,6 +217,22 @@ def build(
             show_default=False,
         ),
     ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            "--metrics",
+            metavar="URI",
+            help="Write metrics for Prometheus: a file of the textfile collector, or a push gateway (http://...).",
+            show_default=False,
+        ),
+    ] = None,
+    progress: Annotated[
+        ShownProgress,
+        typer.Option(
+            "--progress",
+            help="What to say on standard error while it runs: auto is one line on a terminal, and nothing elsewhere.",
+        ),
+    ] = ShownProgress.AUTO,
     incremental: Annotated[
         bool,
         typer.Option(
@@ -250,7 +281,9 @@ def build(
     spark_settings = parse_pairs("--conf", conf)
     options = chosen_options(out, store_options)
     always = settings.always if always is None else always
-    _check_places(out, (patterns, always), report, (export_parquet, quarantine), options)
+    _check_places(
+        out, (patterns, always), (report, _metrics_file(metrics)), (export_parquet, quarantine), options
+    )
     longest = broker_settings().max_pattern_length
     run = BuildRun()
 
@@ -263,33 +296,37 @@ def build(
 
     with (
         ended_by_signals("spark build", published, cleanup=clean_up),
+        _measured(metrics, options) as measured,
         spark_session(master=master, conf=spark_settings) as spark,
     ):
         try:
-            result = job.build(
-                spark,
-                catalogue=catalogue,
-                patterns=patterns,
-                store=out,
-                namespace=namespace,
-                partitions=partitions,
-                segment_bytes=largest_segment // 2,
-                largest_segment_bytes=largest_segment,
-                property_keys=keys,
-                always=always,
-                keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
-                gates=gates,
-                incremental=incremental,
-                report=report,
-                export_parquet=export_parquet,
-                quarantine=quarantine,
-                max_pattern_length=longest,
-                store_options=options,
-                run=run,
-            )
+            with _progress(progress) as shown:
+                result = job.build(
+                    spark,
+                    catalogue=catalogue,
+                    patterns=patterns,
+                    store=out,
+                    namespace=namespace,
+                    partitions=partitions,
+                    segment_bytes=largest_segment // 2,
+                    largest_segment_bytes=largest_segment,
+                    property_keys=keys,
+                    always=always,
+                    keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
+                    gates=gates,
+                    incremental=incremental,
+                    report=report,
+                    export_parquet=export_parquet,
+                    quarantine=quarantine,
+                    progress=shown,
+                    max_pattern_length=longest,
+                    store_options=options,
+                    run=run,
+                )
         except PublishRefused as error:
             say(str(error))
             raise typer.Exit(EXIT_REFUSED) from error
+        measured.append(result)
     for one in result.refused[:_SHOWN]:
         _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
     if len(result.refused) > _SHOWN:
@@ -307,7 +344,7 @@ def build(
 def _check_places(
     out: str,
     patterns: Iterable[str | None],
-    report: str | None,
+    files: Iterable[str | None],
     tables: Iterable[str | None],
     options: dict[str, str],
 ) -> None:
@@ -322,9 +359,47 @@ def _check_places(
         if source is not None and is_in_bucket(source):
             within(source, addressed_file(source, options).check_readable)
     of_files = (table for table in tables if table is not None and not is_of_spark(table))
-    for place in (report, *of_files):
+    for place in (*files, *of_files):
         if place is not None:
             within(place, addressed_file(place, options).check_writable)
+
+
+def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
+    """The progress that is shown, until the end of the context."""
+    from broker_core_spark.batch.progress.progress import NoProgress
+    from broker_core_spark.batch.progress.shown_progress import ProgressLines, TerminalProgress
+
+    if shown is ShownProgress.LINES:
+        return nullcontext(ProgressLines(_say))
+    if shown is ShownProgress.TERMINAL or (shown is ShownProgress.AUTO and sys.stderr.isatty()):
+        return TerminalProgress(sys.stderr)
+    return nullcontext(NoProgress())
+
+
+@contextmanager
+def _measured(address: str | None, options: dict[str, str]) -> Iterator[list[BuildResult]]:
+    """Writes the metrics of the result that is put into the list, or those of a build that did not publish."""
+    from broker_core_spark.batch.errors import BatchError
+    from broker_core_spark.batch.reports.build_metrics import write_metrics
+
+    results: list[BuildResult] = []
+    try:
+        yield results
+    except BaseException:
+        if address is not None:
+            try:
+                write_metrics(address, None, options)
+            except BatchError as error:
+                _say(str(error))
+        raise
+    if address is not None:
+        write_metrics(address, results[0], options)
+
+
+def _metrics_file(address: str | None) -> str | None:
+    from broker_core_spark.batch.reports.build_metrics import is_push_gateway
+
+    return None if address is None or is_push_gateway(address) else address
 
 
 def _say(text: str) -> None:

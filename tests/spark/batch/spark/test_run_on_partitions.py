@@ -9,10 +9,13 @@ import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.spark.run_on_partitions import _reason, numbered_partitions, run_on_partitions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+JOB = SparkJob("count")
 
 
 def numbers(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
@@ -34,14 +37,14 @@ def failing(_batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
 
 
 def test_each_task_has_its_own_number(spark: SparkSession) -> None:
-    assert sorted(map(int, run_on_partitions(numbered_partitions(spark, 7), numbers))) == list(range(7))
+    assert sorted(map(int, run_on_partitions(numbered_partitions(spark, 7), numbers, JOB))) == list(range(7))
 
 
 def test_errors(spark: SparkSession) -> None:
     with pytest.raises(InvalidCatalogue, match="topic 3 is none"):
-        run_on_partitions(numbered_partitions(spark, 5), refusing)
+        run_on_partitions(numbered_partitions(spark, 5), refusing, JOB)
     with pytest.raises(TaskFailed, match="the disk is full"):
-        run_on_partitions(numbered_partitions(spark, 2), failing)
+        run_on_partitions(numbered_partitions(spark, 2), failing, JOB)
 
 
 def test_a_reason_is_one_line() -> None:

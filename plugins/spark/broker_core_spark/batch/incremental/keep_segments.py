@@ -13,6 +13,7 @@ import pyarrow as pa
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.incremental.reread_segments import KeptSelectors, RereadSegments, reread_segments
 from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration
+from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
@@ -84,8 +85,10 @@ def keep_segments(
         }
         store.put_new(f"{prefix}{number}.json", json.dumps(record).encode())
     task = KeepTask(staging, prefix)
+    size = sum(entries[number].size for number in numbers)
+    job = SparkJob("read kept segments", {"segments": len(numbers), "questions": len(questions)}, size)
     results = [
-        json.loads(found) for found in run_on_partitions(numbered_partitions(spark, len(shares)), task)
+        json.loads(found) for found in run_on_partitions(numbered_partitions(spark, len(shares)), task, job)
     ]
     for result in results:
         if result["invalid"] is not None:

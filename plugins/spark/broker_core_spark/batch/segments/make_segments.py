@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.merge_task import MergeTask, PartsOfSegment
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult
@@ -69,7 +70,8 @@ def make_segments(
     for number, assignment in enumerate(assignments):
         store.put_new(f"{prefix}{number}.json", assignment.to_bytes())
     work = SegmentTask(staging, prefix)
-    found = run_on_partitions(numbered_partitions(spark, len(assignments)), work)
+    job = _job(assignments, len(questions))
+    found = run_on_partitions(numbered_partitions(spark, len(assignments)), work, job)
     results = [TaskResult.parse(result) for result in found]
     whole = [
         segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
@@ -78,6 +80,24 @@ def make_segments(
     whole += _merge(spark, store, staging, parts, selectors, partitions)
     tallies = tuple(block for result in results for block in result.tallies)
     return MadeSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
+
+
+def _job(assignments: Sequence[TaskAssignment], questions: int) -> SparkJob:
+    first = [
+        assignment for assignment in assignments if assignment.group == 0
+    ]  # other groups read the same names
+    blocks = {
+        (path, block.start): block.stop - block.start
+        for assignment in first
+        for path, blocks in assignment.blocks.items()
+        for block in blocks
+    }
+    amounts = {
+        "segments": sum(len(assignment.segments) for assignment in first),
+        "names": sum(part.rows for assignment in first for part in assignment.segments),
+        "questions": questions,
+    }
+    return SparkJob("make segments", amounts, sum(blocks.values()))
 
 
 def joined_parts(
@@ -119,5 +139,6 @@ def _merge(
     prefix = f"{staging.folder}-merge-"
     for number, own in enumerate(work):
         store.put_new(f"{prefix}{number}.json", PartsOfSegment.to_bytes(own, selectors))
-    results = run_on_partitions(numbered_partitions(spark, tasks), MergeTask(staging, prefix))
+    job = SparkJob("join postings", {"segments": len(parts)}, size)
+    results = run_on_partitions(numbered_partitions(spark, tasks), MergeTask(staging, prefix), job)
     return [SegmentResult.parse(result) for result in results]

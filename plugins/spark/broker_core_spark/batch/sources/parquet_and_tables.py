@@ -28,6 +28,7 @@ from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.sources.asked_rows import in_namespaces
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
@@ -107,7 +108,7 @@ class _TableSnapshot:
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
         rows = self._selected(self._of(namespaces), staging.property_keys)
-        results = run_on_partitions(rows, work)
+        results = run_on_partitions(rows, work, SparkJob("read the catalogue"))
         return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
 
     @property

@@ -29,6 +29,7 @@ import pyarrow.csv
 
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.sources.stage_rows import stage_rows
@@ -186,10 +187,11 @@ class _DatabaseSnapshot:
         if not self.pages or not wanted:
             return []
         tasks = -(-self.pages // _PAGES)
+        job = SparkJob("read the catalogue", {"pages": self.pages})
         work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
         return [
             SortedRun.parse(result)
-            for result in run_on_partitions(numbered_partitions(self.spark, tasks), work)
+            for result in run_on_partitions(numbered_partitions(self.spark, tasks), work, job)
         ]
 
     def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
+from broker_core_spark.batch.progress.described_job import described_job
+from broker_core_spark.batch.progress.progress import SparkJob
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,13 +44,16 @@ def numbered_partitions(spark: SparkSession, tasks: int) -> DataFrame:
     return spark.range(0, tasks, 1, tasks)
 
 
-def run_on_partitions(frame: DataFrame, work: PartitionWork) -> list[bytes]:
+def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> list[bytes]:
     """The results of ``work`` on all partitions, unordered. Failed attempts do not count.
+
+    ``job`` says in Spark's UI, in its event log and to the build's progress what the tasks do.
 
     Raises the :exc:`InvalidCatalogue` of a task, and :exc:`TaskFailed` where Spark gives up.
     """
     try:
-        rows = frame.mapInArrow(_Task(work), _DDL).collect()
+        with described_job(frame.sparkSession, job):
+            rows = frame.mapInArrow(_Task(work), _DDL).collect()
     except Exception as error:
         if not is_spark_error(error):
             raise

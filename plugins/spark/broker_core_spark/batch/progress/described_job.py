@@ -1,0 +1,85 @@
+"""Jobs of Spark with a group and a description, in Spark's UI and event log, whose tasks are counted while they run.
+
+Spark Connect has no context: there a job has neither, and no tasks are counted.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Final
+
+from broker_core_spark.batch.progress.progress import Progress, SparkJob, current_progress
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+__all__ = ["described_job"]
+
+_GROUP: Final = "spark.jobGroup.id"
+_DESCRIPTION: Final = "spark.job.description"
+_EVERY: Final = 0.5  # seconds between two counts
+
+
+@contextmanager
+def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
+    """Inside, jobs that this thread starts are of a group of their own. Afterwards the thread has the group it had."""
+    context = _context(spark)
+    if context is None:
+        yield
+        return
+    before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
+    group = f"broker-core-{uuid.uuid4().hex[:12]}"
+    context.setLocalProperty(_GROUP, group)
+    context.setLocalProperty(_DESCRIPTION, str(job))
+    progress = current_progress()
+    ended = threading.Event()
+    counter = None
+    if progress is not None:
+        counter = threading.Thread(
+            target=_count, args=(context, group, job, progress, ended), name="progress", daemon=True
+        )
+        counter.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        if counter is not None:
+            counter.join(2 * _EVERY)
+        # A signal may have ended the JVM too.
+        with suppress(Exception):
+            for name, value in before.items():
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
+
+
+def _context(spark: SparkSession) -> SparkContext | None:
+    from pyspark.errors import PySparkException
+
+    try:
+        return spark.sparkContext
+    except (PySparkException, AttributeError):
+        return None
+
+
+def _count(
+    context: SparkContext, group: str, job: SparkJob, progress: Progress, ended: threading.Event
+) -> None:
+    """Tell the tasks of the group until the job has ended. Progress is no reason for a build to fail."""
+    began = time.monotonic()
+    tracker = context.statusTracker()
+    with suppress(Exception):
+        while not ended.wait(_EVERY):
+            done = tasks = 0
+            for number in tracker.getJobIdsForGroup(group):
+                found = tracker.getJobInfo(number)
+                for stage in found.stageIds if found else ():
+                    info = tracker.getStageInfo(stage)
+                    if info is not None:
+                        done += info.numCompletedTasks
+                        tasks += info.numTasks
+            if tasks:
+                progress.tasks(job, done, tasks, time.monotonic() - began)

@@ -1,0 +1,101 @@
+"""Metrics of a build for Prometheus: a file for the textfile collector of node_exporter, or a push gateway."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.source_redaction import redacted_source
+from broker_core_spark.errors import StoreFailed
+from broker_core_spark.store.addressed_file import addressed_file
+
+if TYPE_CHECKING:
+    from prometheus_client import CollectorRegistry
+
+    from broker_core_spark.batch.build_result import BuildResult
+
+__all__ = ["METRICS", "build_metrics", "is_push_gateway", "write_metrics"]
+
+#: The metrics and their meanings. All are gauges, and begin with ``broker_core_spark_build_``.
+METRICS: Final[Mapping[str, str]] = {
+    "succeeded": "1 if the last build published, 0 if it failed or a gate was closed.",
+    "ended_timestamp_seconds": "When the last build ended.",
+    "published_timestamp_seconds": "When a build published last.",
+    "seconds": "Seconds of each step of the build that published last.",
+    "generation_number": "The number of its pointer.",
+    "topics": "Topics of its generation.",
+    "questions": "Questions of its generation.",
+    "matches": "Topics of all answers together.",
+    "refused": "Patterns that it refused.",
+    "left_out": "Questions of namespaces that the catalogue does not have.",
+    "coverage_ratio": "The share of what was asked that is precomputed.",
+    "segments_written": "Segments that it wrote.",
+    "segments_kept": "Segments that it kept of the generation before.",
+    "quarantined": "Rows of the catalogue that are no topics.",
+}
+_PREFIX: Final = "broker_core_spark_build_"
+_JOB: Final = "broker_core_spark_build"
+#: A build that a signal ends has little time.
+_TIMEOUT: Final = 5.0
+
+
+def build_metrics(result: BuildResult | None) -> CollectorRegistry:
+    """The metrics of a build. Of one that did not publish (``None``) only that and when it ended."""
+    from prometheus_client import CollectorRegistry, Gauge
+
+    registry = CollectorRegistry()
+    values: dict[str, float | None] = {
+        "succeeded": float(result is not None),
+        "ended_timestamp_seconds": time.time(),
+    }
+    if result is not None:
+        values |= {
+            "published_timestamp_seconds": result.published.timestamp() if result.published else None,
+            "generation_number": result.number,
+            "topics": result.manifest.topics,
+            "questions": len(result.totals),
+            "matches": result.totals.matches,
+            "refused": len(result.refused),
+            "left_out": len(result.left_out),
+            "coverage_ratio": result.coverage,
+            "segments_written": result.segments_written,
+            "segments_kept": result.segments_kept,
+            "quarantined": result.quarantined,
+        }
+        steps = Gauge(f"{_PREFIX}seconds", METRICS["seconds"], ["step"], registry=registry)
+        for step, seconds in result.seconds.items():
+            steps.labels(step).set(seconds)
+    for name, value in values.items():
+        if value is not None:
+            Gauge(f"{_PREFIX}{name}", METRICS[name], registry=registry).set(value)
+    return registry
+
+
+def is_push_gateway(address: str) -> bool:
+    """Whether an address is that of a push gateway, not of a file."""
+    return address.startswith(("http://", "https://"))
+
+
+def write_metrics(address: str, result: BuildResult | None, options: Mapping[str, str] | None = None) -> None:
+    """Push the metrics to a gateway, or replace a file with them. A gateway keeps those that a build does not have.
+
+    Raises :exc:`BatchError`, which says that the generation is published, if it is.
+    """
+    from prometheus_client import generate_latest, pushadd_to_gateway
+
+    registry = build_metrics(result)
+    published = "" if result is None else "; the generation is published"
+    try:
+        if is_push_gateway(address):
+            pushadd_to_gateway(address, _JOB, registry, timeout=_TIMEOUT)
+        else:
+            addressed_file(address, options).write(generate_latest(registry))
+    except StoreFailed as error:
+        raise BatchError(f"Cannot write the metrics {error}{published}") from error
+    except (OSError, ValueError) as error:
+        said = str(error) if redacted_source(address) == address else type(error).__name__
+        raise BatchError(
+            f"Cannot push the metrics to {redacted_source(address)}: {said}{published}"
+        ) from error
