@@ -18,6 +18,7 @@ from broker_core.names import Mode
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
 from broker_core_spark.batch.questions.parse_question_row import COUNTED_KEYS, ROW_KEYS
+from broker_core_spark.batch.reports.build_history import HISTORY_SCHEMA
 from broker_core_spark.batch.reports.build_metrics import METRICS
 from broker_core_spark.batch.reports.parquet_export import TOTALS_SCHEMA
 from broker_core_spark.batch.spark.java_home import VERSIONS
@@ -157,6 +158,11 @@ def test_the_columns_of_the_exported_table_are_all_there() -> None:
 def test_the_metrics_of_a_build_are_all_there() -> None:
     shown = {code_in(row["metric"])[0]: row["meaning"] for row in rows("Metrics of a build", "metric")}
     assert shown == {f"broker_core_spark_build_{name}": meaning for name, meaning in METRICS.items()}
+
+
+def test_the_columns_of_the_history_are_all_there() -> None:
+    (text,) = re.findall(r"^The columns of `builds`: (.*?), as in", read(PAGE), re.MULTILINE | re.DOTALL)
+    assert code_in(text) == HISTORY_SCHEMA.names
 
 
 def test_the_parameters_of_the_function_are_all_there_with_their_defaults() -> None:

@@ -73,7 +73,7 @@ def test_progress_and_metrics_are_written_where_they_are_asked_for(
     assert "broker_core_spark_build_succeeded 1.0" in metrics.read_text()
     assert run([*more, "terminal", "--min-questions", "2"]) == 3
     terminal = capsys.readouterr().err
-    assert terminal.count("\r\x1b[K") == 4  # three steps, and the line is empty when the refusal is said
+    assert terminal.count("\r\x1b[K") == 3  # two steps, and the line is empty when the refusal is said
     assert "not published" in terminal.rpartition("\r\x1b[K")[2]
     assert "broker_core_spark_build_succeeded 0.0" in metrics.read_text()
     assert run(more[:-3]) == 0

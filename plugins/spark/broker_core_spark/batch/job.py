@@ -40,6 +40,7 @@ from broker_core_spark.batch.publish_gates import (
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
+from broker_core_spark.batch.reports.build_history import append_history, check_history
 from broker_core_spark.batch.reports.parquet_export import check_export, export_totals, put_table
 from broker_core_spark.batch.reports.quarantine_table import quarantine_table
 from broker_core_spark.batch.segments.make_segments import make_segments
@@ -103,6 +104,8 @@ def build(
     incremental: bool = False,
     report: Path | str | None = None,
     export_parquet: str | None = None,
+    history: str | None = None,
+    history_questions: bool = False,
     quarantine: str | None = None,
     max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
@@ -122,8 +125,10 @@ def build(
     Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates``
     are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
     of the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
-    and hashes. ``quarantine`` is that of the table of rows that are no topics: without it such a row ends the build.
-    ``store_options`` are those of every bucket here. ``progress`` is told what is done, ``run`` what was published.
+    and hashes. ``history`` is the folder of tables that the build appends a row to, with ``history_questions`` one for
+    each question too. ``quarantine`` is that of the table of rows that are no topics: without it such a row ends the
+    build. ``store_options`` are those of every bucket here. ``progress`` is told what is done, ``run`` what was
+    published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -144,6 +149,8 @@ def build(
         for table in (export_parquet, quarantine):
             if table is not None:
                 check_export(spark, table, store_options)
+        if history is not None:
+            check_history(spark, history, store_options)
         with clock.of("patterns"):
             loaded = load_questions(
                 patterns,
@@ -245,6 +252,8 @@ def build(
         from broker_core_spark.batch.reports.html_report import write_html_report
 
         write_html_report(str(report), result, store_options)
+    if history is not None:
+        append_history(spark, history, result, store_options, questions=history_questions)
     if export_parquet is not None:
         export_totals(spark, export_parquet, result, store_options)
     return result

@@ -207,6 +207,19 @@ def build(
             show_default=False,
         ),
     ] = None,
+    history: Annotated[
+        str | None,
+        typer.Option(
+            "--history",
+            metavar="URI",
+            help="Append a row about the build to a table in this folder.",
+            show_default=False,
+        ),
+    ] = None,
+    history_questions: Annotated[
+        bool,
+        typer.Option("--history-questions", help="Append a row for each question too.", show_default=False),
+    ] = False,
     quarantine: Annotated[
         str | None,
         typer.Option(
@@ -317,6 +330,8 @@ def build(
                     incremental=incremental,
                     report=report,
                     export_parquet=export_parquet,
+                    history=history,
+                    history_questions=history_questions,
                     quarantine=quarantine,
                     progress=shown,
                     max_pattern_length=longest,

@@ -73,12 +73,22 @@ def export_totals(
 
 
 def put_table(
-    spark: SparkSession, address: str, table: pa.Table, options: Mapping[str, str] | None = None
+    spark: SparkSession,
+    address: str,
+    table: pa.Table,
+    options: Mapping[str, str] | None = None,
+    *,
+    append: bool = False,
 ) -> None:
-    """Write a table as :func:`export_totals` does. Raises :exc:`BatchError`."""
+    """Write a table as :func:`export_totals` does. Raises :exc:`BatchError`.
+
+    ``append`` adds to the table at an address of the session's file systems.
+    """
     try:
         if is_of_spark(address):
-            spark.createDataFrame(table).coalesce(1).write.mode("overwrite").parquet(address)
+            spark.createDataFrame(table).coalesce(1).write.mode("append" if append else "overwrite").parquet(
+                address
+            )
             return
         buffer = pa.BufferOutputStream()
         pq.write_table(table, buffer, compression="zstd")
