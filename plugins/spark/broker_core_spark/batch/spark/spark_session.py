@@ -23,6 +23,7 @@ from broker_core_spark.batch.spark.java_gateway import (
 )
 from broker_core_spark.batch.spark.java_home import find_java_home
 from broker_core_spark.batch.spark.reached_server import check_server
+from broker_core_spark.batch.spark.spark_version import check_spark_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,13 +64,16 @@ def spark_session(
     :data:`LOCAL_SETTINGS`. Raises :exc:`SessionFailed` and :exc:`~.java_home.JavaMissing`.
     """
     try:
+        import pyspark
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise SessionFailed(
             "The batch needs PySpark, which serving does not: pip install 'pyspark>=4.1,<4.4' 'pandas>=2.2,<3'"
         ) from error
+    check_spark_version(pyspark.__version__)
     active = SparkSession.getActiveSession()
     if active is not None:
+        check_spark_version(active.version, "Spark")
         yield active
         return
     if master is None and _SUBMITTED not in os.environ:
@@ -80,6 +84,7 @@ def spark_session(
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, handler)  # PySpark puts one of its own in its place
     try:
+        check_spark_version(session.version, "Spark")
         yield session
     except BaseException as error:
         if not isinstance(error, Exception):
