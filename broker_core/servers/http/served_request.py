@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from aiohttp import hdrs, web
 
 __all__ = ["ServedRequest"]
@@ -13,6 +15,14 @@ class ServedRequest(web.Request):
     ATTRS = web.Request.ATTRS | {"connection"}
     #: What stands for its connection, and nothing else.
     connection: object = None
+
+    def __init__(self, message: Any, *arguments: Any, **options: Any) -> None:
+        if not message.headers.get(hdrs.EXPECT, "").isascii():
+            # aiohttp quotes it in the error 417 of paths that are not served, and cannot encode what is not in UTF-8.
+            headers = message.headers.copy()
+            headers[hdrs.EXPECT] = "unknown"
+            message = message._replace(headers=type(message.headers)(headers))
+        super().__init__(message, *arguments, **options)
 
     async def _prepare_hook(self, resp: web.StreamResponse) -> None:
         await super()._prepare_hook(resp)

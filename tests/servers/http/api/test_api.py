@@ -65,6 +65,13 @@ async def test_only_a_body_that_is_read_is_asked_for(served: ApiServed) -> None:
     assert unknown.startswith(b"HTTP/1.1 417 ")
 
 
+@pytest.mark.parametrize("path", [LISTING, "/nowhere", "/v1/topics/by-id/x/y", "/admin/v2/persistent/a/b"])
+async def test_an_expectation_that_is_no_text(served: ApiServed, path: str) -> None:
+    head = b"POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: \xff\xfe\r\n\r\n"
+    said = await served.raw(head % path.encode())
+    assert said.startswith(b"HTTP/1.1 417 ")
+
+
 @pytest.mark.parametrize(
     "headers",
     [
