@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 
 import pytest
@@ -42,6 +43,20 @@ def test_a_second_interrupt_ends_at_once() -> None:
             signal.raise_signal(signal.SIGTERM)
         except Stopped:
             signal.raise_signal(signal.SIGINT)
+
+
+def test_a_signal_that_a_library_loses_comes_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "unraisablehook", lambda _: None)  # pytest's keeps the exception
+
+    class Closing:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGTERM)  # what is raised in a destructor is lost
+
+    with pytest.raises(typer.Exit) as ended, ended_by_signals("gc"):
+        closing = Closing()
+        del closing
+        assert not threading.Event().wait(60), "the signal did not come again"
+    assert ended.value.exit_code == 143
 
 
 def test_a_signal_that_a_shell_ignores_stays_ignored() -> None:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 import typer
 
 from broker_core.plugin_cli import say
 
 __all__ = ["Stopped", "ended_by_signals"]
+
+#: Seconds after which a signal comes again whose exception got lost.
+_AGAIN: Final = 0.1
 
 
 class Stopped(BaseException):
@@ -29,17 +35,33 @@ def ended_by_signals(
 ) -> Iterator[None]:
     """Inside, the first SIGTERM or SIGINT raises :exc:`Stopped` in the main thread, wherever it waits.
 
-    While the block ends, another SIGTERM does nothing, and another SIGINT ends at once. Then ``cleanup`` is called, and
-    one line says what ended ``command``, with ``result``. Raises :exc:`typer.Exit`.
+    A destructor or a callback of a library may lose the exception: the signal comes again. While the block ends,
+    another SIGTERM does nothing, and another SIGINT ends at once. Then ``cleanup`` is called, and one line says what
+    ended ``command``, with ``result``. Raises :exc:`typer.Exit`.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
+    raised: list[weakref.ref[Stopped]] = []  # the last one is alive while the block ends
+
     def stop(number: int, _: FrameType | None) -> None:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        raise Stopped(number)
+        if raised and raised[-1]() is not None:
+            if number == signal.SIGINT:
+                raise KeyboardInterrupt
+            return
+        stopped = Stopped(number)
+        raised.append(weakref.ref(stopped, lambda _: lost(number)))
+        try:
+            raise stopped
+        finally:
+            del stopped  # this frame is in its traceback: it would keep itself alive
+
+    def lost(number: int) -> None:
+        # Not at once: what is raised in a callback would be lost again.
+        again = threading.Timer(_AGAIN, lambda: os.kill(os.getpid(), number) if raised else None)
+        again.daemon = True
+        again.start()
 
     before = {
         number: signal.signal(number, stop)
@@ -54,5 +76,6 @@ def ended_by_signals(
         say(": ".join(part for part in (ended, result()) if part))
         raise typer.Exit(128 + stopped.number) from None
     finally:
+        raised.clear()
         for number, handler in before.items():
             signal.signal(number, handler)
