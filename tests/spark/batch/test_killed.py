@@ -89,6 +89,7 @@ with spark_session(master="local[2]") as spark:
     needed |= {
         pointer.path for pointer in readable_pointers(opened) if pointer.generation == newest.generation
     }
+    needed |= {f"builds/{newest.generation}.{kind}" for kind in ("json", "parquet")}
     left = {path.relative_to(store).as_posix() for path in store.rglob("*") if path.is_file()}
     assert left == needed
     assert Generation.open(opened, newest.generation).id == newest.generation

@@ -75,8 +75,11 @@ def test_without_a_folder_of_the_system(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "scratch").mkdir()
     with_machine_settings({"spark.local.dir": str(tmp_path / "scratch")})
     assert os.environ["TMPDIR"] == str(tmp_path / "scratch")  # PySpark makes a folder there
-    with pytest.raises(SessionFailed, match="nowhere: the folder for temporary files cannot be written"):
-        with_machine_settings({"spark.local.dir": str(tmp_path / "nowhere")})
+    with_machine_settings({"spark.local.dir": str(tmp_path / "new" / "folder")})
+    assert (tmp_path / "new" / "folder").is_dir()
+    (tmp_path / "file").touch()
+    with pytest.raises(SessionFailed, match="nowhere: the folder for temporary files cannot be made"):
+        with_machine_settings({"spark.local.dir": str(tmp_path / "file" / "nowhere")})
 
 
 def test_what_java_says_is_passed_on_without_notes_of_the_start(capfd: pytest.CaptureFixture[str]) -> None:

@@ -194,6 +194,13 @@ def _temporary(settings: Mapping[str, str]) -> str:
             ) from error
         os.environ["TMPDIR"] = system = folder  # PySpark and its workers look there
     folder = folder or system
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)  # as Spark makes its local folders
+    except OSError as error:
+        raise SessionFailed(
+            f"{folder}: the folder for temporary files cannot be made ({error.strerror or error}): "
+            "set TMPDIR to another"
+        ) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise SessionFailed(
             f"{folder}: the folder for temporary files cannot be written: set TMPDIR to another"
