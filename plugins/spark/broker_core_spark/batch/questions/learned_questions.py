@@ -27,7 +27,7 @@ def kept_rows(store: Store) -> Iterator[tuple[str, object]]:
     """The rows that the last build left, each with its place."""
     path, data = read_learned(store)
     for number, line in enumerate(data.splitlines(), 1):
-        place = f"{store.uri}, {path}, line {number}"
+        place = f"{store.uri}, {path} (what the last build learned: deleted, the next one begins anew), line {number}"
         yield place, parse_json_line(place, line)
 
 
