@@ -7,6 +7,7 @@ import json
 import shutil
 import socket
 import ssl
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -181,6 +182,7 @@ async def test_what_was_asked_and_how_plugins_do_are_pages(tmp_path: Path) -> No
         async with session.get(f"http://{host}:{port}/plugins") as answer:
             text = await answer.text()
     assert line.pop("seconds") > 0
+    assert datetime.fromisoformat(line.pop("last_asked")) <= datetime.now(UTC)
     assert line == {
         "namespace": "public/default",
         "mode": "PERSISTENT",
