@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.incremental.reread_segments import KeptSelectors, RereadSegments, reread_segments
 from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration
 from broker_core_spark.batch.progress.progress import SparkJob
@@ -19,6 +18,7 @@ from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector, required_selectors
@@ -35,7 +35,6 @@ __all__ = ["KeepTask", "added_selectors", "keep_segments", "keep_shares"]
 _NAME_SECONDS: Final = 0.5e-6
 #: Seconds of work for each task, where the number of tasks is not given.
 _TASK_WORK: Final = 5.0
-_MOST_BYTES: Final = 2 * 1024**3
 _Place: TypeAlias = tuple[str, str]
 _Selectors: TypeAlias = Mapping[_Place, Sequence[NameSelector]]
 
@@ -135,14 +134,8 @@ class KeepTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         store = self.staging.open()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                data = store.get(f"{self.assignments}{number}.json", _MOST_BYTES)
-                if data is None:
-                    raise InvalidCatalogue(
-                        f"The work of task {number} is gone: was the job's staging folder emptied?"
-                    )
-                yield json.dumps(self._kept(store, json.loads(data))).encode()
+        for _, data in numbered_work(store, self.assignments, batches):
+            yield json.dumps(self._kept(store, json.loads(data))).encode()
 
     def _kept(self, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
         invalid: list[str] | None = None

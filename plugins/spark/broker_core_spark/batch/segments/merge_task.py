@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import pyarrow as pa
 
-from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
+from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.postings_file import read_postings
@@ -20,8 +19,6 @@ from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["MergeTask", "PartsOfSegment"]
-
-_MOST_BYTES: Final = 2 * 1024**3
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,14 +54,8 @@ class MergeTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         store = self.staging.open()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                data = store.get(f"{self.assignments}{number}.json", _MOST_BYTES)
-                if data is None:
-                    raise InvalidCatalogue(
-                        f"The work of task {number} is gone: was the job's staging folder emptied?"
-                    )
-                yield from _merged(store, data)
+        for _, data in numbered_work(store, self.assignments, batches):
+            yield from _merged(store, data)
 
 
 def _merged(store: Store, data: bytes) -> Iterator[bytes]:

@@ -31,6 +31,7 @@ from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
+from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.order_keys import key_at, local_names, name_of_key, namespace_ranges
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -47,8 +48,6 @@ __all__ = ["SegmentTask", "TaskResult"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
-#: Bytes of the largest assignment.
-_MOST_BYTES: Final = 2 * 1024**3
 _SPOOLED: Final = 64 * 1024 * 1024
 #: Stands for postings that are not joined yet.
 _PENDING: Final = FileEntry("", 0)
@@ -110,14 +109,8 @@ class SegmentTask:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         store = self.staging.open()
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                data = store.get(f"{self.assignments}{number}.json", _MOST_BYTES)
-                if data is None:
-                    raise InvalidCatalogue(
-                        f"The work of task {number} is gone: was the job's staging folder emptied?"
-                    )
-                yield _Making(store, self.staging, TaskAssignment.parse(data)).run(number).to_bytes()
+        for number, data in numbered_work(store, self.assignments, batches):
+            yield _Making(store, self.staging, TaskAssignment.parse(data)).run(number).to_bytes()
 
 
 @dataclass(slots=True)
