@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from broker_core.catalog.bulk_changes.delete_topics import DeletionReport, delete_matching, delete_of_file
 from broker_core.catalog.bulk_changes.set_properties import (
     PropertiesChange,
@@ -9,7 +11,6 @@ from broker_core.catalog.bulk_changes.set_properties import (
     set_properties,
     set_properties_of_matching,
 )
-from broker_core.catalog.catalog_metrics import show_catalog as show_catalog  # for other parts of the core
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,
@@ -30,7 +31,6 @@ from broker_core.catalog.errors import PartitionCountRefused as PartitionCountRe
 from broker_core.catalog.errors import PartitionedRefused as PartitionedRefused
 from broker_core.catalog.errors import PartitionRefused as PartitionRefused
 from broker_core.catalog.errors import PreconditionFailed as PreconditionFailed
-from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
@@ -60,10 +60,17 @@ from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.topic_record import Catalog, TopicRecord
-from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots as StoredSnapshots
 from broker_core.catalog.write_thread import WriteThread as WriteThread
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
+from broker_core.lazy_exports import lazy_exports
 from broker_core.names.topic_id import parse_topic_id, topic_id_text
+
+if TYPE_CHECKING:
+    from broker_core.catalog.catalog_metrics import (
+        show_catalog as show_catalog,
+    )  # for other parts of the core
+    from broker_core.catalog.lister import CatalogLister
+    from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots as StoredSnapshots
 
 __all__ = [
     "Catalog",
@@ -111,3 +118,13 @@ __all__ = [
     "topic_id_text",
     "topic_in_namespace",
 ]
+
+# What serves listings takes an eighth of the start of a command that changes a topic.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "CatalogLister": ".lister",
+        "StoredSnapshots": ".warm_start.stored_snapshots",
+        "show_catalog": ".catalog_metrics",
+    },
+)

@@ -146,9 +146,11 @@ class CatalogLister:
         Nothing that concerns the ``applied`` pattern, which the caller applies to the answer, if there is one.
         """
         key = (request.namespace, request.mode)
+        if not self._watch.look(self._turn.received):
+            return None
         kept = self._current(key)
-        if kept is None:
-            kept = None if applied is None else self._still_right(key, request, applied)
+        if kept is None and applied is not None:
+            kept = self._still_right(key, request, applied)
         if kept is None:
             return None
         if request.properties:
@@ -164,17 +166,18 @@ class CatalogLister:
 
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
-    ) -> bool:
-        """Whether :meth:`list_now` would give this listing, or the pattern matches the same topics in what it gives."""
-        result = self.list_now(request, applied)
-        if result is None or result.topics is listing():
-            return result is not None
+    ) -> Listing | None:
+        """What :meth:`list_now` gives, where that is this listing, or the pattern matches the same topics in both."""
         key = (request.namespace, request.mode)
-        kept = self._kept.get(key)
-        if applied is None or request.properties or kept is None or kept.recent is None:
-            return False
-        number, recent = kept.recent.version_of(listing), self._recent(key, kept)
-        return number is not None and recent is not None and not recent.concern(applied, number)
+        result = self.list_now(request, applied)
+        now, kept = None if result is None else result.topics, self._kept.get(key)
+        if not isinstance(now, Listing) or now is listing():
+            return now if isinstance(now, Listing) else None
+        recent = None if applied is None or kept is None else self._recent(key, kept)
+        number = None if recent is None else recent.version_of(listing)
+        if applied is None or recent is None or number is None or recent.concern(applied, number):
+            return None
+        return now
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The topics of the namespace that have the request's selecting properties, as of now."""
@@ -246,20 +249,16 @@ class CatalogLister:
     # -- knowing what is current
 
     def _current(self, key: SnapshotKey) -> CachedSnapshot | None:
-        """The kept snapshot, if it is of the newest version."""
-        watch = self._watch
-        if not watch.look(self._turn.received):
-            return None
-        kept = self._kept.get(key)
+        """The kept snapshot, if it is of the newest version, as of the last look."""
+        watch, kept = self._watch, self._kept.get(key)
         if kept is None:
             version = watch.version(key[0])
             if version is not None and not version.number:
                 return _nothing(watch.catalog_id, *key)
             return None
         if kept.seen != watch.state:
-            recent = kept.recent
-            known = recent is not None and recent.seen == watch.state
-            version = recent.version if recent is not None and known else watch.version(key[0])
+            recent = None if kept.recent is None else self._recent(key, kept)
+            version = watch.version(key[0]) if recent is None else recent.version
             if version is None or not version.same_state(kept.snapshot.version):
                 return None
             kept.seen = watch.state
@@ -288,9 +287,7 @@ class CatalogLister:
         return kept
 
     def _recent(self, key: SnapshotKey, kept: CachedSnapshot) -> RecentChanges | None:
-        """What changed of late, as of now; ``None`` where that is not known at once."""
-        if not self._watch.look(self._turn.received):
-            return None
+        """What changed of late, as of the last look; ``None`` where that is not known at once."""
         if kept.recent is None:
             kept.recent = RecentChanges(kept.snapshot)
         if not self._follow(key, kept.recent):
@@ -301,19 +298,26 @@ class CatalogLister:
         """Read what changed since, up to the state that was seen last; false where that is not known at once."""
         seen = self._watch.state
         if recent.seen != seen:
-            changes = self._watch.changes(key[0], recent.version, MOST_RECENT)
-            if changes is None:
+            rows = self._watch.recent(key[0], recent.version, MOST_RECENT)
+            if rows is None:
                 return False
-            recent.follow(changes, seen)
+            recent.follow(rows, seen)
         return True
 
     def _carry(self, key: SnapshotKey, recent: RecentChanges, made: Snapshot) -> None:
-        """Let a newer snapshot have what is known of changes before it, where these are known to lead to it."""
+        """Let a newer snapshot have what is known of changes before it, where these are known to lead to it.
+
+        Or through it: often there is a further change when it is made.
+        """
         kept = self._kept.get(key)
-        if kept is not None and kept.snapshot is made and self._follow(key, recent):
-            if recent.version.same_state(made.version):
-                recent.listed_by(made)
-                kept.recent = recent
+        if kept is None or kept.snapshot is not made or not self._follow(key, recent):
+            return
+        if not recent.version.same_state(made.version):
+            rest = self._watch.recent(key[0], made.version, MOST_RECENT)
+            if rest is None or not rest.version.same_state(recent.version):
+                return
+        recent.listed_by(made)
+        kept.recent = recent
 
     def _move(self, key: SnapshotKey) -> None:
         """Read the newest snapshot, unless that was done meanwhile."""
@@ -329,7 +333,7 @@ class CatalogLister:
         self._clock += 1
         arrived = self._clock
         while True:
-            kept = self._current(key)
+            kept = self._current(key) if self._watch.look(self._turn.received) else None
             if kept is not None:
                 return kept.snapshot
             began, read = self._reads.get(key) or self._begin_read(key)

@@ -18,9 +18,12 @@ from broker_core.names.partition_suffix import partition_index
 
 __all__ = ["spliced_chunk"]
 
-#: With more changes than this, rows are picked one by one, since the stretches between them are short, and forms are
-#: sorted anew, when they are asked for.
+#: With more changes than this, forms are sorted anew, when they are asked for.
 _MANY: Final = 64
+#: With more changes than this, and one for fewer rows than these, picking rows one by one is quicker than copying the
+#: stretches between the changes.
+_FEW: Final = 16
+_SHORT_STRETCH: Final = 160
 #: With a change for each so many rows, most blocks would be hashed again.
 _ROWS_EACH: Final = 512
 #: Bytes that are read in some ten microseconds.
@@ -117,7 +120,8 @@ def _number(name: bytes) -> int:
 
 def _spliced(column: Any, gone: _Array, put: _Array, inserted: Any) -> Any:
     """``column`` without the rows ``gone`` and with ``inserted`` in front of the rows ``put``."""
-    if len(gone) + len(put) > _MANY:
+    count = len(gone) + len(put)
+    if count > _FEW and _SHORT_STRETCH * count > len(column):
         kept = np.delete(np.arange(len(column)), gone)
         places = put - np.searchsorted(gone, put)
         order = np.insert(kept, places, len(column) + np.arange(len(put)))

@@ -13,7 +13,7 @@ from broker_core.listing.fields_codec import gathered
 
 __all__ = ["GATHERED", "FieldsReader"]
 
-#: Bytes that are gathered at a time. Some 100 microseconds, so that it may be done on the event loop.
+#: About as many bytes are gathered at a time. Some 100 microseconds, so that it may be done on the event loop.
 GATHERED: Final = 128 * 1024
 #: Chunks whose rows are gathered at a time: each costs some 10 microseconds.
 _CHUNKS: Final = 32
@@ -52,6 +52,21 @@ class FieldsReader:
         self.left -= len(piece)
         return piece
 
+    def read_all(self) -> memoryview:
+        """All that is left, as one buffer."""
+        size = self.left
+        piece = self.read(size)
+        if not self.left:
+            return piece
+        # Of so much memory most time goes into its first use, and numpy asks the system for large pages.
+        whole = np.empty(size, np.uint8)
+        filled = 0
+        while len(piece):
+            whole[filled : filled + len(piece)] = np.frombuffer(piece, np.uint8)
+            filled += len(piece)
+            piece = self.read(self.left)
+        return whole.data
+
 
 def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
     few: list[bytes | memoryview] = []  # of one chunk each, put together
@@ -71,19 +86,14 @@ def _blocks(pieces: Iterable[tuple[Chunk, ChunkRows]]) -> Iterator[memoryview]:
         if rows.rows is None:
             yield chunk.body(rows.low, rows.high)
         else:
-            yield from _gathered_blocks(chunk, rows.rows)
+            yield from _gathered_blocks(chunk, rows.rows, own)
     if few:
         yield memoryview(few[0]) if len(few) == 1 else memoryview(b"".join(few))
 
 
-def _gathered_blocks(chunk: Chunk, rows: _Array) -> Iterator[memoryview]:
+def _gathered_blocks(chunk: Chunk, rows: _Array, size: int) -> Iterator[memoryview]:
+    """The ``size`` bytes of these rows in blocks of as many rows each: a chunk bounds those of the longest names."""
     fields, offsets = chunk.fields, chunk.field_offsets
-    first = 0
-    step = 1024
-    while first < len(rows):
-        some = rows[first : first + step]
-        ends = np.cumsum(offsets[1:][some] - offsets[:-1][some])
-        count = max(1, int(np.searchsorted(ends, GATHERED, side="right")))
-        step = max(1024, 2 * count)
-        yield memoryview(gathered(fields, offsets, some[:count])[0])
-        first += count
+    count = -(-len(rows) // -(-size // GATHERED))
+    for first in range(0, len(rows), count):
+        yield memoryview(gathered(fields, offsets, rows[first : first + count])[0])

@@ -10,7 +10,6 @@ plugin cannot change a listing that answers other requests.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import partial
 from typing import Any, Final, TypeAlias, final
 
 import numpy as np
@@ -23,6 +22,7 @@ from broker_core.listing.fields_reader import GATHERED, FieldsReader
 from broker_core.listing.listing_data import ListingData, RowsKey
 from broker_core.listing.listing_part import Part, checked_mask, row_range
 from broker_core.listing.listing_splice import Changed, splice
+from broker_core.listing.name_places import locate
 from broker_core.listing.part_difference import part_difference
 from broker_core.listing.part_hash import bytes_to_hash, compute_hash, remembered_hash
 from broker_core.listing.pattern_matches import find_matches, matches_are_quick
@@ -180,7 +180,7 @@ class Listing(Sealed):
 
         A binary search for each.
         """
-        return data_of(self).locate(hash_order_keys(as_column(names)))
+        return locate(data_of(self), hash_order_keys(as_column(names)))
 
     def difference(self, older: Listing) -> tuple[Selection, Selection]:
         """The topics that ``older`` does not have, and (of ``older``) those that are not here any more.
@@ -322,8 +322,7 @@ class Selection(Sealed):
             number, rows = pieces[0]
             if rows.rows is None:
                 return data.chunks[number].body(rows.low, rows.high)
-        reader = self.reader()
-        return memoryview(b"".join(iter(partial(reader.read, reader.left), b"")))
+        return self.reader().read_all()
 
     def reader(self) -> FieldsReader:
         """The encoded fields a piece at a time, which takes no more memory than a piece."""

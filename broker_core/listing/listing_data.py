@@ -353,22 +353,11 @@ class ListingData:
 
     # -- looking names up
 
-    def locate(self, keys: list[bytes]) -> tuple[_Array, _Array]:
-        """For each key of a name the row where it is or would be put, and whether it is there.
-
-        Keys are those of :func:`~.name_columns.hash_order_bytes`.
-        """
-        rows, present = np.empty(len(keys), np.int64), np.zeros(len(keys), bool)
-        for index, key in enumerate(keys):
-            number, row, found = self.place(key)
-            rows[index] = self._starts[number] + row if self.chunks else 0
-            present[index] = found
-        return rows, present
-
     def place(self, key: bytes, first: int = 0, end: int | None = None) -> tuple[int, int, bool]:
         """The chunk and the row in it where a name is or would be put, and whether it is there.
 
-        It is looked for in the chunks from number ``first`` to ``end`` alone.
+        ``key`` is that of :func:`~broker_core.names.hash_order.hash_order_bytes`; it is looked for in the chunks from
+        number ``first`` to ``end`` alone.
         """
         low, high = first, len(self.chunks) if end is None else end
         while low < high:  # the first chunk that begins behind the name

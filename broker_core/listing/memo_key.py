@@ -18,6 +18,7 @@ class Remembered(Enum):
     PROPERTIES = auto()
     HASH = auto()
     CHECKED = auto()
+    PLACES = auto()
 
 
 #: The text of a pattern, or what is remembered and of what.

@@ -1,22 +1,51 @@
-"""Looking many names of a listing up: each search is bounded by the names that were found before it."""
+"""Looking many names of a listing up: each search is bounded by the names that were found before it.
+
+Where many answers of one listing get the same changes, the places of their names are remembered with the listing.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from typing import Final, TypeAlias
+from itertools import pairwise
+from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.fields_codec import SHORT_FIELD, name_start
 from broker_core.listing.listing_data import ListingData
+from broker_core.listing.memo_key import Remembered
 from broker_core.names.hash_order import hash_order_bytes
 
-__all__ = ["Place", "places"]
+__all__ = ["Place", "locate", "places", "remembered_places"]
+
+_Array = np.ndarray[Any, Any]
 
 #: The number of a chunk, the row of it where a name is or would be put, and whether it is there.
 Place: TypeAlias = tuple[int, int, bool]
 #: With fewer names for each chunk than one in so many, looking at the first name of every chunk costs more.
 _CHUNKS_A_NAME: Final = 8
+#: Fewer names are looked up again each time.
+_REMEMBERED: Final = 64
+#: No key has this byte (:mod:`~broker_core.names.hash_order`).
+_BETWEEN_KEYS: Final = b"\xf8"
+
+
+def locate(data: ListingData, keys: Sequence[bytes]) -> tuple[_Array, _Array]:
+    """For each key of a name, in any order, the row where it is or would be put (int64), and whether it is there."""
+    rows, present = np.zeros(len(keys), np.int64), np.zeros(len(keys), bool)
+    if all(before <= key for before, key in pairwise(keys)):
+        order: Sequence[int] = range(len(keys))
+    else:
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        keys = [keys[index] for index in order]
+    if data.chunks:
+        for index, (number, row, is_there) in zip(order, places(data, keys), strict=True):
+            rows[index] = data.start(number) + row
+            present[index] = is_there
+    return rows, present
 
 
 def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | None = None) -> list[Place]:
@@ -42,6 +71,19 @@ def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | N
         found += _places_in(chunks[number], low + number, keys[begin:end])
         begin = end
     return found
+
+
+def remembered_places(data: ListingData, keys: Sequence[bytes]) -> list[Place]:
+    """The same in all chunks. Where they are many, the listing remembers them, if it has room for them."""
+    if len(keys) < _REMEMBERED:
+        return places(data, keys)
+    digest = hashlib.blake2b(_BETWEEN_KEYS.join(keys), digest_size=16).digest()
+    memo_key = (Remembered.PLACES, digest), None
+    known: _Array | None = data.memo.get(memo_key)
+    if known is None:
+        known = np.array(places(data, keys), np.int32)
+        data.memo.put(memo_key, known, known.nbytes)
+    return [(number, row, is_there == 1) for number, row, is_there in known.tolist()]
 
 
 def _places_in(chunk: Chunk, number: int, keys: Sequence[bytes]) -> list[Place]:

@@ -7,7 +7,7 @@ mapped files. So a further change costs a piece again.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +23,7 @@ from broker_core.listing.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
 from broker_core.listing.listing_splice import Touched
-from broker_core.listing.name_places import Place, places
+from broker_core.listing.name_places import Place, remembered_places
 from broker_core.listing.part_hash import compute_hash
 from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.hash_order import hash_order_keys
@@ -156,19 +156,30 @@ def _touched(
     touched: dict[int, Touched] = {}
     if not pieces:
         return touched
-    numbers = [number for number, _ in pieces]
     put = hash_order_keys(fresh.names(0, fresh.size)) if fresh is not None else []
-    for index, place in enumerate(places(data, put)):
-        piece, row, is_there = _in_piece(pieces, numbers, place)
-        if not is_there:
+    indexes = {key: index for index, key in enumerate(put)}
+    keys = sorted({*put, *removed})
+    for key, (piece, row, is_there) in zip(keys, _in_pieces(data, pieces, keys), strict=True):
+        index = indexes.get(key)
+        if index is None and is_there:
+            touched.setdefault(piece, Touched()).gone.append(row)
+        elif index is not None and not is_there:
             change = touched.setdefault(piece, Touched())
             change.put.append(row)
             change.fresh.append(index)
-    for place in places(data, sorted(set(removed).difference(put))):
-        piece, row, is_there = _in_piece(pieces, numbers, place)
-        if is_there:
-            touched.setdefault(piece, Touched()).gone.append(row)
     return touched
+
+
+def _in_pieces(data: ListingData, pieces: Pieces, keys: Sequence[bytes]) -> Iterator[Place]:
+    """For each key of a name its place as one in a piece: the position of that, the row of it, and whether it is
+    there."""
+    numbers = [number for number, _ in pieces]
+    whole = {
+        number: index for index, (number, rows) in enumerate(pieces) if len(rows) == data.chunks[number].size
+    }
+    for place in remembered_places(data, keys):
+        index = whole.get(place[0])
+        yield _in_piece(pieces, numbers, place) if index is None else (index, *place[1:])
 
 
 def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
@@ -196,8 +207,13 @@ def _some(chunk: Chunk, rows: ChunkRows) -> Chunk:
     if len(rows) == chunk.size:
         return chunk
     if rows.rows is not None:
-        return _copied([(chunk, rows)])
-    return Chunk(chunk.namespace, chunk.domain, chunk.fields, chunk.field_offsets[rows.low : rows.high + 1])
+        made = _copied([(chunk, rows)])
+    else:
+        offsets = chunk.field_offsets[rows.low : rows.high + 1]
+        made = Chunk(chunk.namespace, chunk.domain, chunk.fields, offsets)
+    if chunk.is_searchable and chunk.is_plain:
+        made.know_plain(True)
+    return made
 
 
 def _shown(data: ListingData) -> str:

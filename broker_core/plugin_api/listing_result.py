@@ -309,8 +309,11 @@ class DefaultLister(Protocol):
 
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
-    ) -> bool:
-        """Whether what was answered from a listing of :meth:`list_now`, with this pattern applied, is right now too."""
+    ) -> Listing | None:
+        """What :meth:`list_now` gives, where an answer from this earlier listing of it is right now too.
+
+        This pattern was applied to that answer. ``None`` where it may be another one now.
+        """
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""

@@ -73,6 +73,16 @@ def test_gathered_rows_are_never_all_in_memory() -> None:
     assert 0 < most <= 3 * GATHERED
 
 
+def test_all_that_is_left_is_one_buffer() -> None:
+    chunk = chunk_of([100] * 5000, 3)
+    rows = np.arange(0, 5000, 2, dtype=np.int32)
+    expected = b"".join(bytes(chunk.fields)[100 * row : 100 * row + 100] for row in rows)
+    reader = reader_of((chunk, ChunkRows.of(rows)))
+    begin = bytes(reader.read(150))
+    assert begin + bytes(reader.read_all()) == expected
+    assert (reader.left, len(reader.read_all())) == (0, 0)
+
+
 def test_bytes_that_are_there_already() -> None:
     for data in (b"", b"frame"):
         reader = FieldsReader.of(data)

@@ -10,9 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.errors import InvalidListing
+from broker_core.listing import listing_splice
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.listing import data_of
+from broker_core.listing.listing_splice import Changed, splice
 from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
@@ -159,3 +161,29 @@ def test_the_hash_after_a_change_asks_new_chunks_alone(monkeypatch: pytest.Monke
             assert set(asked) == new
             assert len(new) < len(before) // 3
             asked.clear()
+
+
+def test_small_chunks_are_joined_when_names_go() -> None:
+    names = persistent(*(f"topic-{number:04d}" for number in range(600)))
+    with tiny_chunks(1000):
+        listing = listing_of(names, Mode.PERSISTENT)
+        before = len(data_of(listing).chunks)
+        while len(names) > 60:
+            gone, names = names[::10], [name for row, name in enumerate(names) if row % 10]
+            listing = listing.with_changes(gone, [])
+    sizes = [chunk.fields_size for chunk in data_of(listing).chunks]
+    assert_listing(listing, names)
+    assert before > 2 * len(sizes)
+    assert max(sizes) <= 2000
+    assert min(sizes) >= 250
+
+
+def test_all_properties_stay_where_names_are_put_in_order_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listing_splice, "_MANY", 3)
+    changed = Changed([], persistent("a", "b"), {"one": ["1", "2"], "two": ["3", "4"]})
+    data = splice(data_of(listing_of([], Mode.PERSISTENT)), changed)
+    more = persistent(*(f"c{number}" for number in range(5)))
+    data = splice(data, Changed(persistent("a"), more, {"one": ["1"] * 5, "two": ["4"] * 5}))
+    (chunk,) = data.chunks
+    assert chunk.properties["one"].column().to_pylist() == ["2", *["1"] * 5]
+    assert chunk.properties["two"].column().to_pylist() == ["4"] * 6

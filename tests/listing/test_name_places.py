@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.listing.listing import data_of
-from broker_core.listing.name_places import places
+from broker_core.listing.name_places import locate, places, remembered_places
 from broker_core.names.hash_order import hash_order_bytes
 from tests.support.chunks import tiny_chunks
 from tests.support.topics import full_names, listing_of, persistent
@@ -38,3 +38,27 @@ def test_names_are_looked_for_in_some_chunks_alone() -> None:
     keys = [name.encode() for name in persistent("a", "b000", "b100", "b1000", "b199", "c")]
     for low, high in ((0, count), (1, count - 1), (2, 3), (2, 2)):
         assert places(listing, keys, low, high) == [listing.place(key, low, high) for key in keys]
+
+
+def test_names_are_located_in_any_order_and_more_than_once() -> None:
+    with tiny_chunks(600):
+        listing = data_of(listing_of(persistent(*(f"b{number:03}" for number in range(200)))))
+    keys = [name.encode() for name in persistent("c", "b100", "a", "b100", "b0001", "b000")]
+    rows, present = locate(listing, keys)
+    assert rows.tolist() == [200, 100, 0, 100, 1, 0]
+    assert present.tolist() == [False, True, False, True, False, True]
+    rows, present = locate(data_of(listing_of([])), keys)
+    assert rows.tolist() == [0] * 6
+    assert not present.any()
+
+
+def test_remembered_places_are_those_of_the_names_and_of_the_listing() -> None:
+    with tiny_chunks(600):
+        listing = data_of(listing_of(persistent(*(f"b{number:03}" for number in range(0, 400, 2)))))
+        other = data_of(listing_of(persistent(*(f"b{number:03}" for number in range(0, 400, 3)))))
+    every = [name.encode() for name in persistent(*(f"b{number:03}" for number in range(400)))]
+    for keys in (every, every[:200], every[::2], every[:3], []):
+        for data in (listing, other):
+            for _ in range(2):
+                assert remembered_places(data, keys) == places(data, keys)
+    assert len(listing.memo) == len(other.memo) == 3  # of a few names nothing is kept

@@ -58,9 +58,9 @@ class MemoryLister:
 
     def stands(
         self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
-    ) -> bool:
+    ) -> Listing | None:
         result = self.list_now(request, applied)
-        return result is not None and result.topics is listing()
+        return listing() if result is not None and result.topics is listing() else None
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         self.asked.append(request)

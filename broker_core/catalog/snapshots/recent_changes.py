@@ -17,8 +17,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.catalog.properties import properties_of
 from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.change_log import Change, Changes
+from broker_core.catalog.store.namespace_change import RecentRows
 from broker_core.listing.listing import Listing
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import TopicsPattern
@@ -35,13 +36,14 @@ _LOW: Final = itemgetter(0)
 class RecentChanges:
     """What changed since a snapshot, as far as it is known: up to ``version``, which was the newest at ``seen``."""
 
-    __slots__ = ("_changed", "_listings", "_property_keys", "_since", "seen", "version")
+    __slots__ = ("_changed", "_listings", "_prefix", "_property_keys", "_since", "seen", "version")
 
     def __init__(self, snapshot: Snapshot) -> None:
         self.version = snapshot.version
         #: The state of the file in which ``version`` is known to be the newest; -1: in none.
         self.seen = -1
         self._property_keys = snapshot.property_keys
+        self._prefix = f"{snapshot.listing.namespace}/".encode()
         self._since = snapshot.version.number
         #: By the number of the version: what patterns match of a changed topic, and whether other names are listed.
         self._changed: deque[tuple[int, bytes, bool]] = deque()
@@ -54,19 +56,25 @@ class RecentChanges:
         self._listings = {ref: number for ref, number in self._listings.items() if number >= self._since}
         self._listings[weakref.ref(snapshot.listing)] = snapshot.version.number
 
-    def follow(self, changes: Changes, seen: int) -> None:
+    def follow(self, recent: RecentRows, seen: int) -> None:
         """Take in what happened since ``version``, as of a state of the file."""
-        for change in changes:
-            lists_others = change.listed_before != change.listed_after
-            if lists_others or self._changes_values(change):
-                self._changed += ((change.version, form, lists_others) for form in _forms_of(change))
+        for number, base, before, after, had, has in recent.rows:
+            lists_others = before != after
+            if lists_others or self._changes_values(had, has):
+                self._changed += ((number, form, lists_others) for form in self._forms_of(base))
         while len(self._changed) > MOST_RECENT:
             self._since = self._changed.popleft()[0]
-        self.version, self.seen = changes.version, seen
+        self.version, self.seen = recent.version, seen
 
-    def _changes_values(self, change: Change) -> bool:
-        before, after = change.properties_before, change.properties_after
+    def _changes_values(self, had: str | None, has: str | None) -> bool:
+        if had == has:
+            return False
+        before, after = properties_of(had), properties_of(has)
         return any(before.get(key) != after.get(key) for key in self._property_keys)
+
+    def _forms_of(self, base: str) -> Iterable[bytes]:
+        """What patterns match of a topic's names: of its partitions its own name, of itself that without a suffix."""
+        return {self._prefix + name.encode() for name in (base, partitioned_local_name(base))}
 
     def version_of(self, listing: weakref.ref[Listing]) -> int | None:
         """The number of the version of a listing, while it is known what changed since."""
@@ -109,9 +117,3 @@ def may_match(pattern: TopicsPattern, forms: Sequence[bytes]) -> bool:
 def _is_within(form: bytes, ranges: Sequence[tuple[bytes, bytes]]) -> bool:
     number = bisect_right(ranges, form, key=_LOW) - 1
     return number >= 0 and form < ranges[number][1]
-
-
-def _forms_of(change: Change) -> Iterable[bytes]:
-    """What patterns match of a topic's names: of its partitions its own name, of itself that without a suffix."""
-    head, local = str(change.name.namespace), change.name.local
-    return {f"{head}/{name}".encode() for name in (local, partitioned_local_name(local))}

@@ -15,9 +15,14 @@ from typing import Final, TypeVar
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import file_identity
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version
-from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes, read_version
+from broker_core.catalog.store.namespace_change import (
+    RecentRows,
+    read_catalog_id,
+    read_recent,
+    read_version,
+)
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.change_log import CatalogVersion, Changes, Gap
+from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 
 __all__ = ["FileWatch"]
@@ -73,18 +78,12 @@ class FileWatch:
         except sqlite3.Error:
             return None
 
-    def changes(self, namespace: NamespaceName, since: CatalogVersion, most: int) -> Changes | None:
+    def recent(self, namespace: NamespaceName, since: CatalogVersion, most: int) -> RecentRows | None:
         """The changes after a version until now; ``None`` where they are more, or not known, or not read at once."""
-        connection = self._connection
         try:
-            connection.execute("BEGIN")
-            try:
-                changes = read_changes(connection, namespace, since, most=most)
-            finally:
-                connection.execute("ROLLBACK")
+            return read_recent(self._connection, namespace, since, most)
         except sqlite3.Error:
             return None
-        return None if isinstance(changes, Gap) else changes
 
     def acl_version(self, namespace: NamespaceName) -> tuple[int, bool] | None:
         """The version of Kafka's ACLs of a namespace, and whether any namespace has some.

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import itemgetter
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.catalog.properties import properties_of
@@ -26,8 +27,11 @@ __all__ = [
     "LogSpan",
     "LoggedTexts",
     "NamespaceChange",
+    "RecentRow",
+    "RecentRows",
     "read_catalog_id",
     "read_changes",
+    "read_recent",
     "read_span",
     "read_version",
     "when",
@@ -254,6 +258,83 @@ def read_changes(
     return Changes(since, span.end, tuple(_change(namespace, row) for row in rows))
 
 
+#: A changed topic: the number of the version, its local name, what it was and is listed by, and the texts of the
+#: properties that it had and has.
+RecentRow: TypeAlias = "tuple[int, str, str, str, str | None, str | None]"
+
+
+class RecentRows(NamedTuple):
+    """A few rows of the log, oldest first, and the version that they lead to."""
+
+    version: CatalogVersion
+    rows: list[RecentRow]
+
+
+#: Where the log of a namespace begins and ends, and the stamp of a version.
+_ENDS: Final = (
+    "SELECT m.catalog_id, n.id, n.log_from, n.version, now.stamp, past.stamp{columns} FROM meta m"
+    " LEFT JOIN namespaces n ON n.name = :name"
+    " LEFT JOIN stamps now ON now.namespace = n.id AND now.version = n.version"
+    " LEFT JOIN stamps past ON past.namespace = n.id AND past.version = :since{more}"
+)
+_ENDS_ALONE: Final = _ENDS.format(columns="", more="")
+# Without an order: to sort a long log would read all of it.
+_ENDS_AND_ROWS: Final = _ENDS.format(
+    columns=", c.version, c.base, c.listed_before, c.listed_after, c.properties_before, c.properties_after",
+    more=" LEFT JOIN changes c ON c.namespace = n.id AND c.version > :since LIMIT :most",
+)
+
+
+class _Ends(NamedTuple):
+    """A row of :data:`_ENDS`."""
+
+    catalog_id: str
+    namespace: int | None
+    log_from: int | None
+    version: int | None
+    stamp: str | None
+    past_stamp: str | None
+
+    @property
+    def now(self) -> CatalogVersion:
+        """The newest version; number 0 where there never was a topic."""
+        return CatalogVersion(self.catalog_id, self.version or 0, self.stamp or "")
+
+    def gap_reason(self, since: CatalogVersion) -> str | None:
+        """Why the log does not lead from ``since`` to now."""
+        if since.catalog_id != self.catalog_id:
+            return "the version is of another catalogue"
+        if since.number > (self.version or 0):
+            return "the catalogue is older than the version: a copy of it was restored"
+        if since.number < (self.log_from or 0):
+            return f"the log reaches back to version {self.log_from} only"
+        if since.stamp and since.number and self.past_stamp != since.stamp:
+            return f"version {since.number} came again with other topics: a copy was restored"
+        return None
+
+
+def _read_ends(connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion) -> _Ends:
+    values = {"name": str(namespace), "since": since.number}
+    return _Ends(*connection.execute(_ENDS_ALONE, values).fetchone())
+
+
+def read_recent(
+    connection: sqlite3.Connection, namespace: NamespaceName, since: CatalogVersion, most: int
+) -> RecentRows | None:
+    """The changes after ``since``, read by one statement: for those who do so after each commit.
+
+    ``None`` where the log does not lead from there to now, or there are more than ``most``.
+    """
+    values = {"name": str(namespace), "since": since.number, "most": most + 1}
+    found = connection.execute(_ENDS_AND_ROWS, values).fetchall()
+    ends = _Ends(*found[0][:6])
+    rows: list[RecentRow] = [row[6:] for row in found if row[6] is not None]
+    if len(rows) > most or ends.gap_reason(since) is not None:
+        return None
+    rows.sort(key=itemgetter(0))
+    return RecentRows(ends.now, rows)
+
+
 def read_span(
     connection: sqlite3.Connection,
     namespace: NamespaceName,
@@ -267,11 +348,9 @@ def read_span(
     More than ``most`` of them are a :class:`Gap`, too. With a ``limit``, they lead to the last version up to which
     there are so many at most, but one version at least.
     """
-    now = read_version(connection, namespace)
-    number, log_from = connection.execute(
-        "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
-    ).fetchone() or (0, 0)
-    reason = _gap_reason(connection, number, log_from, since, now)
+    ends = _read_ends(connection, namespace, since)
+    now, number = ends.now, ends.namespace or 0
+    reason = ends.gap_reason(since)
     if reason is not None:
         return Gap(since, now, reason)
     if most is not None:
@@ -304,13 +383,10 @@ def read_recreated(
 
     ``None`` where the log does not reach back, or there are more than ``most``.
     """
-    now = read_version(connection, namespace)
-    number, log_from = connection.execute(
-        "SELECT id, log_from FROM namespaces WHERE name = ?", (str(namespace),)
-    ).fetchone() or (0, 0)
-    if _gap_reason(connection, number, log_from, gone, now) is not None:
+    ends = _read_ends(connection, namespace, gone)
+    if ends.gap_reason(gone) is not None:
         return None
-    values = {"id": number, "since": since.number, "gone": gone.number, "most": most + 1}
+    values = {"id": ends.namespace or 0, "since": since.number, "gone": gone.number, "most": most + 1}
     names: list[str] = []
     for domain, base, text in connection.execute(_RECREATED, values):
         listed = ListedNames.parse(text)
@@ -318,25 +394,6 @@ def read_recreated(
             return None
         names += listed.names(str(TopicName(DOMAINS[domain], namespace, base)))
     return names
-
-
-def _gap_reason(
-    connection: sqlite3.Connection, namespace: int, log_from: int, since: CatalogVersion, now: CatalogVersion
-) -> str | None:
-    """Why the log does not lead from ``since`` to ``now``."""
-    if since.catalog_id != now.catalog_id:
-        return "the version is of another catalogue"
-    if since.number > now.number:
-        return "the catalogue is older than the version: a copy of it was restored"
-    if since.number < log_from:
-        return f"the log reaches back to version {log_from} only"
-    if since.stamp and since.number:
-        row = connection.execute(
-            "SELECT stamp FROM stamps WHERE namespace = ? AND version = ?", (namespace, since.number)
-        ).fetchone()
-        if row is None or row[0] != since.stamp:
-            return f"version {since.number} came again with other topics: a copy was restored"
-    return None
 
 
 def _version_within(

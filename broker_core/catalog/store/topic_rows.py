@@ -57,15 +57,14 @@ def own_topics(
     connection: sqlite3.Connection, namespace: NamespaceName, names: Iterable[TopicName]
 ) -> dict[tuple[str, str], TopicRecord | None]:
     """The same for many names of a namespace, by their domains and local names."""
-    found: dict[tuple[str, str], TopicRecord | None] = dict.fromkeys(
-        [(name.domain, name.local) for name in names]
-    )
+    asked = {(name.domain, name.local): name for name in names}
+    found: dict[tuple[str, str], TopicRecord | None] = dict.fromkeys(asked)
     for domain in DOMAINS:
         bases = [local for own, local in found if own == domain]
         if bases:
             rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), json.dumps(bases)))
             for base, *rest in rows:
-                found[domain, base] = make_record(TopicName(domain, namespace, base), *rest)
+                found[domain, base] = make_record(asked[domain, base], *rest)
     return found
 
 

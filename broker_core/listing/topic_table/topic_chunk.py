@@ -19,6 +19,10 @@ __all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
 NO_ID: Final = bytes(16)
 #: Bytes of a chunk besides its columns.
 _OBJECTS: Final = 1024
+#: Masks of a chunk that may be kept for those who ask: 32 for plugins' answers, and 32 for ACLs. They are counted
+#: before there are any; each has these bytes besides a bit for each topic.
+_MASKS: Final = 64
+_MASK: Final = 256
 _Array = np.ndarray[Any, Any]
 
 
@@ -106,9 +110,10 @@ class TopicChunk:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the columns and the objects, and of all that was rendered."""
+        """Bytes of the columns, the objects and the masks, and of all that was rendered."""
         ids = 0 if self.ids is None else self.ids.nbytes
-        own = _OBJECTS + self.names.nbytes + ids + self.partitions.nbytes + self.internal.nbytes
+        masks = _MASKS * (_MASK + len(self) // 8)
+        own = _OBJECTS + masks + self.names.nbytes + ids + self.partitions.nbytes + self.internal.nbytes
         return int(own) + sum(each.nbytes for each in self._rendered.values())
 
     def name(self, row: int) -> bytes:

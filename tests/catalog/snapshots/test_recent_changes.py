@@ -11,9 +11,9 @@ import pytest
 from broker_core.catalog.snapshots import recent_changes
 from broker_core.catalog.snapshots.recent_changes import RecentChanges, may_match
 from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.store.namespace_change import read_changes
+from broker_core.catalog.store.namespace_change import read_recent
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.change_log import CatalogVersion, Changes
+from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
@@ -56,9 +56,9 @@ class Followed:
 
     def concern(self, text: str, since: int | None = None, *, by_properties: bool = False) -> bool:
         with self._catalog.reading() as connection:
-            changes = read_changes(connection, NAMESPACE, self.recent.version)
-        assert isinstance(changes, Changes)
-        self.recent.follow(changes, 1)
+            rows = read_recent(connection, NAMESPACE, self.recent.version, 100)
+        assert rows is not None
+        self.recent.follow(rows, 1)
         number = self.number if since is None else since
         return self.recent.concern(pattern(text), number, by_properties=by_properties)
 
@@ -158,9 +158,9 @@ def test_a_listing_is_known_by_its_version_for_as_long_as_the_changes_since_are(
     for local in ("x", "y", "z"):
         catalog.create(topic(local))
     with catalog.reading() as connection:
-        changes = read_changes(connection, NAMESPACE, CatalogVersion(catalog.catalog_id, 0))
-    assert isinstance(changes, Changes)
-    recent.follow(changes, 1)
+        rows = read_recent(connection, NAMESPACE, CatalogVersion(catalog.catalog_id, 0), 100)
+    assert rows is not None
+    recent.follow(rows, 1)
     second = snapshot_of(catalog)
     recent.listed_by(second)
     assert recent.version_of(reference) is None

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog.store.namespace_change import LogBounds, read_changes, when
+from broker_core.catalog.store.namespace_change import (
+    LogBounds,
+    RecentRow,
+    RecentRows,
+    read_changes,
+    read_recent,
+    when,
+)
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
@@ -168,6 +175,48 @@ def test_more_changes_than_are_of_use_are_not_read(tmp_path: Path) -> None:
             gap = read_changes(connection, NAMESPACE, before, most=4)
             assert isinstance(gap, Gap)
             assert "more than 4 changes" in gap.reason
+
+
+def test_a_few_changes_are_read_by_one_statement(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        nothing = catalog.version(NAMESPACE)
+        catalog.create(topic("x"), properties={"k": "1"})
+        before = catalog.version(NAMESPACE)
+        catalog.set_properties(topic("x"), {"k": "2"})
+        catalog.create(TopicName("non-persistent", NAMESPACE, "y"), partitions=3)
+        with catalog.reading() as connection:
+            none = read_recent(connection, NamespaceName("a", "other"), nothing, 5)
+            assert none == RecentRows(nothing, [])
+            now = catalog.version(NAMESPACE)
+            assert read_recent(connection, NAMESPACE, now, 0) == RecentRows(now, [])
+            rows: list[RecentRow] = [
+                (2, "x", "*", "*", '{"k":"1"}', '{"k":"2"}'),
+                (3, "y", "", "0-2", None, "{}"),
+            ]
+            assert read_recent(connection, NAMESPACE, before, 2) == RecentRows(now, rows)
+            assert read_recent(connection, NAMESPACE, before, 1) is None, "they are more"
+
+
+@pytest.mark.parametrize("bounds", [LogBounds(), LogBounds(versions=2)])
+def test_changes_that_the_log_does_not_lead_to_are_not_read(tmp_path: Path, bounds: LogBounds) -> None:
+    with SqliteCatalog(tmp_path / "topics.sqlite", log=bounds) as catalog:
+        versions = []
+        for number in range(5):
+            catalog.create(topic(f"t{number}"))
+            versions.append(catalog.version(NAMESPACE))
+        now = versions[-1]
+        others = [
+            CatalogVersion("another", now.number),
+            CatalogVersion(now.catalog_id, now.number + 1),
+            CatalogVersion(now.catalog_id, now.number, "another stamp"),
+        ]
+        with catalog.reading() as connection:
+            for version in versions:
+                is_gap = isinstance(read_changes(connection, NAMESPACE, version), Gap)
+                assert (read_recent(connection, NAMESPACE, version, 9) is None) is is_gap
+            for version in others:
+                assert isinstance(read_changes(connection, NAMESPACE, version), Gap)
+                assert read_recent(connection, NAMESPACE, version, 9) is None
 
 
 def test_a_limit_cuts_between_versions_and_leads_on(tmp_path: Path) -> None:
