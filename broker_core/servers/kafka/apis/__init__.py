@@ -18,6 +18,7 @@ from broker_core.servers.kafka.apis.describe_configs import DESCRIBE_CONFIGS_ROW
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
 from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS
 from broker_core.servers.kafka.apis.groups import DESCRIBE_GROUPS_ROW, LIST_GROUPS_ROW
+from broker_core.servers.kafka.apis.list_offsets import LIST_OFFSETS_ROW
 from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
@@ -39,6 +40,7 @@ _ROWS: Final = (
     DELETE_TOPICS_ROW,
     DESCRIBE_CONFIGS_ROW,
     INCREMENTAL_ALTER_CONFIGS_ROW,
+    LIST_OFFSETS_ROW,
     LIST_TOPICS_ROW,
     METADATA_ROW,
     *SASL_ROWS,

@@ -14,7 +14,6 @@ from broker_core.wire.kafka import (
     FETCH,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
-    LIST_OFFSETS,
     PRODUCE,
     ErrorCode,
     Fields,
@@ -69,24 +68,6 @@ def _fetch(call: KafkaCall) -> Fields:
     }
 
 
-def _list_offsets(call: KafkaCall) -> Fields:
-    return {
-        "topics": [
-            {
-                "name": topic["name"],
-                "partitions": [
-                    {
-                        "partition_index": partition["partition_index"],
-                        "error_code": ErrorCode.TOPIC_AUTHORIZATION_FAILED,
-                    }
-                    for partition in topic["partitions"]
-                ],
-            }
-            for topic in call.body["topics"]
-        ]
-    }
-
-
 def _find_coordinator(call: KafkaCall) -> Fields:
     nowhere = {
         "error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED,
@@ -113,7 +94,6 @@ FAIL_FAST_ROWS: Final = (
     # Older clients of librdkafka compress nothing where Produce does not begin at 0.
     HandlerRow(PRODUCE, now=_produce, shown_from=0),
     HandlerRow(FETCH, now=_fetch),
-    HandlerRow(LIST_OFFSETS, now=_list_offsets),
     HandlerRow(FIND_COORDINATOR, now=_find_coordinator),
     HandlerRow(INIT_PRODUCER_ID, now=_init_producer_id),
 )

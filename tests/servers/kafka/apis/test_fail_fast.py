@@ -8,7 +8,6 @@ from broker_core.wire.kafka import (
     FETCH,
     FIND_COORDINATOR,
     INIT_PRODUCER_ID,
-    LIST_OFFSETS,
     PRODUCE,
     Api,
     Fields,
@@ -50,11 +49,6 @@ def test_a_consumer_gets_a_final_error_for_each_partition() -> None:
         [topic] = ask(FETCH, version, body)["responses"]
         [row] = topic["partitions"]
         assert (topic["topic"], row["partition_index"], row["error_code"]) == ("a", 3, 29)
-    body = {"topics": [{"name": "a", "partitions": [{"partition_index": 3}]}]}
-    for version in range(1, 12):
-        [topic] = ask(LIST_OFFSETS, version, body)["topics"]
-        [row] = topic["partitions"]
-        assert (topic["name"], row["partition_index"], row["error_code"]) == ("a", 3, 29)
 
 
 def test_no_coordinator_is_found() -> None:

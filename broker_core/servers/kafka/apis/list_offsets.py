@@ -1,0 +1,72 @@
+"""ListOffsets: the first and the last offset of partitions, which are those of an empty log.
+
+User interfaces ask for them before they show a topic, and show none that they get an error for. A consumer is refused
+by Fetch, its next request.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.wire.kafka import LIST_OFFSETS, ErrorCode, Fields
+
+__all__ = ["LIST_OFFSETS_ROW"]
+
+#: Negative times are questions of their own: from which version on Kafka knows each, and its answer of an empty log.
+_QUESTIONS: Final[Mapping[int, tuple[int, int]]] = {
+    -1: (1, 0),  # the last offset
+    -2: (1, 0),  # the first one
+    -3: (7, -1),  # that of the latest time
+    -4: (8, 0),  # the first one on this broker
+    -5: (9, -1),  # the last one in tiered storage
+    -6: (11, -1),  # the first one that is not there yet
+}
+
+
+async def _later(call: KafkaCall) -> Fields:
+    asked: Sequence[Fields] = call.body["topics"]
+    count = len(asked) + sum(len(topic["partitions"]) for topic in asked)
+    names = list(dict.fromkeys(topic["name"] for topic in asked))
+    found = {topic.name: topic for topic in await call.services.topics.named(call, names)}
+    return {"topics": await call.off_loop(count, _rows, call.version, asked, found)}
+
+
+def _rows(version: int, asked: Sequence[Fields], found: Mapping[str | None, NamedTopic]) -> list[Fields]:
+    times = Counter((topic["name"], row["partition_index"]) for topic in asked for row in topic["partitions"])
+    return [
+        {
+            "name": topic["name"],
+            "partitions": [
+                {"partition_index": row["partition_index"]}
+                | (
+                    _offset(version, found[topic["name"]], row)
+                    if times[topic["name"], row["partition_index"]] == 1
+                    else {"error_code": ErrorCode.INVALID_REQUEST}
+                )
+                for row in topic["partitions"]
+            ],
+        }
+        for topic in asked
+    ]
+
+
+def _offset(version: int, topic: NamedTopic, asked: Fields) -> Fields:
+    """In the order of Kafka's checks."""
+    if topic.error not in (ErrorCode.NONE, ErrorCode.INVALID_TOPIC_EXCEPTION):
+        return {"error_code": topic.error}
+    if topic.error or not 0 <= asked["partition_index"] < topic.partitions:
+        return {"error_code": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION}
+    since, offset = _QUESTIONS.get(asked["timestamp"], (1, -1))
+    if version < since or asked["timestamp"] < min(_QUESTIONS):
+        return {"error_code": ErrorCode.UNSUPPORTED_VERSION}
+    if asked["current_leader_epoch"] > 0:
+        return {"error_code": ErrorCode.UNKNOWN_LEADER_EPOCH}
+    return {"offset": offset, "leader_epoch": min(offset, 0)}
+
+
+LIST_OFFSETS_ROW: Final = HandlerRow(LIST_OFFSETS, later=_later)
