@@ -129,6 +129,7 @@ def remove_acls(
 
     The bindings that `add` has made of the same options: all of them, or none if one is not there.
     """
+    from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
     from broker_core.kafka.acls.bindings import binding_text
 
@@ -144,6 +145,10 @@ def remove_acls(
                 raise AclMissing(f"There is no binding in {of}: {binding_text(each)}")
         opened.change_kafka_acls(of, remove=[_row(each) for each in bindings])
         print_lines(f"removed {binding_text(each)}" for each in bindings)
+        if not opened.has_kafka_acls():
+            say(
+                "no ACL is left: from now on Kafka clients may do everything, unless kafka.super_users has somebody"
+            )
 
 
 def _namespace(namespace: str | None, server: GivenKafka) -> NamespaceName | None:

@@ -25,7 +25,12 @@ async def list_topics(
     internal: Annotated[
         bool, typer.Option("--internal", help="List internal topics too.", show_default=False)
     ] = False,
-    ids: Annotated[bool, typer.Option("--ids", help="Show the ids of topics.", show_default=False)] = False,
+    ids: Annotated[
+        bool,
+        typer.Option(
+            "--ids", help="Show the ids of topics, with --format table or json.", show_default=False
+        ),
+    ] = False,
     form: Annotated[
         Literal["names", "json", "table"], typer.Option("--format", help="How to print the answer.")
     ] = "names",

@@ -11,7 +11,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog, written_catalog
-from broker_core.cli.options.question import UnusableQuestion, usable
+from broker_core.cli.options.question import UnusableQuestion
 from broker_core.cli.options.topics import CatalogOption
 from broker_core.errors import BrokerCoreError
 
@@ -69,8 +69,12 @@ def add_user(
     from broker_core.catalog import ScramRow
     from broker_core.kafka.scram.credentials import derive_credential
 
-    with usable():
+    try:
         Principal(name)
+    except ValueError as error:
+        raise UnusableQuestion(f"NAME {name!r}: the {error}") from error
+    if name.startswith("User:"):
+        raise UnusableQuestion(f"NAME {name!r}: give the name alone; its principal would be User:{name}")
     mechanisms = _mechanisms(mechanism)
     if not password_stdin:
         raise UnusableQuestion(

@@ -37,18 +37,19 @@ class AskerRules:
         self,
         bindings: Iterable[AclBinding],
         about: Mapping[ResourceType, NamePatterns],
+        masks: CompiledMasks,
         *,
         everyone: bool,
         free: bool = False,
     ) -> None:
-        """``about`` are the names that any ACL is about."""
+        """``about`` are the names that any ACL is about, ``masks`` those of all askers."""
         #: Those that match the asker.
         self.bindings = tuple(bindings)
         self._about = about
         self._everyone = everyone
         self._allowed: dict[tuple[ResourceType, Operation], NamePatterns] = {}
         self._denied: dict[tuple[ResourceType, Operation], NamePatterns] = {}
-        self._masks = CompiledMasks()
+        self._masks = masks
         #: Whether it is a super user.
         self.free = free
 
@@ -79,7 +80,7 @@ class AskerRules:
 
     def chunk_mask(self, operation: Operation, chunk: NamedChunk) -> npt.NDArray[np.bool_] | None:
         """The same of a chunk of topics; it is kept with the chunk. On one thread."""
-        return None if self.free else self._masks.mask(operation, chunk, self.mask)
+        return None if self.free else self._masks.mask(self, operation, chunk, self.mask)
 
     def operations(self, kind: ResourceType, name: str) -> int:
         """The bits of the operations that are allowed on a topic or the cluster."""
@@ -133,6 +134,7 @@ class AclRules:
         for binding in self.bindings:
             self._principals.setdefault(binding.principal, []).append(binding)
         self._hosts = frozenset(_written(binding.host) for binding in self.bindings)
+        self._masks = CompiledMasks()
         self._compiled = lru_cache(_KEPT)(self._compile)
 
     def of(self, principal: str, host: str) -> AskerRules:
@@ -154,6 +156,7 @@ class AclRules:
                 if binding.host == _ANY_HOST or _written(binding.host) == host
             ),
             self._about,
+            self._masks,
             everyone=self._everyone,
             free=principal in self._super_users,
         )

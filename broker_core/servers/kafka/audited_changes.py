@@ -9,12 +9,17 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
-from broker_core.access.audit_log import Action, Outcome, audit
+import structlog
+
+from broker_core.access.audit_log import Action, Outcome, audit, audit_lines
+from broker_core.catalog import CatalogError
+from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import PatternType, ResourceType, binding_of, binding_text, known
 from broker_core.names import PERSISTENT
 from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.config_resources import ConfigResource
+from broker_core.servers.kafka.row_error import RowError, error_of, error_row
 from broker_core.wire.kafka import ErrorCode, Fields
 
 __all__ = [
@@ -36,24 +41,31 @@ _FAILED: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TI
 
 
 class ChangedRow(NamedTuple):
-    """``code`` is what the client is told of ``target``; ``numbers`` are further fields of the line."""
+    """``code`` is what the client is told of ``target``; ``numbers`` are further fields of the line.
+
+    ``is_unchanged``: nothing had to be done.
+    """
 
     target: str
     code: int
     numbers: Mapping[str, int | str | None] = {}
+    is_unchanged: bool = False
 
 
 _Answer = TypeVar("_Answer")
+_log = structlog.get_logger(__name__)
 
 
 def audited(
     action: Action,
     later: Callable[[KafkaCall], Awaitable[_Answer]],
     rows_of: Callable[[KafkaCall, _Answer], Iterable[ChangedRow]],
+    refused: Callable[[KafkaCall, RowError], _Answer],
 ) -> Callable[[KafkaCall], Awaitable[_Answer]]:
     """The same handler, whose changes are told; ``rows_of`` gives the rows of a request and its answer.
 
-    What is only validated is not told.
+    What is only validated is not told. An exception that nobody foresaw is logged, and is the answer of each row, as
+    Kafka has it: ``refused`` gives an answer of one error.
     """
 
     async def answer(call: KafkaCall) -> _Answer:
@@ -65,6 +77,8 @@ def audited(
                 outcome: Outcome = "failed" if isinstance(error, CloseClient) else "abandoned"
                 audit(call.asker, action, outcome, namespace=str(call.namespace))
             raise
+        except Exception as error:  # noqa: BLE001 - the client is told, and the log
+            told = refused(call, _unforeseen(call, action, error))
         if is_change:
             count = sum(len(value) for value in call.body.values() if isinstance(value, list))
             await call.off_loop(count, _tell, call, action, rows_of(call, told))
@@ -73,19 +87,28 @@ def audited(
     return answer
 
 
+def _unforeseen(call: KafkaCall, action: Action, error: Exception) -> RowError:
+    if isinstance(error, CatalogError | ListingFailed):
+        return error_of(error)
+    _log.error("Kafka change failed", action=action, peer=call.asker.remote_address, exc_info=error)
+    return error_row(ErrorCode.UNKNOWN_SERVER_ERROR)
+
+
 def _tell(call: KafkaCall, action: Action, rows: Iterable[ChangedRow]) -> None:
     refused = 0
-    namespace = str(call.namespace)
-    for target, code, numbers in rows:
+    line = audit_lines(call.asker, action, namespace=str(call.namespace))
+    for target, code, numbers, is_unchanged in rows:
         if code:
             refused += 1
             if refused > _MOST_REFUSED:
                 continue
-        outcome: Outcome = "failed" if code in _FAILED else "refused" if code else "done"
+        outcome: Outcome = "unchanged" if is_unchanged else "done"
+        if code:
+            outcome = "failed" if code in _FAILED else "refused"
         cause = ErrorCode(code).name if code else ""
-        audit(call.asker, action, outcome, namespace=namespace, target=target, cause=cause, **numbers)
+        line(outcome, target=target, cause=cause, **numbers)
     if refused > _MOST_REFUSED:
-        audit(call.asker, action, "refused", namespace=namespace, more=refused - _MOST_REFUSED)
+        line("refused", more=refused - _MOST_REFUSED)
 
 
 def _topic(call: KafkaCall, name: str | None) -> str:
@@ -120,7 +143,8 @@ def altered_configs(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
     for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
         kind, name = asked["resource_type"], asked["resource_name"]
         target = _topic(call, name) if kind == ConfigResource.TOPIC else f"{_kind(kind)}:{name}"
-        yield ChangedRow(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
+        numbers = {"configs": len(asked["configs"])}
+        yield ChangedRow(target, row.get("error_code", 0), numbers, name in call.unchanged)
 
 
 def _kind(number: int) -> str:
@@ -130,22 +154,23 @@ def _kind(number: int) -> str:
 def created_acls(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
     """The rows of CreateAcls."""
     for asked, row in zip(call.body["creations"], fields["results"], strict=True):
-        yield _acl(asked, asked["resource_pattern_type"], row.get("error_code", 0))
+        yield _acl(call, asked, asked["resource_pattern_type"], row.get("error_code", 0))
 
 
-def deleted_acls(_call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
-    """A row for each ACL that DeleteAcls deleted, and for each filter that it refused."""
+def deleted_acls(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
+    """A row for each ACL that DeleteAcls deleted, and for each filter that it refused, or that no ACL matched."""
     for row in fields["filter_results"]:
-        if code := row.get("error_code", 0):
-            yield ChangedRow("", code)
-        for each in row.get("matching_acls", ()):
-            yield _acl(each, each["pattern_type"], 0)
+        code, found = row.get("error_code", 0), row.get("matching_acls", ())
+        if code or not found:
+            yield ChangedRow("", code, is_unchanged=not code)
+        for each in found:
+            yield _acl(call, each, each["pattern_type"], 0)
 
 
-def _acl(row: Mapping[str, Any], pattern: int, code: int) -> ChangedRow:
+def _acl(call: KafkaCall, row: Mapping[str, Any], pattern: int, code: int) -> ChangedRow:
     kind, name = row["resource_type"], row["resource_name"]
     binding = binding_of(
         (kind, name, pattern, row["principal"], row["host"], row["operation"], row["permission_type"])
     )
     target = f"{known(ResourceType, kind).name}:{known(PatternType, pattern).name}:{name}"
-    return ChangedRow(target, code, {"acl": binding_text(binding)})
+    return ChangedRow(target, code, {"acl": binding_text(binding)}, binding in call.unchanged)

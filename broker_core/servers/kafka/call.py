@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from broker_core.memory.permit_errors import PermitError
@@ -33,7 +33,8 @@ class CloseClient(Exception):
 class KafkaCall(Caller):
     """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises.
 
-    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one.
+    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one. ``unchanged`` is what was
+    already as the request wants it: names of topics, and bindings of ACLs. Clients are not told; the audit log is.
     """
 
     header: RequestHeader
@@ -42,6 +43,7 @@ class KafkaCall(Caller):
     services: KafkaServices
     began: float = 0.0
     size: int = 0
+    unchanged: set[Hashable] = field(default_factory=set, repr=False, compare=False)
 
     @property
     def version(self) -> int:

@@ -1,10 +1,10 @@
 """Large requests of Kafka clients take turns, and many elements are handled in slices.
 
 A request of 2 MB may name 240,000 topics: seconds of work, and a hundred times the memory of its bytes. So a few large
-requests are handled at a time, in the order of their arrival; each connection has one at most. What can be done beside
-the event loop is done by two threads, one of them for the largest requests: with more, the loop would wait for the
-interpreter's lock after each of them, and what clients ask who leave at once would fill the threads of others. Between
-two slices on the loop everybody else has a turn.
+requests are handled at a time, each connection has one at most, and the addresses of clients take turns. What can be
+done beside the event loop is done by two threads, one of them for the largest requests: with more, the loop would wait
+for the interpreter's lock after each of them, and what clients ask who leave at once would fill the threads of others.
+Between two slices on the loop everybody else has a turn.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from broker_core.concurrency.fair_places import FairPlaces
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.wire.kafka import Fields
 
@@ -38,16 +39,16 @@ class LargeRequests:
     """The turns of one server; on one event loop."""
 
     def __init__(self) -> None:
-        self._turns = [(size, asyncio.Semaphore(count)) for size, count in _AT_ONCE]
-        self._alone = asyncio.Semaphore(1)
+        self._turns = [(size, FairPlaces(count)) for size, count in _AT_ONCE]
+        self._alone = FairPlaces(1)
         self._thread = ThreadPoolExecutor(1, "kafka-requests")
         self._thread_of_huge = ThreadPoolExecutor(1, "kafka-huge")
 
-    def turn(self, size: int) -> AbstractAsyncContextManager[Any]:
-        """Within it, a request of ``size`` bytes may be read and handled."""
+    def turn(self, size: int, host: str) -> AbstractAsyncContextManager[None]:
+        """Within it, a request of ``size`` bytes of a client at the address ``host`` may be read and handled."""
         if size <= LARGE:
             return nullcontext()
-        return next((turn for most, turn in self._turns if size <= most), self._alone)
+        return next((turn for most, turn in self._turns if size <= most), self._alone).place(host)
 
     async def beside(self, size: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """What ``work`` returns, done by a thread for requests of ``size`` bytes; nothing is begun for who has left."""

@@ -186,10 +186,12 @@ class ListedTopics:
                     return self._allowed(caller, every, answer)
                 if answer.lister != self._pipeline.lister.name:  # a plugin that lists has come meanwhile
                     wants = _WANTS
+                    answer.replaced = True
                     continue
                 assert self._tables is not None
                 found = await self._tables.of(selection.listing)
                 if found is None:  # the namespace has changed since
+                    answer.replaced = True
                     continue
                 self.left_out[caller.namespace] = found.left_out
                 if self._tables.now(selection.listing) is not found:

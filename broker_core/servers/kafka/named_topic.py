@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final, NamedTuple
 
 from broker_core.catalog import TopicRecord
 from broker_core.errors import Cause, ListingFailed
@@ -13,9 +14,13 @@ from broker_core.wire.kafka import ZERO_ID, ErrorCode
 __all__ = ["NamedTopic", "code_of"]
 
 
-@dataclass(frozen=True, slots=True)
-class NamedTopic:
-    """``name`` is ``None`` of an id that the client may not know the name of, ``topic_id`` zero where it is unknown.
+_NONE: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class NamedTopic(NamedTuple):
+    """A request may name 250,000 of them.
+
+    ``name`` is ``None`` of an id that the client may not know the name of, ``topic_id`` zero where it is unknown.
 
     ``partitions`` are those that clients are shown, 0 with an error. ``record`` is the topic as the catalogue has it;
     ``None`` with an error, and where topics are not the catalogue's: such a topic has the ``told_configs``.
@@ -28,7 +33,7 @@ class NamedTopic:
     error: ErrorCode = ErrorCode.NONE
     message: str | None = None
     record: TopicRecord | None = None
-    told_configs: Mapping[str, str] = field(default_factory=dict)
+    told_configs: Mapping[str, str] = _NONE
 
     @property
     def configs(self) -> Mapping[str, str]:
@@ -40,4 +45,6 @@ def code_of(failure: ListingFailed) -> ErrorCode:
     """The code of a question that has no answer."""
     if failure.cause is Cause.TIME:
         return ErrorCode.REQUEST_TIMED_OUT
+    if failure.cause is Cause.DENIED:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
     return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -61,18 +61,23 @@ class RequestJob:
 
     async def _answered(self) -> OutgoingAnswer:
         call = self._call
-        try:
-            async with asyncio.timeout_at(call.deadline), call.services.large_requests.turn(call.size):
-                fields = await self._later(call)
-                error = error_in(fields)
-                pieces = await self._framed(fields)
-                # A view is of a table, which has permits of its own, or of what the call holds permits for.
-                size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
-                self._is_shared = bool(call.pinned)
-                if size > SMALL_ANSWER:
-                    await call.hold(size)
-        except TimeoutError:
-            raise CloseClient("no answer in time") from None
+        async with call.services.large_requests.turn(call.size, call.asker.host):
+            if call.size > LARGE:  # its time begins with its turn, however many of its address are before it
+                call = replace(
+                    call, deadline=asyncio.get_running_loop().time() + call.services.options.time_budget
+                )
+            try:
+                async with asyncio.timeout_at(call.deadline):
+                    fields = await self._later(call)
+                    error = error_in(fields)
+                    pieces = await self._framed(fields)
+                    # A view is of a table, which has permits of its own, or of what the call holds permits for.
+                    size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
+                    self._is_shared = bool(call.pinned)
+                    if size > SMALL_ANSWER:
+                        await call.hold(size)
+            except TimeoutError:
+                raise CloseClient("no answer in time") from None
         call.services.requests.ended(self._row.api.name, error, self._seconds)
         return outgoing(pieces, call.deadline)
 

@@ -32,6 +32,9 @@ __all__ = [
 #: What Kafka says of a code where it says no more.
 MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
     {
+        ErrorCode.UNKNOWN_SERVER_ERROR: (
+            "The server experienced an unexpected error when processing the request."
+        ),
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "This server does not host this topic-partition.",
         ErrorCode.UNKNOWN_TOPIC_ID: "This server does not host this topic ID.",
         ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed.",

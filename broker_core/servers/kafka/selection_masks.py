@@ -26,7 +26,7 @@ from broker_core.servers.kafka.visible_topics import VisibleTopics, names_of
 __all__ = ["SelectionMasks", "local_names"]
 
 _Array = np.ndarray[Any, Any]
-#: Masks of a table that are kept, of a bit for each topic: some hundredths of the table's bytes.
+#: Masks of a table that are kept, of a bit for each topic: the permits of its chunks count them before they are made.
 _KEPT: Final = 32
 
 

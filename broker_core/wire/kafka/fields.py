@@ -9,13 +9,12 @@ writing takes the default for a name that is missing, and leaves out what the ve
 from __future__ import annotations
 
 import struct
-import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from broker_core.wire.kafka.reader import MalformedMessage, Reader
+from broker_core.wire.kafka.reader import ZERO_ID, MalformedMessage, Reader
 from broker_core.wire.kafka.struct_codec import Codec, Part, struct_codec
 from broker_core.wire.kafka.writer import Encoded, Writer
 
@@ -43,8 +42,6 @@ __all__ = [
 Fields: TypeAlias = "dict[str, Any]"
 #: Values of a fixed size in an array that are read by a format made once.
 _FEW: Final = 8
-#: The id that stands for none.
-ZERO_ID: Final = uuid.UUID(int=0)
 
 
 class Versions(NamedTuple):

@@ -10,7 +10,7 @@ import struct
 import uuid
 from typing import Any, Final
 
-__all__ = ["MOST_ELEMENTS", "MalformedMessage", "Reader"]
+__all__ = ["MOST_ELEMENTS", "ZERO_ID", "MalformedMessage", "Reader"]
 
 #: Elements of all arrays of one message.
 MOST_ELEMENTS: Final = 250_000
@@ -21,6 +21,11 @@ _UINT16: Final = struct.Struct(">H").unpack_from
 _INT32: Final = struct.Struct(">i").unpack_from
 _INT64: Final = struct.Struct(">q").unpack_from
 _FLOAT64: Final = struct.Struct(">d").unpack_from
+
+
+#: The id that stands for none.
+ZERO_ID: Final = uuid.UUID(int=0)
+_ZERO: Final = ZERO_ID.bytes
 
 
 class MalformedMessage(ValueError):
@@ -79,7 +84,8 @@ class Reader:
         return float(_FLOAT64(self._data, self._skip(8))[0])
 
     def topic_id(self) -> uuid.UUID:
-        return uuid.UUID(bytes=self.raw(16))
+        data = self.raw(16)
+        return ZERO_ID if data == _ZERO else uuid.UUID(bytes=data)
 
     def unsigned_varint(self) -> int:
         """At most five bytes; what does not fit in 32 bits is malformed."""

@@ -35,6 +35,7 @@ def test_bindings_are_added_listed_and_removed(cli: Cli, tmp_path: Path) -> None
     assert cli("kafka", "acls", "list", "a/b", "--catalog", catalog).out.splitlines() == bindings
     assert cli("kafka", "acls", "list", "a/c", "--catalog", catalog).out == ""
     removed = cli("kafka", "acls", "remove", *asked)
+    assert "no ACL is left: from now on Kafka clients may do everything" in removed.err
     assert removed.out.splitlines() == [f"removed {each}" for each in bindings]
     assert "There is no binding in a/b: allow User:alice" in cli("kafka", "acls", "remove", *asked).only_error
     with SqliteCatalog(catalog) as opened:

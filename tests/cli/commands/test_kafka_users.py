@@ -46,6 +46,23 @@ def test_a_user_is_stored_without_its_password(
         assert opened.kafka_user(DECOY_USER, "") == secret
 
 
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("", "NAME '': the role must name the client: it is blank"),
+        ("a\nb", "control characters"),
+        ("User:alice", "give the name alone; its principal would be User:User:alice"),
+    ],
+)
+def test_a_name_that_no_user_can_have(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
+) -> None:
+    said = add(cli, monkeypatch, tmp_path / "c.sqlite", b"pencil", name)
+    assert told in said.only_error
+    assert said.code == 2
+    assert not (tmp_path / "c.sqlite").exists()
+
+
 def test_a_user_is_removed_by_mechanism_or_whole(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

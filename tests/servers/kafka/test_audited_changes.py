@@ -10,9 +10,11 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.audit_log import AUDIT_LOGGER
+from broker_core.catalog import CatalogBusy
 from broker_core.kafka.acls.bindings import Operation, PatternType, Permission, ResourceType
 from broker_core.servers.kafka.audited_changes import ChangedRow, audited
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.row_error import RowError
 from broker_core.wire.kafka import (
     ALTER_CONFIGS,
     CREATE_ACLS,
@@ -20,12 +22,33 @@ from broker_core.wire.kafka import (
     CREATE_TOPICS,
     DELETE_ACLS,
     DELETE_TOPICS,
+    INCREMENTAL_ALTER_CONFIGS,
+    METADATA,
+    Api,
+    ErrorCode,
     Fields,
 )
 from tests.support.kafka_calls import call_of
 from tests.support.kafka_serving import kafka_broker, raw_client
 
 A = "persistent://public/default/a"
+NEW = {"name": "a", "num_partitions": 1, "replication_factor": 1}
+ACL = {
+    "resource_type": ResourceType.TOPIC,
+    "resource_name": "a",
+    "resource_pattern_type": PatternType.LITERAL,
+    "principal": "User:a",
+    "host": "*",
+    "operation": Operation.READ,
+    "permission_type": Permission.ALLOW,
+}
+FILTER = {
+    "resource_type_filter": ResourceType.ANY,
+    "pattern_type_filter": PatternType.ANY,
+    "operation": Operation.ANY,
+    "permission_type": Permission.ANY,
+}
+UNSEEN = ErrorCode.UNKNOWN_SERVER_ERROR.name
 
 
 def lines(logs: Any, *fields: str) -> list[list[Any]]:
@@ -65,28 +88,18 @@ async def test_each_row_has_a_line(tmp_path: Path) -> None:
 
 
 async def test_acls_are_told_in_words(tmp_path: Path) -> None:
-    acl = {
-        "resource_type": ResourceType.TOPIC,
+    acl = ACL | {
         "resource_name": "orders",
         "resource_pattern_type": PatternType.PREFIXED,
         "principal": "User:alice",
-        "host": "*",
-        "operation": Operation.READ,
-        "permission_type": Permission.ALLOW,
     }
-    every = {
-        "resource_type_filter": ResourceType.ANY,
-        "pattern_type_filter": PatternType.ANY,
-        "operation": Operation.ANY,
-        "permission_type": Permission.ANY,
-    }
-    wrong = every | {"operation": 77}
+    wrong = FILTER | {"operation": 77}
     async with kafka_broker(tmp_path, super_users=["User:ANONYMOUS"]) as broker:
         assert broker.kafka_address is not None
         async with raw_client(broker.kafka_address) as client:
             with capture_logs() as logs:
                 await client.ask(CREATE_ACLS, 3, {"creations": [acl]})
-                await client.ask(DELETE_ACLS, 3, {"filters": [every, wrong]})
+                await client.ask(DELETE_ACLS, 3, {"filters": [FILTER, wrong]})
     target, words = "TOPIC:PREFIXED:orders", "allow User:alice from *: READ on topic prefixed orders"
     assert lines(logs, "action", "outcome", "target", "acl", "cause") == [
         ["create_acl", "done", target, words, None],
@@ -95,12 +108,95 @@ async def test_acls_are_told_in_words(tmp_path: Path) -> None:
     ]
 
 
+def none_made(_: KafkaCall, error: RowError) -> Fields:
+    return {"error_code": error.code, "error_message": error.message}
+
+
+@pytest.mark.parametrize(
+    ("api", "version", "body", "rows", "target"),
+    [
+        (CREATE_TOPICS, 7, {"topics": [NEW]}, "topics", A),
+        (CREATE_PARTITIONS, 3, {"topics": [{"name": "a", "count": 5}]}, "results", A),
+        (DELETE_TOPICS, 6, {"topics": [{"name": "a"}]}, "responses", A),
+        (DELETE_TOPICS, 4, {"topic_names": ["a"]}, "responses", A),
+        (
+            ALTER_CONFIGS,
+            1,
+            {"resources": [{"resource_type": 2, "resource_name": "a", "configs": []}]},
+            "responses",
+            A,
+        ),
+        (CREATE_ACLS, 3, {"creations": [ACL]}, "results", "TOPIC:LITERAL:a"),
+        (DELETE_ACLS, 3, {"filters": [FILTER]}, "filter_results", None),
+    ],
+    ids=lambda value: value.name if isinstance(value, Api) else None,
+)
+async def test_what_nobody_foresaw_is_told_to_the_client_and_the_log(
+    api: Api, version: int, body: Fields, rows: str, target: str | None, tmp_path: Path
+) -> None:
+    async with kafka_broker(tmp_path, super_users=["User:ANONYMOUS"]) as broker:
+        assert broker._kafka is not None
+        assert broker.kafka_address is not None
+        services = broker._kafka._services
+        async with raw_client(broker.kafka_address) as client:
+            with capture_logs() as logs, pytest.MonkeyPatch.context() as patch:
+                for place, name in (
+                    (services.topics, "named"),
+                    (services.changes, "change"),
+                    (services.authorizer, "allows"),
+                ):
+                    patch.setattr(type(place), name, fail)
+                answer = await client.ask(api, version, body)
+            assert [row["error_code"] for row in answer[rows]] == [ErrorCode.UNKNOWN_SERVER_ERROR]
+            assert (await client.ask(METADATA, 12, {"topics": []}))["brokers"]  # it is connected still
+    assert lines(logs, "outcome", "cause", "target") == [["failed", UNSEEN, target]]
+    (told,) = [line for line in logs if line["event"] == "Kafka change failed"]
+    assert isinstance(told["exc_info"], ZeroDivisionError)
+
+
+def fail(*_: object, **__: object) -> None:
+    raise ZeroDivisionError
+
+
+async def test_a_foreseen_failure_has_its_own_code() -> None:
+    async def later(_: KafkaCall) -> Fields:
+        raise CatalogBusy("busy")
+
+    answer = audited("create_topic", later, lambda *_: [ChangedRow("x", 7)], none_made)
+    with capture_logs() as logs:
+        told = await answer(call_of(CREATE_TOPICS, 7))
+    assert told == {"error_code": ErrorCode.REQUEST_TIMED_OUT, "error_message": "busy"}
+    assert len(logs) == 1
+
+
+async def test_what_was_so_already_is_unchanged(tmp_path: Path) -> None:
+    config = {"name": "cleanup.policy", "config_operation": 2, "value": "compact"}
+    appended = {"resources": [{"resource_type": 2, "resource_name": "a", "configs": [config]}]}
+    replaced = {"resources": [{"resource_type": 2, "resource_name": "a", "configs": []}]}
+    async with kafka_broker(tmp_path, super_users=["User:ANONYMOUS"]) as broker:
+        assert broker.kafka_address is not None
+        async with raw_client(broker.kafka_address) as client:
+            await client.ask(CREATE_TOPICS, 7, {"topics": [NEW], "timeout_ms": 9000})
+            with capture_logs() as logs:
+                for _ in range(2):
+                    await client.ask(INCREMENTAL_ALTER_CONFIGS, 1, appended)
+                for _ in range(2):
+                    await client.ask(ALTER_CONFIGS, 1, replaced)
+                for _ in range(2):
+                    await client.ask(CREATE_ACLS, 3, {"creations": [ACL]})
+                for _ in range(2):
+                    await client.ask(DELETE_ACLS, 3, {"filters": [FILTER]})
+    each = ["alter_configs", "alter_configs", "create_acl", "delete_acl"]
+    expected = [[action, outcome] for action in each for outcome in ("done", "unchanged")]
+    assert lines(logs, "action", "outcome") == expected
+
+
 async def test_many_refused_rows_are_counted() -> None:
     async def later(_: KafkaCall) -> Fields:
         return {}
 
     rows = [ChangedRow("x", 17)] * 250 + [ChangedRow("y", 0)] * 3
-    answer = audited("create_topic", later, lambda *_: rows)
+    answer = audited("create_topic", later, lambda *_: rows, none_made)
     with capture_logs() as logs:
         await answer(call_of(CREATE_TOPICS, 7))
     assert len(logs) == 104
@@ -115,7 +211,7 @@ async def test_a_request_without_an_answer_has_one_line(error: BaseException, ou
     async def later(_: KafkaCall) -> Fields:
         raise error
 
-    answer = audited("delete_acl", later, lambda *_: [])
+    answer = audited("delete_acl", later, lambda *_: [], none_made)
     with capture_logs() as logs, pytest.raises(type(error)):
         await answer(call_of(DELETE_ACLS, 3))
     assert lines(logs, "action", "outcome") == [["delete_acl", outcome]]

@@ -17,6 +17,8 @@ from structlog.testing import capture_logs
 
 from broker_core.broker import Broker
 from broker_core.catalog import ScramRow
+from broker_core.client import ClientTls, TlsFailed
+from broker_core.client.kafka import AdminClient
 from broker_core.kafka.scram.credentials import HASHES, derive_credential
 from broker_core.names import TopicName
 from broker_core.quantities import ListenAddress
@@ -147,6 +149,18 @@ async def test_kafka_python_lists_by_its_certificate(scene: Scene) -> None:
         "ssl_keyfile": str(issued.key),
     }
     assert await asyncio.to_thread(listed, scene.tls, **options) == ["placed"]
+
+
+@pytest.mark.parametrize(("kind", "told"), [("expired", "CERTIFICATE_EXPIRED"), ("strange", "UNKNOWN_CA")])
+async def test_a_refused_certificate_is_told_at_once(
+    scene: Scene, tmp_path: Path, kind: str, told: str
+) -> None:
+    authority = Authority(tmp_path, "other") if kind == "strange" else scene.authority
+    issued = authority.issue(f"{kind}-app", expired=kind == "expired")
+    tls = ClientTls(scene.authority.ca, issued.certificate, issued.key)
+    async with AdminClient(scene.tls, tls=tls) as client:
+        with pytest.raises(TlsFailed, match=told):
+            await client.list_topics()
 
 
 async def authenticated(client: RawKafkaClient, token: bytes, mechanism: str = "PLAIN") -> dict[str, Any]:

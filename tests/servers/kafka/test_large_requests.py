@@ -15,7 +15,7 @@ async def under_way(*sizes: int) -> tuple[LargeRequests, list[int], list[asyncio
     requests, having, gate = LargeRequests(), [], asyncio.Event()
 
     async def handle(size: int) -> None:
-        async with requests.turn(size):
+        async with requests.turn(size, "10.0.0.1"):
             having.append(size)
             await gate.wait()
 
@@ -41,6 +41,21 @@ async def test_a_few_large_requests_are_handled_at_a_time() -> None:
     await eventually(lambda: having.count(large) == 9)
     gate.set()
     await asyncio.gather(*tasks[1:])
+
+
+async def test_addresses_take_turns() -> None:
+    requests, having, gate = LargeRequests(), [], asyncio.Event()
+
+    async def handle(host: str) -> None:
+        async with requests.turn(1024 * 1024, host):
+            having.append(host)
+            await gate.wait()
+
+    tasks = [asyncio.create_task(handle(host)) for host in ("a", "a", "a", "b", "a", "b")]
+    await asyncio.sleep(0)
+    gate.set()
+    await asyncio.gather(*tasks)
+    assert having == ["a", "a", "b", "a", "b", "a"]
 
 
 async def test_the_largest_keep_no_others_from_their_thread() -> None:

@@ -13,7 +13,9 @@ from broker_core import Details, ListingRequest, TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import Operation
-from broker_core.listing.topic_table import TopicChunk
+from broker_core.listing.listing import Listing
+from broker_core.listing.topic_table import TopicChunk, TopicTable
+from broker_core.pipeline import Answer, Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
@@ -90,6 +92,33 @@ async def test_acls_narrow_what_plugins_leave(catalog: SqliteCatalog) -> None:
         assert bytes(told.pieces[0])[-5:] == b"\0\0\1\0\0"
         untold = await m.topics.all_encoded(caller(), metadata_family(12, 1))
         assert bytes(untold.pieces[0])[-5:] == b"\x80\0\0\0\0"
+
+
+async def test_a_listing_that_changes_while_it_is_read_is_replaced(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(catalog, "a")
+    answers: list[Answer] = []
+    async with kafka_topics(catalog) as m:
+        tables = m.lister.topic_tables()
+        topics = ListedTopics(m.pipeline, AllowAll(), tables, catalog)
+        given, read = Pipeline.answer_now, type(tables).of
+
+        def answer_now(pipeline: Pipeline, request: ListingRequest) -> Answer | None:
+            answer = given(pipeline, request)
+            answers.extend([] if answer is None else [answer])
+            return answer
+
+        async def of(_tables: object, listing: Listing) -> TopicTable | None:
+            if len(answers) == 1:
+                return None  # as after a change
+            return await read(tables, listing)
+
+        assert names(await topics.of(caller())) == ["a"]
+        monkeypatch.setattr(Pipeline, "answer_now", answer_now)
+        monkeypatch.setattr(type(tables), "of", of)
+        assert names(await topics.of(caller())) == ["a"]
+    assert [answer.replaced for answer in answers] == [True, False]
 
 
 async def test_internal_topics_are_left_out_on_request(catalog: SqliteCatalog) -> None:

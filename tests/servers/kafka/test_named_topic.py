@@ -8,7 +8,8 @@ from broker_core.wire.kafka import ZERO_ID, ErrorCode
 
 
 @pytest.mark.parametrize(
-    ("cause", "code"), [(Cause.TIME, 7), (Cause.CATALOG, -1), (Cause.PLUGIN, -1), (Cause.PERMITS, -1)]
+    ("cause", "code"),
+    [(Cause.TIME, 7), (Cause.DENIED, 29), (Cause.CATALOG, -1), (Cause.PLUGIN, -1), (Cause.PERMITS, -1)],
 )
 def test_a_failure_has_a_code(cause: Cause, code: int) -> None:
     assert code_of(ListingFailed("no", cause=cause)) == code

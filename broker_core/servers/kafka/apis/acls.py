@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, Final, TypeVar
 
 from broker_core.access.access import Access
-from broker_core.catalog import AclRow, CatalogBusy, CatalogError
+from broker_core.catalog import AclRow, CatalogError
 from broker_core.errors import Cause, ListingFailed
 from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault
 from broker_core.kafka.acls.bindings import (
@@ -28,6 +28,7 @@ from broker_core.kafka.acls.bindings import (
 from broker_core.servers.kafka.audited_changes import audited, created_acls, deleted_acls
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.row_error import TOO_LARGE, RowError, error_of
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
 __all__ = ["ACL_ROWS"]
@@ -40,10 +41,6 @@ _MOST: Final = 10_000
 _MOST_LOOKS: Final = 3_000_000
 #: The same on the event loop.
 _FEW: Final = 1_000
-_TOO_MANY: Final = {
-    "error_code": ErrorCode.POLICY_VIOLATION,
-    "error_message": "Unable to perform excessively large batch operation.",
-}
 _NO_CATALOG: Final = "Before a Pulsar cluster no ACLs are stored."
 
 
@@ -51,8 +48,8 @@ async def _describe(call: KafkaCall) -> Fields:
     body = call.body
     _check_known(body, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     refused = await _refusal(call, Operation.DESCRIBE, "No Authorizer is configured on the broker")
-    if refused:
-        return refused
+    if refused is not None:
+        return _failure(refused)
     return await _off_loop(1, call, _described, _filter_of(body))
 
 
@@ -85,19 +82,20 @@ async def _create(call: KafkaCall) -> Fields:
     for row in creations[: _MOST + 1]:
         _check_known(row, "resource_type", "resource_pattern_type", "operation", "permission_type")
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
-    if refused:
-        return {"results": [refused] * len(creations)}
-    if len(creations) > _MOST:
-        return {"results": [_TOO_MANY] * len(creations)}
+    if refused is None and len(creations) > _MOST:
+        refused = TOO_LARGE
+    if refused is not None:
+        return _none_created(call, refused)
     bindings = [_binding_of(row) for row in creations]
     faults = [binding_fault(binding) for binding in bindings]
     add = [binding for binding, fault in zip(bindings, faults, strict=True) if fault is None]
+    call.unchanged.update(set(add).intersection(call.services.authorizer.bindings(call)))
     failed = await _changed(call, add=add)
     return {
         "results": [
             (failed or {"error_message": ""})
             if fault is None
-            else {"error_code": ErrorCode.INVALID_REQUEST, "error_message": fault}
+            else _failure(RowError(ErrorCode.INVALID_REQUEST, fault))
             for fault in faults
         ]
     }
@@ -108,10 +106,10 @@ async def _delete(call: KafkaCall) -> Fields:
     for row in filters[: _MOST + 1]:
         _check_known(row, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
-    if refused:
-        return {"filter_results": [refused] * len(filters)}
-    if len(filters) > _MOST:
-        return {"filter_results": [_TOO_MANY] * len(filters)}
+    if refused is None and len(filters) > _MOST:
+        refused = TOO_LARGE
+    if refused is not None:
+        return _none_deleted(call, refused)
     results = await _off_loop(len(filters), call, _deletions, [_filter_of(row) for row in filters])
     gone = {row for result in results if isinstance(result, list) for row in result}
     failed = await _changed(call, remove=gone)
@@ -125,6 +123,18 @@ async def _delete(call: KafkaCall) -> Fields:
     }
 
 
+def _none_created(call: KafkaCall, error: RowError) -> Fields:
+    return {"results": [_failure(error)] * len(call.body["creations"])}
+
+
+def _none_deleted(call: KafkaCall, error: RowError) -> Fields:
+    return {"filter_results": [_failure(error)] * len(call.body["filters"])}
+
+
+def _failure(error: RowError) -> Fields:
+    return {"error_code": error.code, "error_message": error.message}
+
+
 def _deletions(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> list[list[AclBinding] | Fields]:
     """What each filter deletes, or its error; the answer is bounded, though each filter may match everything."""
     results: list[list[AclBinding] | Fields] = []
@@ -132,12 +142,11 @@ def _deletions(stored: Sequence[AclBinding], filters: Sequence[AclFilter]) -> li
     for asked in filters:
         looks -= len(stored)
         if asked.has_unknown:
-            message = f"Unknown {asked.has_unknown}."
-            results.append({"error_code": ErrorCode.INVALID_REQUEST, "error_message": message})
+            results.append(_failure(RowError(ErrorCode.INVALID_REQUEST, f"Unknown {asked.has_unknown}.")))
             continue
         found = [] if looks < 0 else sorted(row for row in stored if asked.matches(row))
         left -= len(found)
-        results.append(_TOO_MANY if looks < 0 or left < 0 else found)
+        results.append(_failure(TOO_LARGE) if looks < 0 or left < 0 else found)
     return results
 
 
@@ -149,19 +158,19 @@ async def _off_loop(count: int, call: KafkaCall, work: Callable[..., _Result], *
     return await asyncio.to_thread(work, stored, *arguments)
 
 
-async def _refusal(call: KafkaCall, operation: Operation, off: str) -> Fields | None:
+async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError | None:
     """The error of a client that may not do this, or where there is no authorizer."""
     pipeline, authorizer = call.services.pipeline, call.services.authorizer
     if not authorizer.enabled:
-        return {"error_code": ErrorCode.SECURITY_DISABLED, "error_message": off}
+        return RowError(ErrorCode.SECURITY_DISABLED, off)
     if not authorizer.allows(call, operation, ResourceType.CLUSTER, CLUSTER_NAME):
         message = f"{call.principal} needs {operation.name} permission on the cluster."
-        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "error_message": message}
+        return RowError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, message)
     if pipeline.has_guards:
         try:
             await pipeline.authorize(Access("admin", call.namespace, None, call.asker), call.deadline)
         except ListingFailed as failure:
-            return {"error_code": _code_of(failure), "error_message": failure.message}
+            return RowError(_code_of(failure), failure.message)
     return None
 
 
@@ -174,13 +183,11 @@ async def _changed(
     if not added and not removed:
         return None
     if catalog is None:
-        return {"error_code": ErrorCode.POLICY_VIOLATION, "error_message": _NO_CATALOG}
+        return _failure(RowError(ErrorCode.POLICY_VIOLATION, _NO_CATALOG))
     try:
         await asyncio.to_thread(catalog.change_kafka_acls, call.namespace, added, removed)
-    except CatalogBusy as error:
-        return {"error_code": ErrorCode.REQUEST_TIMED_OUT, "error_message": str(error)}
     except CatalogError as error:
-        return {"error_code": ErrorCode.UNKNOWN_SERVER_ERROR, "error_message": str(error)}
+        return _failure(error_of(error))
     return None
 
 
@@ -243,6 +250,6 @@ def _row(binding: AclBinding) -> AclRow:
 
 ACL_ROWS: Final = (
     HandlerRow(DESCRIBE_ACLS, later=_describe),
-    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, created_acls)),
-    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, deleted_acls)),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, created_acls, _none_created)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, deleted_acls, _none_deleted)),
 )

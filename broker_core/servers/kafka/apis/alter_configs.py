@@ -53,7 +53,7 @@ _MISSING: Final = frozenset(
 async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["resources"]
     if len(asked) > MOST_CHANGES:
-        return {"responses": [_row(row, TOO_LARGE) for row in asked]}
+        return _all_refused(call, TOO_LARGE)
     counts = Counter((row["resource_type"], row["resource_name"]) for row in asked)
     errors = await in_slices(
         lambda row: (
@@ -70,6 +70,10 @@ async def _later(call: KafkaCall) -> Fields:
             _row(row, error or told[row["resource_name"]]) for row, error in zip(asked, errors, strict=True)
         ]
     }
+
+
+def _all_refused(call: KafkaCall, error: RowError) -> Fields:
+    return {"responses": [_row(row, error) for row in call.body["resources"]]}
 
 
 def _wrong(call: KafkaCall, row: Fields) -> RowError | None:
@@ -131,7 +135,10 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
     if not call.body["validate_only"]:
         done = await changes.change(call, [edit for _, edit in edits])
         for (name, _), each in zip(edits, done, strict=True):
-            if not isinstance(each, TopicWrite):
+            if isinstance(each, TopicWrite):
+                if not each.changed:
+                    call.unchanged.add(name)
+            else:
                 told[name] = _missing(name, error_of(each))
     return told
 
@@ -195,6 +202,6 @@ def _row(asked: Fields, error: RowError | None) -> Fields:
     return row if error is None else row | {"error_code": error.code, "error_message": error.message}
 
 
-_AUDITED: Final = audited("alter_configs", _later, altered_configs)
+_AUDITED: Final = audited("alter_configs", _later, altered_configs, _all_refused)
 ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_AUDITED)
 INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_AUDITED)

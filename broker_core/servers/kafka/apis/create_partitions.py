@@ -28,7 +28,7 @@ async def _later(call: KafkaCall) -> Fields:
     changes = call.services.changes
     refusal = READ_ONLY if changes is None else TOO_LARGE if len(asked) > MOST_CHANGES else None
     if changes is None or refusal is not None:
-        return {"results": [_row(row["name"], refusal) for row in asked]}
+        return _all_refused(call, refusal or READ_ONLY)
     counts = Counter(row["name"] for row in asked)
     errors: dict[str, RowError | None] = {
         name: RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")
@@ -52,6 +52,10 @@ async def _later(call: KafkaCall) -> Fields:
             elif not isinstance(each, TopicWrite):
                 errors[name] = error_of(each)
     return {"results": [_row(name, error) for name, error in errors.items()]}
+
+
+def _all_refused(call: KafkaCall, error: RowError) -> Fields:
+    return {"results": [_row(row["name"], error) for row in call.body["topics"]]}
 
 
 def _checked(
@@ -133,5 +137,5 @@ def _row(name: str, error: RowError | None) -> Fields:
 
 
 CREATE_PARTITIONS_ROW: Final = HandlerRow(
-    CREATE_PARTITIONS, later=audited("add_partitions", _later, created_partitions)
+    CREATE_PARTITIONS, later=audited("add_partitions", _later, created_partitions, _all_refused)
 )

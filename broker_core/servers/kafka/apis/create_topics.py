@@ -48,7 +48,7 @@ async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
     if refusal is None and len(asked) > MOST_CHANGES:
         refusal = TOO_LARGE
     if changes is None or refusal is not None:
-        return [_refused(row["name"], refusal or READ_ONLY) for row in asked]
+        return _all_refused(call, refusal or READ_ONLY)
     refused = await _not_allowed(call, changes, asked)
     left = [row for row in asked if row["name"] not in refused]
     plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
@@ -57,14 +57,18 @@ async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
     if _records(planned) > MOST_CHANGES:
         planned |= await _taken(call, changes, planned, everything=True)
     if _records(planned) > MOST_CHANGES:
-        return [_refused(row["name"], TOO_LARGE) for row in asked]
+        return _all_refused(call, TOO_LARGE)
     rows: list[bytes | Fields] = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
     rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])
     return rows
 
 
-_audited_rows: Final = audited("create_topic", _rows, created_topics)
+def _all_refused(call: KafkaCall, error: RowError) -> Sequence[bytes | Fields]:
+    return [_refused(row["name"], error) for row in call.body["topics"]]
+
+
+_audited_rows: Final = audited("create_topic", _rows, created_topics, _all_refused)
 
 
 async def _later(call: KafkaCall) -> Fields:

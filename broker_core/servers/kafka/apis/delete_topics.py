@@ -33,19 +33,28 @@ _BY_ID: Final = 6
 
 
 async def _later(call: KafkaCall) -> Fields:
-    asked: Sequence[Fields] = call.body["topics"]
-    if call.version < _BY_ID:
-        asked = [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
+    asked = _asked(call)
     changes = call.services.changes
     refusal = READ_ONLY if changes is None else TOO_LARGE if len(asked) > MOST_CHANGES else None
     if changes is None or refusal is not None:
-        return {"responses": [_row(row["name"], row["topic_id"], refusal or READ_ONLY) for row in asked]}
+        return _all_refused(call, refusal or READ_ONLY)
     rows, names, ids = _sorted_out(asked)
     topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
     rows += await topics.find(names, ids)
     rows += await topics.delete()
     # Not in the order of the request: that would tell what is there of topics that a client may not describe.
     return {"responses": sorted(rows, key=lambda row: (row["name"] or "", row["topic_id"]))}
+
+
+def _asked(call: KafkaCall) -> Sequence[Fields]:
+    if call.version < _BY_ID:
+        return [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
+    asked: Sequence[Fields] = call.body["topics"]
+    return asked
+
+
+def _all_refused(call: KafkaCall, error: RowError) -> Fields:
+    return {"responses": [_row(row["name"], row["topic_id"], error) for row in _asked(call)]}
 
 
 def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[uuid.UUID]]:
@@ -187,4 +196,6 @@ def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
     return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
 
 
-DELETE_TOPICS_ROW: Final = HandlerRow(DELETE_TOPICS, later=audited("delete_topic", _later, deleted_topics))
+DELETE_TOPICS_ROW: Final = HandlerRow(
+    DELETE_TOPICS, later=audited("delete_topic", _later, deleted_topics, _all_refused)
+)

@@ -79,7 +79,7 @@ async def _with_configs(call: KafkaCall, topics: Mapping[str, NamedTopic]) -> di
     except ListingFailed as failure:
         error = error_of(failure)
         return {name: NamedTopic(name, error=error.code, message=error.message) for name in topics}
-    return {name: replace(topic, told_configs=told.get(name, {})) for name, topic in topics.items()}
+    return {name: topic._replace(told_configs=told.get(name, {})) for name, topic in topics.items()}
 
 
 def _names(asked: Sequence[Fields]) -> list[str] | None:

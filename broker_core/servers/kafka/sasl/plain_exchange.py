@@ -38,11 +38,17 @@ class PlainExchange:
 
 
 def _parts(token: bytes) -> tuple[str, str, bytes]:
-    parts = token.split(b"\x00", 2)
-    # HMAC reads a key as if zeros were behind it: a password has none.
-    if len(parts) != 3 or not parts[1] or not parts[2] or b"\x00" in parts[2]:
-        raise SaslRefused(AuthenticationFailed("no_credentials", "it is no token of PLAIN"))
+    # A fourth part is refused: HMAC reads a key as if zeros were behind it, so a password has none.
+    parts = token.split(b"\x00", 3)
+    if len(parts) != 3:
+        told = f"Invalid SASL/PLAIN response: expected 3 tokens, got {len(parts)}"
+        raise SaslRefused(AuthenticationFailed("no_credentials", "it is no token of PLAIN"), told)
+    authzid, user, password = parts
+    if not user or not password:
+        missing = "password" if user else "username"
+        told = f"Authentication failed: {missing} not specified"
+        raise SaslRefused(AuthenticationFailed("no_credentials", f"there is no {missing}"), told)
     try:
-        return parts[0].decode(), parts[1].decode(), parts[2]
+        return authzid.decode(), user.decode(), password
     except UnicodeDecodeError:
-        raise SaslRefused(AuthenticationFailed("bad_password", "the user is not UTF-8")) from None
+        raise SaslRefused(AuthenticationFailed("bad_password", "the user is not UTF-8"), _BAD) from None

@@ -179,7 +179,7 @@ class SaslSession:
             assert self._exchange is not None
             done = await self._exchange.step(token)
             if isinstance(done, bytes):
-                return framed({"auth_bytes": done})
+                return framed({"error_message": "", "auth_bytes": done})
             lifetime = self._accept(done)
         except SaslRefused as refused:
             delay = 0.0 if refused.failure is None else self._failed(refused.failure)
@@ -192,7 +192,7 @@ class SaslSession:
             if not last:  # a bare token cannot say so
                 await asyncio.sleep(delay)
             return self._closing(last, delay)
-        return framed({"auth_bytes": done.token, "session_lifetime_ms": lifetime})
+        return framed({"error_message": "", "auth_bytes": done.token, "session_lifetime_ms": lifetime})
 
     def _accept(self, accepted: Accepted) -> int:
         """Let the client in, or on: milliseconds until its credentials end, 0 for never."""

@@ -13,6 +13,7 @@ __all__ = ["metadata_family", "metadata_partitions"]
 
 #: The first version of each family.
 _FIRSTS: Final = (0, 1, 5, 7, 8, 9, 10)
+_FEW: Final = 32
 
 
 def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> Family:
@@ -23,7 +24,15 @@ def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> 
 
 def metadata_partitions(version: int, node_id: int, count: int) -> Encoded:
     """So many partitions of a topic, for a field of that version."""
+    return _few(version, node_id, count) if count <= _FEW else _encoded(version, node_id, count)
+
+
+def _encoded(version: int, node_id: int, count: int) -> Encoded:
     return Encoded(count, (partition_block(_partition(version, node_id), count),))
+
+
+#: Most topics have few partitions, which are encoded once.
+_few: Final = lru_cache(maxsize=256)(_encoded)
 
 
 @lru_cache(maxsize=64)

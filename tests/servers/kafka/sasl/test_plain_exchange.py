@@ -37,15 +37,16 @@ async def test_a_name_with_its_password(logins: Logins, token: bytes) -> None:
             b"mallory\0alice\0pencil",
             "Authentication failed: Client requested an authorization id that is different from username",
         ),
-        (b"", None),
-        (b"alice\0pencil", None),
-        (b"\0\0pencil", None),
-        (b"\0alice\0", None),
-        (b"\0alice\0pencil\0", None),
-        (b"\0\xff\0pencil", None),
+        (b"", "Invalid SASL/PLAIN response: expected 3 tokens, got 1"),
+        (b"alice\0pencil", "Invalid SASL/PLAIN response: expected 3 tokens, got 2"),
+        (b"\0alice\0pencil\0", "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0" * 9, "Invalid SASL/PLAIN response: expected 3 tokens, got 4"),
+        (b"\0\0pencil", "Authentication failed: username not specified"),
+        (b"\0alice\0", "Authentication failed: password not specified"),
+        (b"\0\xff\0pencil", "Authentication failed: Invalid username or password"),
     ],
 )
-async def test_kafkas_text_for_a_refusal(logins: Logins, token: bytes, text: str | None) -> None:
+async def test_kafkas_text_for_a_refusal(logins: Logins, token: bytes, text: str) -> None:
     with pytest.raises(SaslRefused) as refused:
         await step(logins, token)
     assert refused.value.text == text

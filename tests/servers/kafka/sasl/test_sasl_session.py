@@ -114,7 +114,7 @@ async def test_the_way_in(logins: Logins, versions: bool, version: int) -> None:
     assert told == {"error_code": 0, "mechanisms": list(logins.mechanisms)}
     assert client.handler._splitter.max_size == 512 * 1024
     told = await client.authenticate(PLAIN, version)
-    assert told == {"error_code": 0, "error_message": None, "auth_bytes": b"", "session_lifetime_ms": 0}
+    assert told == {"error_code": 0, "error_message": "", "auth_bytes": b"", "session_lifetime_ms": 0}
     assert client.role == "alice"
     assert str(client.handler._namespace) == "acme/orders"
     assert client.handler._splitter.max_size == 16 * 1024 * 1024
@@ -153,7 +153,7 @@ async def test_an_unknown_mechanism_is_told_which_there_are(logins: Logins) -> N
         (
             "PLAIN",
             b"nothing",
-            f"{FAILED} authentication due to invalid credentials with SASL mechanism PLAIN",
+            "Invalid SASL/PLAIN response: expected 3 tokens, got 1",
         ),
         (
             "SCRAM-SHA-256",
