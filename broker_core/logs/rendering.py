@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import structlog
 
-from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction.credentials import may_hold_credentials, without_credentials
 from broker_core.redaction.printable import printable
 
 __all__ = ["Renderer"]
@@ -52,12 +52,17 @@ class Renderer:
 
     def _json(self, event: MutableMapping[str, Any]) -> str:
         raised = _exception(event.pop("exc_info", None))
-        plain = {str(key): _bounded(value) for key, value in event.items()}
-        if raised is not None:
-            text = without_credentials("".join(_chunks(raised, escaped=False)))
-            plain["exception"] = text.rstrip("\n")[-_LONGEST_TRACEBACK:]
+        line = None
+        if raised is None:  # as a rule there is nothing to hide: one look at all values is enough to know
+            line = _encoded({str(key): value for key, value in event.items()})
+        if line is None or len(line) > _LONGEST_VALUE or may_hold_credentials(line):
+            plain = {str(key): _bounded(value) for key, value in event.items()}
+            if raised is not None:
+                text = without_credentials("".join(_chunks(raised, escaped=False)))
+                plain["exception"] = text.rstrip("\n")[-_LONGEST_TRACEBACK:]
+            line = _encoded(plain)
         # Everything but ASCII is escaped by json, DEL is not.
-        return json.dumps(plain, default=_shown).replace("\x7f", "\\u007f")
+        return line.replace("\x7f", "\\u007f")
 
     def _for_a_person(self, event: MutableMapping[str, Any]) -> str:
         raised = _exception(event.pop("exc_info", None))
@@ -106,6 +111,9 @@ def _bounded(value: object) -> object:
 
 def _shown(value: object) -> str:
     return _cut(str(value))
+
+
+_encoded: Final = json.JSONEncoder(default=_shown).encode
 
 
 def _cut(text: str) -> str:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 __all__ = ["INTERVAL", "FoldedLine", "RepeatedLines", "reason_of"]
@@ -37,10 +38,15 @@ _VARYING: Final = re.compile(r"[\d<({\[\n]")
 
 def reason_of(logger: str, event: Mapping[str, Any]) -> Hashable | None:
     """What lines of this event are counted under; ``None`` for those that are never folded."""
-    if not any(logger == name or logger.startswith(f"{name}.") for name in _OF_CLIENTS):
+    if not _is_of_clients(logger):
         return None
     words = _VARYING.split(str(event.get("event", "")), maxsplit=1)[0]
     return logger, words[:200], *(str(event.get(key, ""))[:100] for key in _TELLING)
+
+
+@lru_cache(1000)
+def _is_of_clients(logger: str) -> bool:
+    return any(logger == name or logger.startswith(f"{name}.") for name in _OF_CLIENTS)
 
 
 @dataclass(slots=True)

@@ -33,7 +33,9 @@ class AccessLines:
         seconds: float,
         unsent: ListingFailed | None,
     ) -> None:
-        """The answer to a request was sent, or could not be."""
+        """The answer to a request was sent, or could not be; one that was replaced has no line."""
+        if answer.replaced:
+            return
         if unsent is not None:
             self.refused(QuestionText.of(request), request.asker, unsent, waited, seconds)
         elif self._log.takes_next():

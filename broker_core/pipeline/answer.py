@@ -47,6 +47,8 @@ class Answer:
     source: weakref.ref[Listing] | None = None
     #: How many topics the client is shown in the end, where that is not how many names there are.
     shown: int | None = None
+    #: Whether nobody is sent it, and the same question is asked again in its place.
+    replaced: bool = False
     #: Called with the release: with why the answer could not be sent, or ``None``.
     on_release: tuple[Callable[[ListingFailed | None], object], ...] = ()
 

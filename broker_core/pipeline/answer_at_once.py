@@ -69,9 +69,12 @@ class AnswerAtOnce:
     def again(self, standing: StandingAnswer) -> bool:
         """Whether the lister has the very listing that an answer was made of, or the pattern matches the same in it."""
         question = standing.question
-        return self._lister.stands(
-            question, question.pattern if standing.filtered else None, standing.listing
-        )
+        applied = question.pattern if standing.filtered else None
+        listing = self._lister.stands(question, applied, standing.listing)
+        if listing is None:
+            return False
+        standing.listing = weakref.ref(listing)  # so that only what changes from now on is looked at
+        return True
 
 
 def _most() -> int:

@@ -12,11 +12,11 @@ from broker_core.plugin_api.listing_request import ListingRequest
 __all__ = ["StandingAnswer"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StandingAnswer:
     """What is known of an answer without the topics. ``question`` is what was asked, and not who asked it.
 
-    The listing that it was made of is not kept in memory by this.
+    ``listing`` is the last one that it was right of; it is not kept in memory by this.
     """
 
     question: ListingRequest

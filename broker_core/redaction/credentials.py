@@ -20,6 +20,7 @@ __all__ = [
     "holds_connection",
     "holds_login",
     "is_secret_name",
+    "may_hold_credentials",
     "names_secret_option",
     "without_credentials",
 ]
@@ -85,8 +86,8 @@ _JWT: Final = re.compile(r"\beyJ[\w-]{8,}\.[\w-]+(?:\.[\w-]*)?")
 _PRIVATE_KEY: Final = re.compile(
     r"-----BEGIN ([A-Z ]*PRIVATE KEY)-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
 )
-#: Without one of these there is nothing to find.
-_WORTH_A_LOOK: Final = re.compile(r"://|=|@|earer|asic|piKey|eyJ|PRIVATE")
+#: Without one of these there is nothing to find: the name of a topic, which looks like an address, has none.
+_WORTH_A_LOOK: Final = ("=", "@", "earer", "asic", "piKey", "eyJ", "PRIVATE")
 #: Alone they are everyday words of an error: ``expected KEY=VALUE``.
 _EVERYDAY: Final = frozenset({"key", "keys", "auth", "pass", "sig", "seed", "session", "pin"})
 
@@ -130,12 +131,18 @@ def holds_connection(name: str) -> bool:
     return "dsn" in words or "".join(words).endswith(_CONNECTION)
 
 
+def may_hold_credentials(text: str) -> bool:
+    """Whether :func:`without_credentials` may change a text, or any part of it."""
+    return any(map(text.__contains__, _WORTH_A_LOOK))
+
+
 def without_credentials(text: str, *, value: bool = False) -> str:
     """Text without the passwords of addresses, of their options and of ``password=...`` pairs, and without tokens.
 
     With ``value`` it is a setting's whole value, so that an address in it ends where it ends.
     """
-    if not _WORTH_A_LOOK.search(text) and not (value and "-" in text):
+    # An option of a command line and its value are two words.
+    if not may_hold_credentials(text) and not (value and "-" in text and len(text.split(None, 1)) > 1):
         return text
     text = _PRIVATE_KEY.sub(rf"-----BEGIN \1----- {MASK}", text)
     if value and _ONE_ADDRESS.fullmatch(text):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from broker_core.logs.rendering import Renderer
 
+PASSWORD = "xyzzy"
 HOSTILE = "a\x1b]0;owned\x07\x9b31m\nready pulsar=evil\r\u2028\u202e\x7f\x85"
 
 
@@ -118,3 +119,19 @@ def test_what_cannot_be_shown_fails_nobody(human: bool) -> None:
     assert "bad frame" in line
     assert "RuntimeError" in line
     assert only_one_line(line)
+
+
+def test_json_hides_credentials_of_one_value_among_many() -> None:
+    line = Renderer(human=False).line(
+        {
+            "event": "x",
+            "target": "persistent://a/b/c",
+            "address": f"redis://me:{PASSWORD}@host",
+            7: "token=abc",  # type: ignore[dict-item]
+        }
+    )
+    told = json.loads(line)
+    assert told["target"] == "persistent://a/b/c"
+    assert PASSWORD not in line
+    assert "abc" not in line
+    assert told["7"].startswith("token=")

@@ -56,9 +56,9 @@ class UpstreamLister:
         request: ListingRequest,  # noqa: ARG002
         applied: TopicsPattern | None,  # noqa: ARG002
         listing: weakref.ref[Listing],  # noqa: ARG002
-    ) -> bool:
+    ) -> Listing | None:
         """Only the brokers know."""
-        return False
+        return None
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer of the brokers, by the request's deadline. Raises :exc:`ListingFailed`."""
