@@ -1,6 +1,6 @@
 """The server answers as its OpenAPI document says: schemathesis asks it what the document allows, and what it does not.
 
-``SCHEMATHESIS_EXAMPLES`` is how many requests are made of each operation besides those of its edges; 10.
+``SCHEMATHESIS_EXAMPLES`` is how many requests are made of each operation besides those of its edges; 3.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.support.api_serving import ApiServed, api_served
 from tests.support.htpasswd import write_htpasswd
 
 HERE = Path(__file__).parent
-EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("SCHEMATHESIS_EXAMPLES", "3"))
 PHASES = "examples,coverage,fuzzing,stateful"
 SECONDS = 240 + 4 * EXAMPLES
 

@@ -1,8 +1,9 @@
 """Server-sent events as bytes (https://html.spec.whatwg.org/multipage/server-sent-events.html).
 
 The data of an event is one line of JSON, in which every line break is escaped. ``id`` is the topics hash of what a
-client has after the event, with a number behind it once a name became another topic; of events that belong together
-only the last one has it, so that a client which is cut off between them resumes at the one before.
+client has after the event, with versions of the catalogue behind it, since a hash says nothing of names that are other
+topics; of events that belong together only the last one has it, so that a client which is cut off between them resumes
+at the one before.
 """
 
 from __future__ import annotations

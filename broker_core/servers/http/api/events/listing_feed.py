@@ -30,7 +30,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
 from broker_core.servers.http.api.events.event_text import changed_text, recreated_text
 from broker_core.servers.http.api.events.listing_changes import ListingChanges
-from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics
+from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics, names_in
 from broker_core.servers.http.api.events.subscriber import ChangeEvent, Subscriber
 
 __all__ = ["ListingFeed"]
@@ -54,6 +54,8 @@ _MOST: Final = 512 * 1024
 _QUICK: Final = 16 * 1024
 #: What a kept change takes besides its text.
 _EACH: Final = 300
+#: Between the topics hash and the rest of an event's id.
+_PLACE: Final = "~"
 #: Gates that are asked at a time.
 _AT_A_TIME: Final = 4
 
@@ -119,19 +121,36 @@ class ListingFeed:
         """The answer may be another one."""
         self._woken.set()
 
-    def join(self, subscriber: Subscriber, last_hash: str | None) -> None:
-        """Follow from here on, after :meth:`refresh`; ``last_hash`` is the id of the last event that the client has."""
+    async def recreated_since(self, last_id: str | None) -> list[str] | None:
+        """Names that are other topics now than where an event had this id, perhaps one of a feed that is gone.
+
+        ``None`` where nobody knows. Raises :exc:`ListingFailed`.
+        """
+        if self._recreated is None or last_id is None:
+            return None
+        return await self._recreated.missed(last_id.partition(_PLACE)[2])
+
+    def join(self, subscriber: Subscriber, last_id: str | None, recreated: list[str] | None = None) -> None:
+        """Follow from here on, after :meth:`refresh`; ``last_id`` is the id of the last event that the client has,
+        and ``recreated`` what :meth:`recreated_since` gives of it.
+        """
         self.subscribers[subscriber] = None
-        if last_hash == self.event_id:
+        if last_id is None:
+            subscriber.lag()
+            return
+        if last_id == self.event_id:
             return
         missed: list[ChangeEvent] = []
         for event in reversed(self._changes):
             missed.append(event)
-            if event.before == last_hash:
+            if event.before == last_id:
                 for each in reversed(missed):
                     subscriber.push(each)
                 return
-        subscriber.lag()
+        if recreated is None or self.selection is None or last_id.partition(_PLACE)[0] != self.topics_hash:
+            subscriber.lag()
+        elif len(names := names_in(self.selection, recreated)):
+            subscriber.push(self._recreated_event(last_id, names))
 
     def leave(self, subscriber: Subscriber) -> None:
         """The stream is over."""
@@ -201,19 +220,24 @@ class ListingFeed:
         if names is None:
             self._keep(None)
             return
-        text = recreated_text(names, self.event_id)
-        event = ChangeEvent(before, self.event_id, b"%x\r\n%s\r\n" % (len(text), text))
-        kept = self._pipeline.permits.snapshots.try_acquire(len(text) + _EACH)
+        self._keep(self._recreated_event(before, names))
+
+    def _recreated_event(self, before: str, names: Selection) -> ChangeEvent | None:
+        """The event of these names; ``None`` where there is no memory for it."""
+        return self._held_event(before, self.event_id, recreated_text(names, self.event_id))
+
+    def _held_event(self, before: str, after: str, text: bytes) -> ChangeEvent | None:
+        permits = self._pipeline.permits
+        kept = permits.snapshots.try_acquire(len(text) + _EACH)
         if kept is None:
-            self._keep(None)
-            return
-        self._pipeline.permits.leases.hold(event, kept)
-        self._keep(event)
+            return None
+        event = ChangeEvent(before, after, b"%x\r\n%s\r\n" % (len(text), text))
+        permits.leases.hold(event, kept)
+        return event
 
     def _id_of(self, topics_hash: str) -> str:
-        """A hash says nothing of names that are other topics: once there were some, their version is beside it."""
-        number = 0 if self._recreated is None else self._recreated.number
-        return f"{topics_hash}-{number}" if number else topics_hash
+        """A hash says nothing of names that are other topics: up to where these were told is beside it."""
+        return topics_hash if self._recreated is None else topics_hash + _PLACE + self._recreated.told
 
     def _failed(self, failure: ListingFailed) -> None:
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)
@@ -291,14 +315,7 @@ class ListingFeed:
             text = await self._pipeline.workers.call(asker, work, quick=size <= _QUICK)
         finally:
             permit.release()
-        if text is None:
-            return None
-        event = ChangeEvent(self.event_id, event_id, b"%x\r\n%s\r\n" % (len(text), text))
-        kept = permits.snapshots.try_acquire(len(text) + _EACH)
-        if kept is None:
-            return None
-        permits.leases.hold(event, kept)
-        return event
+        return None if text is None else self._held_event(self.event_id, event_id, text)
 
     # -- memory
 

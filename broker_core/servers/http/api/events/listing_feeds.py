@@ -82,7 +82,7 @@ class ListingFeeds:
         if not self._streams[who]:
             del self._streams[who]
 
-    async def join(self, question: ListingRequest, last_hash: str | None) -> tuple[ListingFeed, Subscriber]:
+    async def join(self, question: ListingRequest, last_id: str | None) -> tuple[ListingFeed, Subscriber]:
         """Follow the answers to a question that its asker may ask; :meth:`leave` ends it.
 
         Raises :exc:`~broker_core.errors.ListingFailed` where there is no answer.
@@ -91,9 +91,10 @@ class ListingFeeds:
         key, feed = self._feed(question)
         try:
             await feed.refresh(question.asker)
+            recreated = await feed.recreated_since(last_id)
             if feed.is_closed:
                 raise ListingFailed("This server is stopping", cause=Cause.UNAVAILABLE)
-            feed.join(subscriber, last_hash)
+            feed.join(subscriber, last_id, recreated)
         except BaseException:
             self._left_alone(key, feed)
             raise

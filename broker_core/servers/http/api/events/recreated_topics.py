@@ -2,19 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from broker_core.catalog import CatalogLogReader
 from broker_core.change_log import CatalogVersion
+from broker_core.errors import InvalidName
 from broker_core.listing.listing import Selection
 from broker_core.names import NamespaceName
 
-__all__ = ["RecreatedTopics"]
+__all__ = ["RecreatedTopics", "names_in"]
 
 #: Names that are told; of more, all topics are sent anew.
 _MOST: Final = 1000
+#: Characters of the text of a place, and the number in it, of 64 bits.
+_LONGEST: Final = 200
+_NUMBER: Final = re.compile("[0-9]{1,18}")
+
+
+class _Place(NamedTuple):
+    """Told is what was made up to the version ``since`` of names that other topics had after ``gone``."""
+
+    gone: CatalogVersion
+    since: int
+
+    def __str__(self) -> str:
+        return f"{self.gone}~{self.gone.stamp}~{self.since}"
+
+    @classmethod
+    def parse(cls, text: str) -> _Place | None:
+        version, *rest = text.split("~")
+        if len(rest) != 2 or len(text) > _LONGEST or not _NUMBER.fullmatch(rest[1]):
+            return None
+        try:
+            gone = CatalogVersion.parse(version)
+        except InvalidName:
+            return None
+        return cls(CatalogVersion(gone.catalog_id, gone.number, rest[0]), int(rest[1]))
 
 
 class RecreatedTopics:
@@ -31,14 +57,19 @@ class RecreatedTopics:
         self._names: list[str] | None = []
         #: The last answer whose names were compared.
         self._selection: Selection | None = None
-        #: The number of the last version with such names; 0 before.
-        self.number = 0
+        self._told: _Place | None = None
+
+    @property
+    def told(self) -> str:
+        """Up to where such names were told, for :meth:`missed`."""
+        return str(self._told)
 
     async def look(self) -> None:
         """Read the log, before an answer. Raises :exc:`~broker_core.errors.ListingFailed`."""
         now = await self._log.version(self._namespace)
         if self._versions is None:
             self._versions = now, now
+            self._told = _Place(now, now.number)
             return
         gone, since = self._versions
         if not now.same_state(since):
@@ -46,14 +77,25 @@ class RecreatedTopics:
             self._names = None if found is None or self._names is None else self._names + found
             self._versions = since, now
 
+    async def missed(self, told: str) -> list[str] | None:
+        """Names that are other topics now than they were when ``told`` was the text of :attr:`told`.
+
+        ``None`` where nobody knows. Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        place = _Place.parse(told)
+        if place is None:
+            return None
+        since = CatalogVersion(place.gone.catalog_id, place.since)
+        return await self._log.recreated(self._namespace, since, place.gone, _MOST)
+
     def of(self, selection: Selection) -> Selection | None:
         """The names of an answer that are other topics than in the one before; ``None`` where nobody knows."""
         names, before = self._names, self._selection
         self._names, self._selection = [], selection
         assert self._versions is not None
+        self._told = _Place(self._versions[0], self._versions[1].number)
         if names == [] or before is None:
             return selection.range(0, 0)
-        self.number = self._versions[1].number
         if names is None:
             return None
         kept = [
@@ -61,8 +103,19 @@ class RecreatedTopics:
             for name, one, other in zip(names, _has(before, names), _has(selection, names), strict=True)
             if one and other
         ]
-        rows, _ = selection.listing.locate(kept)
-        return selection.listing.rows(np.unique(rows))
+        return _of_names(selection, kept)
+
+
+def names_in(selection: Selection, names: list[str]) -> Selection:
+    """Those of the names that an answer has."""
+    return _of_names(
+        selection, [name for name, there in zip(names, _has(selection, names), strict=True) if there]
+    )
+
+
+def _of_names(selection: Selection, names: list[str]) -> Selection:
+    rows, _ = selection.listing.locate(names)
+    return selection.listing.rows(np.unique(rows))
 
 
 def _has(selection: Selection, names: list[str]) -> list[bool]:

@@ -11,7 +11,7 @@ from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.servers.http.api.events import recreated_topics
-from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics
+from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics, names_in
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -56,14 +56,13 @@ async def test_names_of_other_topics_are_told_once(
     catalog.set_properties(topic("one"), {"k": "v"})
     catalog.create(topic("new"))
     await recreated.look()
-    assert (told(recreated.of(ALL)), recreated.number) == ([], 0)
+    assert told(recreated.of(ALL)) == []
     catalog.delete(topic("one"))
     catalog.create(topic("one"))
     catalog.delete(topic("many"))
     catalog.create(topic("many"), partitions=3)
     await recreated.look()
     assert told(recreated.of(ALL)) == ["many-partition-0", "many-partition-1", "one"]
-    assert recreated.number == catalog.version(NAMESPACE).number
     await recreated.look()
     assert told(recreated.of(ALL)) == []
 
@@ -86,6 +85,40 @@ async def test_what_an_answer_lacks_is_told_by_the_difference(
     catalog.create(topic("one"))
     await recreated.look()
     assert told(recreated.of(answer("two"))) == []
+
+
+async def test_what_another_reader_was_told_is_known_by_its_text(
+    catalog: SqliteCatalog, recreated: RecreatedTopics
+) -> None:
+    first = recreated.told
+    catalog.delete(topic("one"))
+    await recreated.look()
+    catalog.create(topic("one"))  # the answer has it already
+    assert told(recreated.of(ALL)) == []
+    between = recreated.told
+    assert await recreated.missed(first) == await recreated.missed(between) == [str(topic("one"))]
+    await recreated.look()
+    assert told(recreated.of(ALL)) == ["one"]
+    assert await recreated.missed(recreated.told) == []
+    assert told(names_in(answer("one"), [str(topic("one")), str(topic("two"))])) == ["one"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "7", "a:b~c~1", "x:1~~", "x:1~~-1", "x:1~~" + "9" * 19, "x" * 300 + ":1~~1", "other:1~~1"]
+)
+async def test_nobody_knows_what_a_reader_of_another_text_was_told(
+    text: str, recreated: RecreatedTopics
+) -> None:
+    assert await recreated.missed(text) is None
+
+
+async def test_after_a_copy_was_restored_nobody_knows(
+    catalog: SqliteCatalog, recreated: RecreatedTopics
+) -> None:
+    version, stamp, number = recreated.told.split("~")
+    assert stamp
+    assert await recreated.missed(f"{version}~{stamp}~{number}") == []
+    assert await recreated.missed(f"{version}~{stamp[::-1]}x~{number}") is None
 
 
 async def test_more_than_can_be_told_is_none(
