@@ -9,6 +9,9 @@ def main() -> None:
     """Run the command line of this process and leave with its exit code."""
     import sys
 
+    from broker_core.cli.early_signals import end_by_early_signals
+
+    end_by_early_signals()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:  # scripts ask it at each start: without all that parses arguments
         from broker_core.cli.exit_codes import exit_code_of
@@ -17,8 +20,10 @@ def main() -> None:
         sys.exit(exit_code_of(print_version, debug=False))
     from broker_core.arrow_without_pandas import keep_pandas_out
     from broker_core.cli.command_tree import is_of_the_core, run
+    from broker_core.structlog_without_rich import keep_rich_out_of_structlog
 
     keep_pandas_out()
+    keep_rich_out_of_structlog()
     code = run(arguments)
     if is_of_the_core(arguments):
         # Our commands close what they open: looking for cycles among all that was imported takes longer than to print

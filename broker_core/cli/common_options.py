@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 
+from broker_core.cli.early_signals import restore_signals
 from broker_core.cli.option_groups import expanded, grouped
 
 if TYPE_CHECKING:
@@ -144,6 +145,7 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> None:
+        restore_signals()
         above = _CURRENT.get()
         given = {parameter.name: kwargs.pop(parameter.name) for parameter in added}
         debug = bool(given.get("debug")) or above.debug

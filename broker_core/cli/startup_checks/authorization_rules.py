@@ -20,7 +20,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
     from broker_core.access.wide_settings import wide_settings
 
     table = settings.authorization
-    authorization = Authorization(table)
+    authorization = Authorization(table, authentication=settings.authentication.is_on)
     if not authorization.on:
         yield Check.ok("authorization", "everybody may do everything: there are no rules")
     elif not table.super_roles and not table.rules:

@@ -15,6 +15,13 @@ def test_without_rules_everybody_may_do_everything() -> None:
     assert "everybody may do everything" in text(found, "authorization")
 
 
+def test_with_authentication_and_without_rules_nobody_may_do_anything() -> None:
+    authentication = {"methods": ["basic"], "basic": {"file": "users"}}
+    found = list(authorization_checks(settings(authentication=authentication)))
+    assert levels(found) == {"authorization": "warning"}
+    assert "everything is denied" in text(found, "authorization")
+
+
 def test_each_rule_is_shown_and_one_that_never_applies_is_warned_of() -> None:
     found = list(authorization_checks(settings(authorization={"super_roles": ["admin"], "rules": RULES})))
     assert levels(found) == {
