@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +12,7 @@ from broker_core.client.errors import TlsFailed
 
 __all__ = ["ClientTls"]
 
+_StrPath: TypeAlias = str | os.PathLike[str]
 #: Modification time, size and inode of each file.
 _Stamp: TypeAlias = tuple[tuple[int, int, int] | None, ...]
 
@@ -31,9 +33,9 @@ class ClientTls:
     whether the server's certificate must be for its host name; it must be trusted in any case.
     """
 
-    ca: Path | None = None
-    certificate: Path | None = None
-    key: Path | None = None
+    ca: _StrPath | None = None
+    certificate: _StrPath | None = None
+    key: _StrPath | None = None
     verify_hostname: bool = True
     _made: _Made = field(default_factory=_Made, init=False, repr=False, compare=False)
 
@@ -97,11 +99,11 @@ def _reason(error: Exception) -> str:
     return str(error)
 
 
-def _stamp(file: Path | None) -> tuple[int, int, int] | None:
+def _stamp(file: _StrPath | None) -> tuple[int, int, int] | None:
     if file is None:
         return None
     try:
-        found = file.stat()
+        found = Path(file).stat()
     except OSError:
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino

@@ -42,6 +42,7 @@ async def test_a_service_with_a_trusted_certificate_is_asked(authority: Authorit
     async with ScriptedServer(seven, tls=authority.issue("broker").server_context()) as server:
         assert server.url.startswith("pulsar+ssl://")
         assert await ask(server.url, ClientTls(authority.ca)) == 7
+        assert await ask(server.url, ClientTls(ca=str(authority.ca))) == 7
 
 
 async def test_the_system_trusts_no_test(authority: Authority) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import ssl
 import struct
 from collections import deque
 from collections.abc import Mapping
@@ -19,11 +20,12 @@ from broker_core.client.errors import (
     ConnectionLost,
     ConnectTimeout,
     InvalidQuestion,
+    TlsFailed,
     UnexpectedAnswer,
 )
 from broker_core.client.kafka.errors import UnsupportedVersionException, raise_for
 from broker_core.client.kafka.sasl import Sasl
-from broker_core.client.opening_errors import opening_errors
+from broker_core.client.opening_errors import opening_errors, tls_failure
 from broker_core.client.pulsar.address_health import Address, shown
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -277,6 +279,10 @@ class NodeConnection:
                 self._under_way.popleft()
                 if not answer.done():
                     answer.set_result(message)
+        except ssl.SSLError as failed:
+            # With TLS 1.3 a client's certificate is refused after the handshake: the first answer is the alert.
+            lost = ConnectionLost if self._versions else TlsFailed
+            self.abort(lost(tls_failure(failed, self._shown)))
         except (asyncio.IncompleteReadError, OSError):
             self.abort(ConnectionLost(f"{self._shown} closed the connection"))
         except UnexpectedAnswer as broken:
