@@ -8,7 +8,7 @@ import json
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from broker_core.catalog.errors import PairRefused
@@ -142,14 +142,11 @@ async def test_properties_alone_of_partitions_in_the_same_file(
             assert {name: found[name] for name in found if "/o" in name} == wanted
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.lists(st.tuples(LINES, st.booleans()), max_size=4), st.sampled_from([64, 1 << 20]))
-def test_loads_are_what_the_rules_say(
-    database: Database, files: list[tuple[list[Line], bool]], chunk: int
-) -> None:
+@pytest.mark.parametrize("examples", [30, pytest.param(150, marks=pytest.mark.long)])
+def test_loads_are_what_the_rules_say(database: Database, examples: int) -> None:
     """The rules in Python, as the tests of the catalogue's import have them."""
 
-    async def bring_all() -> None:
+    async def bring_all(files: list[tuple[list[Line], bool]]) -> None:
         model: dict[str, Model] = {}
         connection = await database.connect()
         try:
@@ -177,6 +174,11 @@ def test_loads_are_what_the_rules_say(
         finally:
             await connection.close()
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(lines_module, "CHUNK_BYTES", chunk)
-        asyncio.run(bring_all())
+    @settings(max_examples=examples, deadline=None)
+    @given(st.lists(st.tuples(LINES, st.booleans()), max_size=4), st.sampled_from([64, 1 << 20]))
+    def loaded(files: list[tuple[list[Line], bool]], chunk: int) -> None:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(lines_module, "CHUNK_BYTES", chunk)
+            asyncio.run(bring_all(files))
+
+    loaded()

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
 from broker_core_postgres.fill.filling_failed import FillingFailed
+from broker_core_postgres.fill.staged_table import NAME, StagedTable
 
 __all__ = ["StagedConfigs", "copy_configs"]
 
-_CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged_configs (
-    namespace text COLLATE "C" NOT NULL,
-    domain text COLLATE "C" NOT NULL,
-    topic text COLLATE "C" NOT NULL,
-    configs jsonb,
-    replication smallint,
-    part integer NOT NULL
-)"""
-_COLUMNS: Final = ("namespace", "domain", "topic", "configs", "replication", "part")
-_DROP: Final = "DROP TABLE IF EXISTS pg_temp.broker_core_staged_configs"
+_COLUMNS: Final = {
+    "namespace": f"{NAME} NOT NULL",
+    "domain": f"{NAME} NOT NULL",
+    "topic": f"{NAME} NOT NULL",
+    "configs": "jsonb",
+    "replication": "smallint",
+    "part": "integer NOT NULL",
+}
 
 # A topic that several parts of a file name: the last configs, and the last number.
 _ONCE: Final = """WITH every AS (DELETE FROM pg_temp.broker_core_staged_configs RETURNING *)
@@ -31,38 +30,15 @@ _ONCE: Final = """WITH every AS (DELETE FROM pg_temp.broker_core_staged_configs 
 _NULL: Final = r"\N"
 
 
-class StagedConfigs:
-    """The table of a connection. It has no rows where the source has no configs and replicas."""
+class StagedConfigs(StagedTable):
+    """The table, of rows of :func:`copy_configs`. It has none where the source has no configs and replicas."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    async def create(self, *, keep: bool = False) -> None:
-        """Create the empty table, for the transaction or, with ``keep``, for the connection."""
-        await self._connection.execute(_DROP)
-        await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
-
-    async def drop(self) -> None:
-        """Drop the table before the connection ends."""
-        await self._connection.execute(_DROP)
-
-    async def copy(self, blocks: AsyncIterator[bytes]) -> None:
-        """Add the rows of :func:`copy_configs`. If ``blocks`` raises, none are added."""
-        await self._connection.copy_to_table(
-            "broker_core_staged_configs",
-            schema_name="pg_temp",
-            columns=_COLUMNS,
-            source=blocks,
-            format="text",
-        )
+        super().__init__(connection, "broker_core_staged_configs", _COLUMNS)
 
     async def keep_each_once(self) -> None:
         """Merge the rows of several parts about the same topics."""
         await self._connection.execute(_ONCE)
-
-    async def analyze(self) -> None:
-        """Collect statistics for the planner; autovacuum does not see temporary tables."""
-        await self._connection.execute("ANALYZE pg_temp.broker_core_staged_configs")
 
 
 def copy_configs(

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
+from broker_core_postgres.fill.staged_table import NAME, StagedTable
 
 __all__ = ["StagedIds", "copy_ids"]
 
-_CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged_ids (
-    namespace text COLLATE "C" NOT NULL,
-    domain text COLLATE "C" NOT NULL,
-    topic text COLLATE "C" NOT NULL,
-    topic_id uuid NOT NULL,
-    part integer NOT NULL
-)"""
-_COLUMNS: Final = ("namespace", "domain", "topic", "topic_id", "part")
-_DROP: Final = "DROP TABLE IF EXISTS pg_temp.broker_core_staged_ids"
+_COLUMNS: Final = {
+    "namespace": f"{NAME} NOT NULL",
+    "domain": f"{NAME} NOT NULL",
+    "topic": f"{NAME} NOT NULL",
+    "topic_id": "uuid NOT NULL",
+    "part": "integer NOT NULL",
+}
 
 # A topic that several parts of a file name: the id of the last one.
 _ONCE: Final = """DELETE FROM pg_temp.broker_core_staged_ids s USING pg_temp.broker_core_staged_ids later
@@ -34,30 +33,11 @@ _ONLY_FREE: Final = """DELETE FROM pg_temp.broker_core_staged_ids s
             WHERE o.topic_id = s.topic_id AND (o.domain, o.topic) < (s.domain, s.topic))"""
 
 
-class StagedIds:
-    """The table of a connection. It has no rows where the source has no ids."""
+class StagedIds(StagedTable):
+    """The table, of rows of :func:`copy_ids`. It has none where the source has no ids."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
-
-    async def create(self, *, keep: bool = False) -> None:
-        """Create the empty table, for the transaction or, with ``keep``, for the connection."""
-        await self._connection.execute(_DROP)
-        await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
-
-    async def drop(self) -> None:
-        """Drop the table before the connection ends."""
-        await self._connection.execute(_DROP)
-
-    async def copy(self, blocks: AsyncIterator[bytes]) -> None:
-        """Add the rows of :func:`copy_ids`. If ``blocks`` raises, none are added."""
-        await self._connection.copy_to_table(
-            "broker_core_staged_ids",
-            schema_name="pg_temp",
-            columns=_COLUMNS,
-            source=blocks,
-            format="text",
-        )
+        super().__init__(connection, "broker_core_staged_ids", _COLUMNS)
 
     async def keep_each_once(self) -> None:
         """Keep the last id of each topic."""
@@ -72,10 +52,6 @@ class StagedIds:
         await self._connection.execute(_ONLY_NEW, namespace)
         status = await self._connection.execute(_ONLY_FREE)
         return int(status.rpartition(" ")[2])
-
-    async def analyze(self) -> None:
-        """Collect statistics for the planner; autovacuum does not see temporary tables."""
-        await self._connection.execute("ANALYZE pg_temp.broker_core_staged_ids")
 
 
 def copy_ids(namespace: str, domain: str, ids: Mapping[str, bytes], *, part: int = 0) -> bytes:

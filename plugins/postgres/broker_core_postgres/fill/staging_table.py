@@ -7,29 +7,29 @@ line says that the topic has no partitions; for a partition, that a line says ho
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from broker_core_postgres.fill.copy_text import escape_names
 from broker_core_postgres.fill.staged_configs import StagedConfigs
 from broker_core_postgres.fill.staged_ids import StagedIds
+from broker_core_postgres.fill.staged_table import NAME, StagedTable
 
 __all__ = ["STAGED", "StagingTable", "copy_rows"]
 
 #: The table's name, with the schema of temporary tables.
 STAGED: Final = "pg_temp.broker_core_staged"
 
-_CREATE: Final = """CREATE TEMPORARY TABLE broker_core_staged (
-    namespace text COLLATE "C" NOT NULL,
-    domain text COLLATE "C" NOT NULL,
-    topic text COLLATE "C",
-    local_name text COLLATE "C" NOT NULL,
-    properties jsonb,
-    part integer NOT NULL,
-    told boolean NOT NULL
-)"""
 _NULL: Final = r"\N"
-_COLUMNS: Final = ("namespace", "domain", "topic", "local_name", "properties", "part", "told")
+_COLUMNS: Final = {
+    "namespace": f"{NAME} NOT NULL",
+    "domain": f"{NAME} NOT NULL",
+    "topic": NAME,
+    "local_name": f"{NAME} NOT NULL",
+    "properties": "jsonb",
+    "part": "integer NOT NULL",
+    "told": "boolean NOT NULL",
+}
 
 # Of topics that several parts of a file name, and separately of their partitions: each name once, with the properties
 # of the last part that gives some.
@@ -52,32 +52,25 @@ _ONCE: Final = """CREATE TEMPORARY TABLE broker_core_once ON COMMIT DROP AS
         AND given.topic = coalesce(s.topic, s.local_name) AND given.own = (s.topic IS NULL)"""
 
 
-class StagingTable:
-    """The staging table of a connection, and the ids and configs of its topics."""
+class StagingTable(StagedTable):
+    """The staging table of a connection, of rows of :func:`copy_rows`, and those of its topics' ids and configs."""
 
     def __init__(self, connection: Any) -> None:
-        self._connection = connection
+        super().__init__(connection, "broker_core_staged", _COLUMNS)
         self.ids = StagedIds(connection)
         self.configs = StagedConfigs(connection)
 
     async def create(self, *, keep: bool = False) -> None:
         """Create the empty tables, for the transaction or, with ``keep``, for the connection."""
-        await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
-        await self._connection.execute(_CREATE + ("" if keep else " ON COMMIT DROP"))
+        await super().create(keep=keep)
         await self.ids.create(keep=keep)
         await self.configs.create(keep=keep)
 
     async def drop(self) -> None:
         """Drop the tables before the connection ends."""
-        await self._connection.execute("DROP TABLE IF EXISTS pg_temp.broker_core_staged")
+        await super().drop()
         await self.ids.drop()
         await self.configs.drop()
-
-    async def copy(self, blocks: AsyncIterator[bytes]) -> None:
-        """Add the rows of :func:`copy_rows`. If ``blocks`` raises, none are added."""
-        await self._connection.copy_to_table(
-            "broker_core_staged", schema_name="pg_temp", columns=_COLUMNS, source=blocks, format="text"
-        )
 
     async def keep_each_once(self) -> None:
         """Merge the rows of several parts about the same topics, within a transaction."""
@@ -88,8 +81,8 @@ class StagingTable:
         )
 
     async def analyze(self) -> None:
-        """Collect statistics for the planner; autovacuum does not see temporary tables."""
-        await self._connection.execute("ANALYZE pg_temp.broker_core_staged")
+        """Collect statistics of the tables."""
+        await super().analyze()
         await self.ids.analyze()
         await self.configs.analyze()
 

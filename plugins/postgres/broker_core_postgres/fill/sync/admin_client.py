@@ -13,10 +13,9 @@ import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
 
-import aiohttp
 import yarl
 
 from broker_core import EncodedNames
@@ -25,6 +24,9 @@ from broker_core.errors import InvalidListing, InvalidName
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.sync.retry import Retry, TransientFailure
+
+if TYPE_CHECKING:
+    import aiohttp
 
 __all__ = ["PARALLEL", "TIMEOUT", "AdminAddress", "AdminClient", "AdminRefused", "UnusableAnswer"]
 
@@ -104,15 +106,18 @@ class AdminClient:
         self.base = address.base
         self._places = asyncio.Semaphore(parallel)
         self._parallel = parallel
-        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._timeout = timeout
         self._retry = retry
         self._most_bytes = most_bytes
         self._session: aiohttp.ClientSession | None = None
 
     async def __aenter__(self) -> Self:
+        import aiohttp  # a fifth of the start of commands that ask no cluster
+
+        timeout = aiohttp.ClientTimeout(total=self._timeout)
         connector = aiohttp.TCPConnector(limit=self._parallel, ssl=self._address.tls or True)
         # Without proxies and .netrc of the environment: only the named cluster is read.
-        self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout, trust_env=False)
+        self._session = aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False)
         return self
 
     async def __aexit__(
@@ -232,6 +237,8 @@ class AdminClient:
         raise UnusableAnswer(f"GET {url}: more than {_MOST_REDIRECTS} redirects")
 
     async def _request(self, url: str) -> tuple[int, Mapping[str, str], bytes]:
+        import aiohttp
+
         assert self._session is not None, "the client is a context manager"
         headers = {"Accept": "application/json"}
         if self._address.token is not None:
@@ -242,7 +249,7 @@ class AdminClient:
             ) as response:
                 return response.status, response.headers, await self._body(url, response)
         except TimeoutError:
-            raise TransientFailure(f"GET {url}: no answer within {self._timeout.total:g} s") from None
+            raise TransientFailure(f"GET {url}: no answer within {self._timeout:g} s") from None
         except aiohttp.ClientConnectorCertificateError as error:
             raise FillingFailed(f"GET {url}: the certificate is not trusted: {error}") from None
         except aiohttp.ClientConnectorError as error:  # its own text mentions TLS even without it
