@@ -1,4 +1,4 @@
-"""Clients of Kafka in environments of their own: Python distributions by hash, modules of npm, and kcat."""
+"""Programs in environments of their own: Python distributions by hash, modules of npm, and kcat."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Final
 
 from tests.interop.maven import CACHE, PeerUnavailable
 
-__all__ = ["kcat", "librdkafka", "node_modules", "python_of"]
+__all__ = ["kcat", "librdkafka", "node_modules", "packages_of", "python_of"]
 
 _SECONDS: Final = 300
 
@@ -32,6 +32,20 @@ def python_of(requirements: Path) -> Path:
         _run([*install, "--python", str(folder), "-r", str(requirements)], folder.parent)
 
     return _made("python", [requirements], make) / "bin" / "python"
+
+
+def packages_of(requirements: Path) -> Path:
+    """A folder with these requirements, by hash, for the path of this Python; without what they require themselves.
+
+    Raises :exc:`PeerUnavailable` where they cannot be had.
+    """
+    uv = str(Path(sys.executable).parent / "uv")
+
+    def make(folder: Path) -> None:
+        install = [uv, "pip", "install", "--quiet", "--require-hashes", "--no-deps", "--target", str(folder)]
+        _run([*install, "--python", sys.executable, "-r", str(requirements)], folder.parent)
+
+    return _made("packages", [requirements], make)
 
 
 def node_modules(package: Path) -> Path:

@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 
-__all__ = ["is_in_bucket", "is_of_spark", "is_table", "path_of"]
+__all__ = ["is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
 
 #: Buckets of the plugin's own client, as of stores. ``s3a://`` and the like are those of Spark's connectors.
 _BUCKETS: Final = ("s3://", "gs://", "az://", "memory://")
@@ -24,9 +24,14 @@ def is_of_spark(address: str) -> bool:
     return "://" in address and not address.startswith("file:") and not is_in_bucket(address)
 
 
+def is_table_name(address: str) -> bool:
+    """Whether the address is that of a table that the session knows by its name."""
+    return address.startswith("table:")
+
+
 def is_table(source: str) -> bool:
     """Whether Spark reads the source, through the session's connectors."""
-    return source.startswith("table:") or source.partition("?")[0].rstrip("/").endswith(".parquet")
+    return is_table_name(source) or source.partition("?")[0].rstrip("/").endswith(".parquet")
 
 
 def path_of(source: str) -> Path:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,15 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource, texts_of
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from tests.support.catalogue_chains import Name, check_chain
 from tests.support.spark_catalogues import staged_names, staging_area
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
+_COLUMNS = "namespace string, domain string, name string, properties string"
 Found = set[tuple[str, str, str, str | None]]
 
 
@@ -43,7 +47,7 @@ def test_properties_of_a_parquet_file(spark: SparkSession, tmp_path: Path, form:
     pq.write_table(pa.table({**columns, "owner": pa.array([1, 2, 3])}), tmp_path / "topics.parquet")
     place = staging_area(tmp_path, "k")
     with TableSource(str(tmp_path / "topics.parquet"), spark).snapshot() as snapshot:
-        assert snapshot.versions is None
+        assert (snapshot.version("a/b"), snapshot.unversioned) == (None, "a Parquet file has no versions")
         found = found_in(place, snapshot.read(place, None))
     first = None if form == "none" else "v"
     assert found == {("a/b", "persistent", f"t{n}", first if n == 0 else None) for n in range(3)}
@@ -57,7 +61,8 @@ def test_a_table_of_the_session(spark: SparkSession, tmp_path: Path) -> None:
     place = staging_area(tmp_path)
     with TableSource("table:topics", spark).snapshot() as snapshot:
         found = found_in(place, snapshot.read(place, None))
-        assert snapshot.changed("a/b", CatalogVersion(snapshot.catalogue_id, 1)) is None
+        assert snapshot.version("a/b") is None
+        assert snapshot.unversioned == "only Iceberg and Delta tables have versions"
     assert found == {("a/b", "persistent", "x", None), ("a/b", "non-persistent", "y", None)}
 
 
@@ -67,6 +72,10 @@ def test_tables_that_cannot_be_read(spark: SparkSession, tmp_path: Path) -> None
         TableSource("missing.parquet", spark).snapshot(),
     ):
         pass
+    for name, said in (("missing", "missing"), ("numbers VERSION AS OF 7", "ime travel")):
+        spark.range(3).createOrReplaceTempView("numbers")
+        with pytest.raises(InvalidCatalogue, match=said), TableSource(f"table:{name}", spark).snapshot():
+            pass
     pq.write_table(pa.table({"title": ["x"]}), tmp_path / "other.parquet")
     place = staging_area(tmp_path)
     with (
@@ -115,3 +124,91 @@ def test_texts_of_bytes_are_read_and_other_types_named() -> None:
         texts_of(pa.array([None, b"\xff"]), "name", 7)
     with pytest.raises(InvalidCatalogue, match=r"column 'name' is of the type list<item: string>"):
         texts_of(pa.array([["a"]]), "name")
+
+
+class _ParquetChanges:
+    """A folder of Parquet, written anew with each change."""
+
+    def __init__(self, folder: Path) -> None:
+        self.source = str(folder)
+        self._folder = folder
+        self._topics: dict[Name, str | None] = {}
+
+    def change(self, put: Mapping[Name, str | None], removed: Collection[Name]) -> None:
+        for name in removed:
+            del self._topics[name]
+        self._topics.update(put)
+        self._write(1)
+
+    def rewrite(self) -> None:
+        self._write(3)
+
+    def _write(self, files: int) -> None:
+        rows = rows_of(self._topics)
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._folder.mkdir()
+        for number in range(files):
+            pq.write_table(pa.Table.from_pylist(rows[number::files]), self._folder / f"part-{number}.parquet")
+
+
+def rows_of(topics: Mapping[Name, str | None]) -> list[dict[str, str | None]]:
+    return [
+        {
+            "namespace": namespace,
+            "domain": domain,
+            "name": name,
+            "properties": None if region is None else json.dumps({"region": region}),
+        }
+        for (namespace, domain, name), region in topics.items()
+    ]
+
+
+def test_random_chains_of_changes_of_a_parquet_folder(spark: SparkSession, tmp_path: Path) -> None:
+    """Nothing says what changed: all is read, and only files that are new are written."""
+    check_chain(spark, _ParquetChanges(tmp_path / "topics.parquet"), tmp_path, seed=8, turns=3, keeps=False)
+
+
+class _VersionedTable:
+    """A table that knows its versions and what changed between them, as Iceberg and Delta do; pinned at the last."""
+
+    source = "table:versioned"
+
+    def __init__(self, spark: SparkSession) -> None:
+        self.spark = spark
+        self.versions: list[dict[Name, str | None]] = [{}]
+        self.moved = 0
+
+    def change(self, put: Mapping[Name, str | None], removed: Collection[Name]) -> None:
+        rest = {name: region for name, region in self.versions[-1].items() if name not in set(removed)}
+        self.versions.append(rest | dict(put))
+        self.frame().createOrReplaceTempView("versioned")
+
+    def rewrite(self) -> None:
+        self.versions.append(dict(self.versions[-1]))
+        self.moved += 1
+
+    @property
+    def stamp(self) -> str:
+        return f"fake {len(self.versions) - 1}"
+
+    def frame(self) -> DataFrame:
+        return self.spark.createDataFrame(rows_of(self.versions[-1]), _COLUMNS).coalesce(1)
+
+    def changed_rows(self, since: str) -> DataFrame:
+        before, now = self.versions[int(since.removeprefix("fake "))], self.versions[-1]
+        moved = list(now)[: 10 * self.moved]
+        gone = {
+            name: before[name] for name in before if name in moved or before[name] != now.get(name, "gone")
+        }
+        came = {name: now[name] for name in now if name in moved or now[name] != before.get(name, "gone")}
+        rows = [{**row, "_change_type": "DELETE"} for row in rows_of(gone)]
+        rows += [{**row, "_change_type": "INSERT"} for row in rows_of(came)]
+        return self.spark.createDataFrame(rows, f"{_COLUMNS}, _change_type string").coalesce(1)
+
+
+def test_random_chains_of_changes_of_a_table_with_versions(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = _VersionedTable(spark)
+    monkeypatch.setattr(TableSource, "_pinned", lambda *_: (table, ""))
+    check_chain(spark, table, tmp_path, seed=21, turns=4)

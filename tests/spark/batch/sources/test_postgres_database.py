@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import traceback
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,6 +18,7 @@ from broker_core_spark.batch.sources import postgres_database
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from tests.support.catalogue_chains import Name, check_chain
 from tests.support.eventually import eventually
 from tests.support.spark_catalogues import generation_files, write_patterns
 
@@ -78,7 +80,12 @@ def test_all_tasks_read_one_snapshot(
         )
         runs = snapshot.read(staging, None)
         assert len(runs) > 3
-        assert snapshot.versions == {"public/large": 1, "public/odd": len(ODD)}
+        versions = {name: snapshot.version(name) for name in ("public/large", "public/odd", "no/where")}
+        assert {name: version and version.number for name, version in versions.items()} == {
+            "public/large": 1,
+            "public/odd": len(ODD),
+            "no/where": None,
+        }
     counts: dict[tuple[str, str], int] = {}
     for run in runs:
         for place, count in run.names.items():
@@ -165,6 +172,42 @@ def test_a_build_and_an_incremental_one(spark: SparkSession, database: Database,
         tmp_path / "full", full.manifest
     )
     assert second.manifest.namespaces["public/large"] == 2
+
+
+class _Changes:
+    """The topics of a database, changed by SQL."""
+
+    def __init__(self, database: Database) -> None:
+        self.source = database.dsn
+        self._database = database
+
+    def change(self, put: Mapping[Name, str | None], removed: Collection[Name]) -> None:
+        topics = "broker_core.topics"
+        gone = [f"({', '.join(map(_quoted, name))})" for name in removed]
+        for name in gone:
+            self._database.sql(f"DELETE FROM {topics} WHERE (namespace, domain, local_name) = {name}")
+        rows = [
+            f"({', '.join(map(_quoted, name))}, {_quoted(json.dumps({} if region is None else {'region': region}))})"
+            for name, region in put.items()
+        ]
+        self._database.sql(
+            f"INSERT INTO {topics} (namespace, domain, local_name, properties) VALUES {', '.join(rows)} "
+            "ON CONFLICT (namespace, domain, local_name) DO UPDATE SET properties = EXCLUDED.properties"
+        )
+
+    def rewrite(self) -> None:
+        """Move rows to other pages."""
+        self._database.sql("VACUUM FULL broker_core.topics")
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def test_random_chains_of_changes_equal_full_builds(
+    spark: SparkSession, database: Database, tmp_path: Path
+) -> None:
+    check_chain(spark, _Changes(database), tmp_path, seed=5, turns=4)
 
 
 def test_what_cannot_be_read_is_said_without_secrets(spark: SparkSession, database: Database) -> None:

@@ -20,33 +20,41 @@ STATIC_ID: Final = "static"
 class CatalogueSnapshot(Protocol):
     """One state of a catalogue.
 
-    ``versions`` has the version of every namespace, or is ``None`` in a static catalogue. ``stamps`` are those of the
-    versions, where the catalogue has them. ``repeats`` counts repeated names that are staged once.
-    ``quarantined`` has the rows that are no topics, once the names are read, if the source puts these aside.
+    ``unversioned`` says why the states of a static catalogue cannot be told apart; it is empty where they can.
+    ``repeats`` counts repeated names that are staged once. ``quarantined`` has the rows that are no topics, once the
+    names are read, if the source puts these aside.
     """
 
     catalogue_id: str
-    versions: Mapping[str, int] | None
-    stamps: Mapping[str, str]
+    unversioned: str
     repeats: int
 
     @property
     def quarantined(self) -> Sequence[QuarantinedRow]: ...
 
+    def version(self, namespace: str) -> CatalogVersion | None:
+        """The state of a namespace, or ``None``: there is no such namespace, or the catalogue is unversioned.
+
+        Versions of a static catalogue have no numbers, only stamps, and any namespace has one.
+        """
+
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         """Stage the names of these namespaces, or of all for ``None``."""
 
-    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
-        """(domain, local name) of every name that may have come, gone or changed after ``since``.
+    def changes(
+        self, since: Mapping[str, CatalogVersion], property_keys: Sequence[str], /
+    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
+        """(domain, local name) of every name that may have come, gone or changed after these versions, by namespace.
 
-        Returns ``None`` where the change log does not say.
+        A name changes if the value of one of the property keys does. ``None`` is for a namespace whose changes are not
+        known any more. Raises :exc:`~broker_core_spark.batch.errors.NothingToKeep` where no changes are known.
         """
 
 
 class CatalogueSource(Protocol):
     """A catalogue that gives snapshots."""
 
-    #: A static catalogue has no change log. Its generation is right as long as the operator says so.
+    #: Brokers cannot follow a static catalogue. Its generation is right as long as the operator says so.
     static: bool
 
     def snapshot(self) -> AbstractContextManager[CatalogueSnapshot]:

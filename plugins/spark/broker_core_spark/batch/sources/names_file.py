@@ -45,7 +45,9 @@ class NamesSource:
                         else:
                             repeats = import_topics(catalog, self._namespace, lines).repeats
                     with catalog.state() as state:
-                        yield EmbeddedSnapshot(state, STATIC_ID, None, {}, repeats, quarantine.rows)
+                        yield EmbeddedSnapshot(
+                            state, STATIC_ID, "a file of names has no versions", repeats, quarantine.rows
+                        )
             except CatalogError as error:
                 raise InvalidCatalogue(f"{self._path}: {error}") from error
             except OSError as error:

@@ -1,5 +1,8 @@
 """A Parquet file or a table as a catalogue, read through the session's connectors.
 
+An Iceberg or Delta table is read at one version, whose stamp the generation keeps. The next incremental build asks the
+table for what changed since that version.
+
 These columns are read:
 
 - ``name`` (or ``topic``): a full name ``persistent://tenant/namespace/local``; or a local name, if there is a column
@@ -15,10 +18,9 @@ selecting property is an error, because nothing says which is right.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -27,11 +29,15 @@ import pyarrow as pa
 from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.arrow_columns import not_utf8
+from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.sources.asked_rows import in_namespaces
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
+from broker_core_spark.batch.sources.delta_changes import pin_delta
+from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
+from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
 from broker_core_spark.batch.sources.quarantine import (
     Quarantine,
     QuarantinedRow,
@@ -39,6 +45,7 @@ from broker_core_spark.batch.sources.quarantine import (
     without_bad_texts,
 )
 from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
+from broker_core_spark.batch.sources.table_changes import CHANGE, changed_names
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -50,12 +57,16 @@ __all__ = ["TableSource"]
 
 _NAME_COLUMNS: Final = ("name", "topic")
 _JSON: Final = "json"
+_PIN: Final[Mapping[str, Callable[[SparkSession, str, int | None], PinnedTable]]] = {
+    "iceberg": pin_iceberg,
+    "delta": pin_delta,
+}
 _TEXT: Final = pa.large_string()
 _Array = np.ndarray[Any, Any]
 
 
 class TableSource:
-    """A static catalogue: nothing tells how a table changes."""
+    """A static catalogue: brokers cannot follow a table."""
 
     static = True
 
@@ -70,12 +81,8 @@ class TableSource:
     @contextmanager
     def snapshot(self) -> Iterator[CatalogueSnapshot]:
         """The table as its connector reads it, once."""
-
         try:
-            if self._source.startswith("table:"):
-                frame = self._spark.table(self._source.removeprefix("table:"))
-            else:
-                frame = self._spark.read.parquet(self._source)
+            frame, pinned, unversioned = self._opened()
             columns = frame.columns  # the connector is asked here
         except Exception as error:
             if not is_spark_error(error):
@@ -85,19 +92,66 @@ class TableSource:
             hidden = None if shown != self._source else error
             raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
         yield _TableSnapshot(
-            redacted_source(self._source), frame, columns, self._namespace, quarantine=self._quarantine
+            redacted_source(self._source),
+            frame,
+            columns,
+            self._namespace,
+            pinned=pinned,
+            unversioned=unversioned,
+            quarantine=self._quarantine,
         )
+
+    def _opened(self) -> tuple[DataFrame, PinnedTable | None, str]:
+        """The rows, the table at a version, and why it is at none."""
+        if not self._source.startswith("table:"):
+            return self._spark.read.parquet(self._source), None, "a Parquet file has no versions"
+        name, version = name_and_version(self._source.removeprefix("table:"))
+        frame = self._spark.table(name)
+        _ = frame.columns  # a table that is not there is an error of the source
+        pinned, unversioned = None, "with a quarantine all rows are looked at"
+        if not self._quarantine:
+            pinned, unversioned = self._pinned(name, version)
+        if pinned is not None:
+            frame = pinned.frame()
+        elif version is not None:
+            frame = at_version(self._spark, name, version)
+        return frame, pinned, unversioned
+
+    def _pinned(self, name: str, version: int | None) -> tuple[PinnedTable | None, str]:
+        """The table at a version, or why it is at none: it can be read without."""
+        try:
+            rows = self._spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
+            provider = next((row["data_type"] for row in rows if row["col_name"] == "Provider"), "")
+            if provider not in _PIN:
+                return None, "only Iceberg and Delta tables have versions"
+            return _PIN[provider](self._spark, name, version), ""
+        except NothingToKeep as error:
+            return None, str(error)
+        except Exception as error:
+            if not is_spark_error(error):
+                raise
+            return None, f"the version of the table is not known: {spark_message(error)}"
 
 
 class _TableSnapshot:
     catalogue_id = STATIC_ID
-    versions: Mapping[str, int] | None = None
-    stamps: Mapping[str, str] = MappingProxyType({})
     repeats = 0  # tasks that make segments count repeated rows
 
     def __init__(
-        self, source: str, frame: DataFrame, columns: list[str], namespace: str | None, *, quarantine: bool
+        self,
+        source: str,
+        frame: DataFrame,
+        columns: list[str],
+        namespace: str | None,
+        *,
+        pinned: PinnedTable | None,
+        unversioned: str,
+        quarantine: bool,
     ) -> None:
+        self._pinned = pinned
+        self.unversioned = unversioned
+        # Another default namespace makes other topics of the same rows.
+        self._stamp = f"{pinned.stamp} {namespace or ''}" if pinned else ""
         self._puts_aside = quarantine
         self._quarantine = Quarantine()
         self._source = source
@@ -107,7 +161,7 @@ class _TableSnapshot:
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
-        rows = self._selected(self._of(namespaces), staging.property_keys)
+        rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
         results = run_on_partitions(rows, work, SparkJob("read the catalogue"))
         return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
 
@@ -115,8 +169,26 @@ class _TableSnapshot:
     def quarantined(self) -> Sequence[QuarantinedRow]:
         return self._quarantine.rows
 
-    def changed(self, _namespace: str, _since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
-        return None
+    def version(self, _namespace: str) -> CatalogVersion | None:
+        return CatalogVersion(self.catalogue_id, 0, self._stamp) if self._stamp else None
+
+    def changes(
+        self, since: Mapping[str, CatalogVersion], property_keys: Sequence[str]
+    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
+        stamps = {version.stamp for version in since.values()}
+        stamp, _, namespace = stamps.pop().rpartition(" ")
+        if stamps or self._pinned is None:
+            raise NothingToKeep("the published generation is of several versions of the table")
+        if namespace != (self._namespace or ""):
+            raise NothingToKeep("the published generation was built with another --namespace")
+        try:
+            rows = self._of(self._pinned.changed_rows(stamp), list(since))
+            found = changed_names(self._selected(rows, property_keys, CHANGE), self._namespace)
+        except Exception as error:
+            if not is_spark_error(error):
+                raise
+            raise NothingToKeep(f"the changes of the table cannot be read: {spark_message(error)}") from error
+        return {name: found.get(name, []) for name in since}
 
     @property
     def _name_column(self) -> str:
@@ -125,17 +197,17 @@ class _TableSnapshot:
             raise InvalidCatalogue(f"{self._source}: no column 'name' among {', '.join(self._columns)[:500]}")
         return named[0]
 
-    def _of(self, namespaces: Sequence[str] | None) -> DataFrame:
+    def _of(self, frame: DataFrame, namespaces: Sequence[str] | None) -> DataFrame:
         """The rows of these namespaces. With a quarantine all of them: what is no topic is in no namespace."""
         if namespaces is None or self._puts_aside:
-            return self._frame
+            return frame
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
         name = F.col(self._name_column)
         has_namespace = "namespace" in self._columns
         if not has_namespace and self._namespace is None:
             self._check_full(name)
-        return self._frame.filter(
+        return frame.filter(
             in_namespaces(name, F.col("namespace") if has_namespace else None, namespaces, self._namespace)
         )
 
@@ -146,8 +218,8 @@ class _TableSnapshot:
         if shown is not None and "/" not in shown:
             raise InvalidCatalogue(without_namespace(shown))
 
-    def _selected(self, frame: DataFrame, property_keys: Sequence[str]) -> DataFrame:
-        """``name``, ``namespace``, ``domain`` and a column for each selecting property."""
+    def _selected(self, frame: DataFrame, property_keys: Sequence[str], *more: str) -> DataFrame:
+        """``name``, ``namespace``, ``domain``, ``more`` columns, and a column for each selecting property."""
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
         from pyspark.sql.types import MapType, StringType, StructType
 
@@ -156,10 +228,11 @@ class _TableSnapshot:
         def optional(column: str) -> Column:
             return F.col(column).cast(text) if column in self._columns else F.lit(None).cast(text)
 
-        wanted = [
+        wanted: list[Column | str] = [
             F.col(self._name_column).alias("name"),
             optional("namespace").alias("namespace"),
             optional("domain").alias("domain"),
+            *more,
         ]
         if property_keys:
             kind = self._frame.schema["properties"].dataType if "properties" in self._columns else None
@@ -229,21 +302,13 @@ def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArr
             f"the column {title!r} is of the type {column.type!s:.100}: a text is expected"
         ) from None
     except pa.ArrowInvalid:
-        for number, value in enumerate(column.cast(pa.large_binary()).to_pylist(), before + 1):
-            if value is not None and not _is_utf8(value):
-                raise InvalidCatalogue(
-                    f"the column {title!r} has no text in UTF-8 in row {number} of a part of the table: {value[:100]!r}"
-                ) from None
+        for row, value in not_utf8(column):
+            raise InvalidCatalogue(
+                f"the column {title!r} has no text in UTF-8 in row {before + row + 1} of a part of the table: "
+                f"{value[:100]!r}"
+            ) from None
         raise
     return texts
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def values_of_texts(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> list[pa.LargeStringArray]:

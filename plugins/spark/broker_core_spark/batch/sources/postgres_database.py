@@ -144,11 +144,11 @@ async def _taken(connection: Any, loop: _Loop, dsn: str, spark: SparkSession) ->
         )
     catalogue_id, pages = catalogue
     rows = await connection.fetch("SELECT namespace, version, stamp FROM broker_core.batch_v1_namespaces")
-    versions = {row["namespace"]: int(row["version"]) for row in rows}
-    stamps = {row["namespace"]: row["stamp"] for row in rows if row["stamp"]}
-    return _DatabaseSnapshot(
-        connection, loop, dsn, spark, snapshot, catalogue_id, versions, stamps, int(pages)
-    )
+    versions = {
+        row["namespace"]: CatalogVersion(catalogue_id, int(row["version"]), row["stamp"] or "")
+        for row in rows
+    }
+    return _DatabaseSnapshot(connection, loop, dsn, spark, snapshot, catalogue_id, versions, int(pages))
 
 
 def _not_for_us(versions: Sequence[int], *, here: bool) -> str:
@@ -176,14 +176,17 @@ class _DatabaseSnapshot:
     spark: SparkSession
     exported: str
     catalogue_id: str
-    versions: Mapping[str, int] | None
-    stamps: Mapping[str, str]
+    versions: Mapping[str, CatalogVersion]
     pages: int
+    unversioned: str = ""
     repeats: int = 0  # the primary key has each name once
     quarantined: Sequence[QuarantinedRow] = ()
 
+    def version(self, namespace: str) -> CatalogVersion | None:
+        return self.versions.get(namespace)
+
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        wanted = tuple(sorted(self.versions or () if namespaces is None else namespaces))
+        wanted = tuple(sorted(self.versions if namespaces is None else namespaces))
         if not self.pages or not wanted:
             return []
         tasks = -(-self.pages // _PAGES)
@@ -194,10 +197,15 @@ class _DatabaseSnapshot:
             for result in run_on_partitions(numbered_partitions(self.spark, tasks), work, job)
         ]
 
-    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
-        return self.loop.run(self._changed(namespace, since))
+    def changes(
+        self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
+    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
+        return {
+            namespace: self.loop.run(self._changes(namespace, version))
+            for namespace, version in since.items()
+        }
 
-    async def _changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+    async def _changes(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         floor, stamp = await self.connection.fetchrow(
             "SELECT (SELECT log_floor FROM broker_core.batch_v1_namespaces WHERE namespace = $1), "
             "(SELECT stamp FROM broker_core.batch_v1_stamps WHERE namespace = $1 AND version = $2)",

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.names import PERSISTENT, TopicName
+from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
@@ -180,13 +181,10 @@ def without_bad_texts(batch: pa.RecordBatch, quarantine: Quarantine) -> pa.Recor
         return batch  # of another type: no row is right
     except pa.ArrowInvalid:
         good = np.ones(len(batch), bool)
-        for row, value in enumerate(names.cast(pa.large_binary()).to_pylist()):
-            try:
-                (value or b"").decode()
-            except UnicodeDecodeError:
-                good[row] = False
-                quarantine.add(
-                    [QuarantinedRow.of(value, f"Invalid topic name {value[:100]!r}: no text in UTF-8")]
-                )
+        for row, value in not_utf8(names):
+            good[row] = False
+            quarantine.add(
+                [QuarantinedRow.of(value, f"Invalid topic name {value[:100]!r}: no text in UTF-8")]
+            )
         return batch.filter(pa.array(good))
     return batch

@@ -55,33 +55,36 @@ class EmbeddedSource:
         """The committed state."""
         try:
             with SqliteCatalog(self._path, create=False) as catalog, catalog.state() as state:
-                versions = {str(name): version.number for name, version in state.versions.items()}
-                stamps = {
-                    str(name): version.stamp for name, version in state.versions.items() if version.stamp
-                }
-                yield EmbeddedSnapshot(state, state.catalog_id, versions, stamps)
+                yield EmbeddedSnapshot(state, state.catalog_id)
         except CatalogError as error:
             raise InvalidCatalogue(str(error)) from error
 
 
 class EmbeddedSnapshot:
-    """A catalogue in one transaction. ``state`` is that of :meth:`~broker_core.catalog.SqliteCatalog.state`."""
+    """A catalogue in one transaction. ``state`` is that of :meth:`~broker_core.catalog.SqliteCatalog.state`.
+
+    ``unversioned`` is said where its versions mean nothing.
+    """
 
     def __init__(
         self,
         state: Any,
         catalogue_id: str,
-        versions: Mapping[str, int] | None,
-        stamps: Mapping[str, str],
+        unversioned: str = "",
         repeats: int = 0,
         quarantined: Sequence[QuarantinedRow] = (),
     ) -> None:
         self._state = state
         self.catalogue_id = catalogue_id
-        self.versions = versions
-        self.stamps = stamps
+        self.unversioned = unversioned
         self.repeats = repeats
         self.quarantined = quarantined
+
+    def version(self, namespace: str) -> CatalogVersion | None:
+        if self.unversioned:
+            return None
+        found: CatalogVersion | None = self._state.versions.get(NamespaceName.parse(namespace))
+        return found
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         wanted = None if namespaces is None else set(namespaces)
@@ -116,7 +119,12 @@ class EmbeddedSnapshot:
                 runs += rest
         return runs
 
-    def changed(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
+    def changes(
+        self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
+    ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
+        return {namespace: self._changes(namespace, version) for namespace, version in since.items()}
+
+    def _changes(self, namespace: str, since: CatalogVersion) -> Iterable[tuple[str, str]] | None:
         found = self._state.changes(NamespaceName.parse(namespace), since)
         if isinstance(found, Gap):
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -12,9 +12,9 @@ import pyarrow.compute as pc
 from broker_core.names import PERSISTENT, TopicName
 from broker_core_spark.arrow_columns import buffer_and_offsets, with_ends
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.staging.sorted_runs import SortedRun, SortedRunWriter
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
 
-__all__ = ["stage_rows", "without_namespace"]
+__all__ = ["TakesNames", "stage_rows", "without_namespace"]
 
 _TEXT: Final = pa.large_string()
 _SLASH: Final = ord("/")
@@ -22,8 +22,22 @@ _SLASHES: Final = 4  # of a full name: domain://tenant/namespace/local
 _Array = np.ndarray[Any, Any]
 
 
+class TakesNames(Protocol):
+    """A writer of names, such as :class:`~broker_core_spark.batch.staging.sorted_runs.SortedRunWriter`."""
+
+    def add(
+        self,
+        namespace: str,
+        domain: str,
+        names: pa.LargeStringArray,
+        properties: Sequence[pa.LargeStringArray],
+        /,
+    ) -> Iterator[SortedRun]:
+        """Take local names, in any order and possibly repeated."""
+
+
 def stage_rows(
-    writer: SortedRunWriter,
+    writer: TakesNames,
     names: pa.LargeStringArray,
     namespaces: pa.LargeStringArray,
     domains: pa.LargeStringArray,
@@ -62,7 +76,7 @@ def without_namespace(name: str) -> str:
 
 
 def _stage_full(
-    writer: SortedRunWriter,
+    writer: TakesNames,
     names: pa.LargeStringArray,
     namespaces: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],
@@ -92,7 +106,7 @@ def _stage_full(
 
 
 def _stage_by_prefix(
-    writer: SortedRunWriter,
+    writer: TakesNames,
     heads: pa.LargeStringArray,
     locals_: pa.LargeStringArray,
     values: Sequence[pa.LargeStringArray],

@@ -1,0 +1,67 @@
+"""The names in changed rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+
+from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.progress.described_job import described_job
+from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.sources.stage_rows import stage_rows
+from broker_core_spark.batch.staging.sorted_runs import SortedRun
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["CHANGE", "MOST_NAMES", "changed_names"]
+
+#: The column that says, in Iceberg and in Delta, what became of a row.
+CHANGE: Final = "_change_type"
+#: More changed names are not collected: the table is read in full.
+MOST_NAMES: Final = 1_000_000
+_CAME: Final = ("insert", "update_postimage", "update_after")
+_TEXT: Final = pa.large_string()
+
+
+def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, list[tuple[str, str]]]:
+    """(domain, local name) of the names in rows that came or went, by namespace.
+
+    ``rows`` has the columns that are staged, and ``_change_type``. A row that came as often as it went did not change:
+    it was written to another file. Raises :exc:`NothingToKeep` for a row that is no topic, and for too many names.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    columns = [column for column in rows.columns if column != CHANGE]
+    sign = F.when(F.lower(F.col(CHANGE)).isin(*_CAME), 1).otherwise(-1)
+    changed = rows.groupBy(*columns).agg(F.sum(sign).alias("times")).where("times <> 0")
+    names = changed.select("name", "namespace", "domain").distinct().limit(MOST_NAMES + 1)
+    with described_job(rows.sparkSession, SparkJob("read the changes of the table")):
+        table = names.toArrow()
+    if len(table) > MOST_NAMES:
+        raise NothingToKeep(f"more than {MOST_NAMES:,} names changed")
+    collected = _Names()
+    try:
+        # What a full build refuses is not accepted here.
+        name, namespace, domain = (column.combine_chunks().cast(_TEXT) for column in table.columns)
+        name.validate(full=True)  # the cast does not validate texts
+        for _ in stage_rows(collected, name, namespace, domain, [], default_namespace):
+            pass
+    except (InvalidCatalogue, pa.ArrowInvalid) as error:
+        raise NothingToKeep(f"a changed row is no topic: {error}") from error
+    return collected.names
+
+
+class _Names:
+    """Takes names as a writer of sorted runs does."""
+
+    def __init__(self) -> None:
+        self.names: dict[str, list[tuple[str, str]]] = {}
+
+    def add(
+        self, namespace: str, domain: str, names: pa.LargeStringArray, _values: Sequence[pa.LargeStringArray]
+    ) -> Iterator[SortedRun]:
+        self.names.setdefault(namespace, []).extend((domain, name) for name in names.to_pylist())
+        yield from ()

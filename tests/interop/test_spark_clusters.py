@@ -1,0 +1,124 @@
+"""Wherever the tasks of a build run, and however many there are, a generation has the same bytes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from broker_core_spark.batch.spark.java_home import find_java_home
+from tests.support.eventually import eventually_sync
+from tests.support.ports import free_port
+from tests.support.quick_java import quick_java_options
+from tests.support.spark_catalogues import (
+    expected_generation,
+    fill,
+    generation_files,
+    questions_about,
+    write_patterns,
+)
+
+pytestmark = pytest.mark.interop
+
+SEGMENT_BYTES = 8192
+PARTITIONS = (2, 7, 31)
+_JOB = """
+import json, sys
+from pathlib import Path
+from broker_core_spark.batch.job import build
+from broker_core_spark.batch.spark.spark_session import spark_session
+folder, master, size, partitions = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), json.loads(sys.argv[4])
+with spark_session(master=master, conf=json.loads(sys.argv[5])) as spark:
+    for number in partitions:
+        result = build(spark, catalogue=str(folder / "c.sqlite"), patterns=str(folder / "patterns.jsonl"),
+                       store=str(folder / f"store-{number}"), segment_bytes=size, partitions=number)
+        print(json.dumps([result.generation, result.tasks]))
+    print(json.dumps(spark.sparkContext.master))
+"""
+
+
+@pytest.fixture
+def standalone(tmp_path: Path) -> Iterator[str]:
+    """The address of a standalone cluster: a master and two workers, with one core each."""
+    import pyspark
+
+    start = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    master = f"spark://127.0.0.1:{free_port()}"
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java_home()),
+        "SPARK_DAEMON_JAVA_OPTS": quick_java_options(),
+        "SPARK_DAEMON_MEMORY": "256m",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+        "PYSPARK_PYTHON": sys.executable,
+    }
+    deploy = "org.apache.spark.deploy"
+    at = ["--host", "127.0.0.1", "--webui-port", "0"]
+    worker = [f"{deploy}.worker.Worker", *at, "--cores", "1", "--memory", "1g"]
+    commands = [
+        [f"{deploy}.master.Master", *at, "--port", master.rpartition(":")[2]],
+        *([*worker, "--work-dir", str(tmp_path / f"work-{number}"), master] for number in range(2)),
+    ]
+    with ExitStack() as stack:
+        logs = [stack.enter_context((tmp_path / f"log-{number}").open("w")) for number in range(3)]
+        for command, log in zip(commands, logs, strict=True):
+            process = stack.enter_context(
+                subprocess.Popen([*start, *command], stdout=log, stderr=subprocess.STDOUT, env=environment)
+            )
+            stack.callback(process.kill)
+        for log in logs[1:]:
+            said = Path(log.name)
+            eventually_sync(
+                lambda said=said: "Successfully registered" in said.read_text(),  # type: ignore[misc]
+                timeout=180,
+                what="a worker is registered",
+            )
+        yield master
+
+
+@pytest.mark.parametrize("kind", ["local[2]", "local-cluster[2,1,1024]", "standalone"])
+def test_a_generation_has_the_same_bytes(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    master = request.getfixturevalue("standalone") if kind == "standalone" else kind
+    names = [f"orders-{number}" for number in range(4000)]
+    fill(tmp_path / "c.sqlite", {"public/large": names, "public/small": ["a", "b"]})
+    patterns = write_patterns(tmp_path / "patterns.jsonl", questions_about("public/large"))
+    conf = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.executor.memory": "512m",
+        "spark.executor.extraJavaOptions": quick_java_options(),
+    }
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", _JOB, str(tmp_path), master),
+            *(str(SEGMENT_BYTES), json.dumps(PARTITIONS), json.dumps(conf)),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+        env={
+            **os.environ,
+            "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+            "SPARK_WORKER_DIR": str(tmp_path / "work"),
+        },
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    *built, ran_at = map(json.loads, done.stdout.splitlines())
+    assert ran_at == master
+    wanted = expected_generation(
+        tmp_path / "c.sqlite", patterns, tmp_path / "expected", segment_bytes=SEGMENT_BYTES
+    )
+    assert [generation for generation, _ in built] == [wanted.id] * len(PARTITIONS)
+    assert len({tasks for _, tasks in built}) == len(PARTITIONS)
+    for number in PARTITIONS:
+        assert generation_files(tmp_path / f"store-{number}", wanted) == generation_files(
+            tmp_path / "expected", wanted
+        )

@@ -1,0 +1,237 @@
+"""Incremental builds of Iceberg and Delta tables equal full ones, and cost what changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from broker_core_spark.batch.build_result import BuildResult
+from broker_core_spark.batch.publish_gates import PublishGates
+from tests.interop.maven import PeerUnavailable
+from tests.interop.spark_tables import DeltaTable, IcebergTable, TopicTable, tables_session
+from tests.interop.spark_tables.tables import Row
+from tests.support.catalogue_chains import check_chain
+from tests.support.spark_catalogues import generation_files, questions_about, write_patterns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = [
+    pytest.mark.interop,
+    # PySpark 4.1 leaves sockets to the collector.
+    pytest.mark.filterwarnings(
+        "ignore:unclosed.*socket:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+    ),
+]
+KEYS = ("region",)
+LARGE = "public/large"
+SEGMENT_BYTES = 4096
+FORMATS = pytest.mark.parametrize("kind", [IcebergTable, DeltaTable], ids=["iceberg", "delta"])
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    try:
+        with tables_session(tmp_path_factory.mktemp("tables")) as session:
+            yield session
+    except PeerUnavailable as error:
+        pytest.skip(str(error))
+
+
+class Builds:
+    """Builds of a table into one store, each compared with a full build into a store of its own."""
+
+    def __init__(self, table: TopicTable, folder: Path) -> None:
+        self.table = table
+        self.folder = folder
+        self.patterns = folder / "patterns.jsonl"
+        self._turn = 0
+        self.ask(
+            questions_about(LARGE) + [row for at in range(8) for row in questions_about(f"tiny/ns-{at}")]
+        )
+
+    def ask(self, rows: list[dict[str, Any]]) -> None:
+        """Ask these questions, and one of a namespace without topics."""
+        write_patterns(self.patterns, [*rows, {"namespace": "no/where", "pattern": ".*"}])
+
+    def build(self, store: Path, *, incremental: bool, source: str | None = None, **more: Any) -> BuildResult:
+        from broker_core_spark.batch.job import build
+
+        return build(
+            self.table.spark,
+            catalogue=f"table:{source or self.table.name}",
+            patterns=str(self.patterns),
+            store=str(store),
+            **{"property_keys": KEYS, "segment_bytes": SEGMENT_BYTES, **more},
+            gates=PublishGates(allow_shrink=True),
+            incremental=incremental,
+            partitions=2,
+        )
+
+    def incremental(self, **more: Any) -> BuildResult:
+        """An incremental build that equals a full one in all bytes."""
+        self._turn += 1
+        full = self.folder / f"full-{self._turn}"
+        expected = self.build(full, incremental=False, **more)
+        result = self.build(self.folder / "store", incremental=True, **more)
+        assert result.generation == expected.generation
+        assert generation_files(self.folder / "store", result.manifest) == generation_files(
+            full, expected.manifest
+        )
+        assert expected.full_because == ""
+        return result
+
+
+def first_rows() -> list[Row]:
+    rows: list[Row] = [
+        (LARGE, None, f"{word}-{number}", {"region": ("eu", "us")[number % 2], "other": str(number)})
+        for number in range(600)
+        for word in ("orders", "users")
+    ]
+    rows += [(LARGE, "non-persistent", f"orders-{number}", None) for number in range(200)]
+    rows += [
+        (f"tiny/ns-{at}", "persistent", f"orders-{number}", None) for at in range(12) for number in range(20)
+    ]
+    # A namespace of system topics alone: it is known, and has no names.
+    return [*rows, ("tiny/ns-7x", None, "__change_events", None)]
+
+
+@pytest.fixture
+def table(kind: type[TopicTable], spark: SparkSession) -> TopicTable:
+    made = kind(spark, "topics")
+    made.add(first_rows())
+    return made
+
+
+@FORMATS
+def test_an_incremental_build_makes_the_changed_segments_anew(table: TopicTable, tmp_path: Path) -> None:
+    builds = Builds(table, tmp_path)
+    builds.ask(
+        [*questions_about(LARGE), *(row for at in (0, 1, "7x") for row in questions_about(f"tiny/ns-{at}"))]
+    )
+    first = builds.incremental()
+    assert first.full_because == ""
+    every = len(first.manifest.segments)
+    assert every > 12
+    assert "tiny/ns-7x" in first.manifest.namespaces
+    assert "no/where" not in first.manifest.namespaces
+    # The same version, and the same rows in other files: nothing is read or made.
+    for turn in ("same", "compacted"):
+        if turn == "compacted":
+            table.add([(LARGE, None, "orders-7", {"region": "us", "other": "7"})])
+            table.remove([(LARGE, None, "orders-7", None)])
+            table.add([(LARGE, None, "orders-7", {"region": "us", "other": "7"})])
+            table.rewrite()
+        again = builds.incremental()
+        assert again.full_because == ""
+        assert (again.segments_kept, again.segments_written, again.staged) == (every, 0, 0), turn
+    # A property that selects none, one that does, a name more, a name less.
+    table.put([(LARGE, None, "orders-8", {"region": "eu", "other": "new"})])
+    assert builds.incremental().segments_kept == every
+    table.put([(LARGE, None, "orders-8", {"region": "mars"}), (LARGE, None, "orders-x", None)])
+    two = builds.incremental()
+    assert every - 2 <= two.segments_kept < every
+    table.rename((LARGE, None, "orders-9", None), "orders-renamed")
+    assert every - 2 <= builds.incremental().segments_kept < every
+    # A namespace that nobody asks about changes nothing.
+    table.add([("tiny/ns-11", None, "more", None), ("new/one", None, "more", None)])
+    unasked = builds.incremental()
+    assert (unasked.segments_written, unasked.staged) == (0, 0)
+    # The one with system topics alone loses them.
+    table.remove([("tiny/ns-7x", None, "__change_events", None)])
+    assert "tiny/ns-7x" not in builds.incremental().manifest.namespaces
+    table.add([("no/where", None, "a", None)])
+    assert "no/where" in builds.incremental().manifest.namespaces
+
+
+@FORMATS
+def test_random_chains_of_changes_equal_full_builds(
+    kind: type[TopicTable], spark: SparkSession, tmp_path: Path
+) -> None:
+    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12)
+
+
+@pytest.mark.parametrize("kind", [IcebergTable], ids=["iceberg"])
+def test_what_makes_a_full_build_of_an_iceberg_table(table: IcebergTable, tmp_path: Path) -> None:
+    builds = Builds(table, tmp_path)
+    full = full_builds(builds)
+    more: list[Row] = [(LARGE, None, "more", {"region": "eu"})]
+    builds.incremental()
+    before = table.version()
+    table.add(more)
+    assert builds.incremental().full_because == ""
+    # An earlier snapshot by its id, and from there to the current one.
+    earlier = builds.incremental(source=f"{table.name} VERSION AS OF {before}")
+    assert "is not a parent ancestor" in earlier.full_because
+    assert builds.incremental().full_because == ""
+    table.go_back(before)
+    full("is not a parent ancestor")
+    # Snapshots between are expired.
+    table.add(more)
+    table.remove(more)
+    table.expire()
+    full("is not a parent ancestor")
+    table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMN note string")
+    table.spark.sql(
+        f"INSERT INTO {table.name} SELECT namespace, domain, 'noted', properties, '' FROM {table.name} LIMIT 1"
+    )
+    full("the columns of the table were changed")
+    # Another column of the same name: the last snapshot still has the old one.
+    table.rename((LARGE, None, "orders-5", None), "orders-five")
+    table.spark.sql(f"ALTER TABLE {table.name} DROP COLUMN properties")
+    table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMN properties map<string, string>")
+    full("the columns of the table were changed after its last snapshot")
+    table.rename((LARGE, None, "orders-five", None), "orders-5")
+    full("does not say which version of a table")  # the one before was of no snapshot
+    table.create()
+    table.add(first_rows())
+    full("the columns of the table were changed")
+    table.create(**{"write.delete.mode": "merge-on-read"})
+    table.add(first_rows())
+    full("is not a parent ancestor")
+    table.spark.sql(f"DELETE FROM {table.name} WHERE name = 'orders-7'")
+    full("Delete files are currently not supported")
+    full("with a quarantine all rows are looked at", quarantine=str(tmp_path / "aside.parquet"))
+    full("does not say which version of a table")
+    full("other property keys", property_keys=("region", "other"))
+    full("segments of another size", property_keys=("region", "other"), segment_bytes=2 * SEGMENT_BYTES)
+
+
+@pytest.mark.parametrize("kind", [DeltaTable], ids=["delta"])
+def test_what_makes_a_full_build_of_a_delta_table(table: DeltaTable, tmp_path: Path) -> None:
+    builds = Builds(table, tmp_path)
+    full = full_builds(builds)
+    more: list[Row] = [(LARGE, None, "more", {"region": "eu"})]
+    builds.incremental()
+    before = table.version()
+    table.add(more)
+    assert builds.incremental().full_because == ""
+    full(f"of version {before + 1}, and this is {before}", source=f"{table.name} VERSION AS OF {before}")
+    assert builds.incremental().full_because == ""
+    # A version that is restored is a new one, and the feed has its changes.
+    table.go_back(before)
+    assert builds.incremental().full_because == ""
+    table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMN note string")
+    full("the columns of the table were changed")
+    for on in ("false", "true"):
+        table.spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES (delta.enableChangeDataFeed = {on})")
+        table.spark.sql(f"DELETE FROM {table.name} WHERE name = 'orders-{on}'")
+        table.spark.sql(f"DELETE FROM {table.name} WHERE name = 'orders-7'")
+    full("change data was not")
+    table.create()
+    table.add(first_rows())
+    full("another table")
+
+
+def full_builds(builds: Builds) -> Any:
+    """Builds in full, and checks why."""
+
+    def full(reason: str, **more: Any) -> None:
+        result = builds.incremental(**more)
+        assert reason in result.full_because
+        assert result.segments_kept == 0
+
+    return full
