@@ -1,22 +1,27 @@
-"""The history of builds: Parquet tables that each build appends a row to, and if asked a row for each question.
+"""The history of builds: tables that each build appends a row to, and if asked a row for each question.
 
-A table is a folder, and a build adds one file to it. So builds at once do not disturb each other, and Spark, DuckDB or
-pandas read the folder as one table.
+A table is a folder, and a build adds one Parquet file to it. So builds at once do not disturb each other, and Spark,
+DuckDB or pandas read the folder as one table. Or it is a table of the session, of any format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from broker_core_spark.batch.errors import BatchError
-from broker_core_spark.batch.reports.parquet_export import check_export, put_table, totals_table
-from broker_core_spark.batch.source_address import is_in_bucket, is_of_spark
+from broker_core_spark.batch.reports.parquet_export import (
+    check_export,
+    parquet_bytes,
+    put_table,
+    totals_table,
+)
+from broker_core_spark.batch.reports.session_table import append_to_table, check_table
+from broker_core_spark.batch.source_address import is_of_spark, is_table_name
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.store_address import local_path
+from broker_core_spark.store.addressed_folder import addressed_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +91,7 @@ def append_history(
 ) -> None:
     """Append to the tables ``builds`` and, with ``questions``, ``questions`` in the folder ``address``.
 
+    At ``table:NAME`` they are the tables ``NAME`` and ``NAME_questions`` of the session, which are made if need be.
     Raises :exc:`BatchError`, which says that the generation is published.
     """
     tables = {_BUILDS: history_row(result)}
@@ -93,33 +99,33 @@ def append_history(
         tables[_QUESTIONS] = totals_table(result)
     file = f"{result.number:012}-{result.generation[:12]}.parquet"
     try:
-        for name, table in tables.items():
-            folder = f"{address.rstrip('/')}/{name}"
-            if is_of_spark(address):
-                put_table(spark, folder, table, append=True)
+        for kind, table in tables.items():
+            if is_table_name(address):
+                append_to_table(spark, _table(address, kind), table)
+            elif is_of_spark(address):
+                put_table(spark, _folder(address, kind), table, append=True)
             else:
-                _make_folder(folder)
-                put_table(spark, f"{folder}/{file}", table, options)
-    except BatchError as error:
-        raise BatchError(f"{error}; the generation is published") from error
+                addressed_folder(_folder(address, kind), options).write(file, parquet_bytes(table))
+    except (BatchError, StoreFailed) as error:
+        raise BatchError(f"Cannot append to the history: {error}; the generation is published") from error
 
 
 def check_history(spark: SparkSession, address: str, options: Mapping[str, str] | None = None) -> None:
     """Raise unless the tables can be written, as far as that shows before a build. Makes their folders."""
-    for name in (_BUILDS, _QUESTIONS):
-        folder = f"{address.rstrip('/')}/{name}"
-        if is_of_spark(address):
-            check_export(spark, folder, options)
-            continue
-        _make_folder(folder)
-        check_export(spark, f"{folder}/new.parquet", options)
+    for kind in (_BUILDS, _QUESTIONS):
+        if is_table_name(address):
+            check_table(spark, _table(address, kind))
+        elif is_of_spark(address):
+            check_export(spark, _folder(address, kind), options)
+        else:
+            addressed_folder(_folder(address, kind), options).check_writable()
 
 
-def _make_folder(folder: str) -> None:
-    if is_in_bucket(folder):
-        return
-    path = local_path(folder) if "://" in folder else Path(folder)
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise StoreFailed(f"{folder}: cannot make the folder: {error.strerror}") from error
+def _folder(address: str, kind: str) -> str:
+    return f"{address.rstrip('/')}/{kind}"
+
+
+def _table(address: str, kind: str) -> str:
+    """The name of the table: that of builds is the one that is given."""
+    name = address.removeprefix("table:")
+    return name if kind == _BUILDS else f"{name}_{kind}"

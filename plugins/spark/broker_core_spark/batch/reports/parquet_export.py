@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from broker_core_spark.batch.build_result import BuildResult
 
-__all__ = ["TOTALS_SCHEMA", "check_export", "export_totals", "put_table", "totals_table"]
+__all__ = ["TOTALS_SCHEMA", "check_export", "export_totals", "parquet_bytes", "put_table", "totals_table"]
 
 TOTALS_SCHEMA: Final = pa.schema(
     [
@@ -90,14 +90,19 @@ def put_table(
                 address
             )
             return
-        buffer = pa.BufferOutputStream()
-        pq.write_table(table, buffer, compression="zstd")
-        addressed_file(address, options).write(buffer.getvalue().to_pybytes())
+        addressed_file(address, options).write(parquet_bytes(table))
     except Exception as error:
         if not is_spark_error(error) and not isinstance(error, StoreFailed):
             raise
         said = str(error) if isinstance(error, StoreFailed) else f"{address}: {spark_message(error)}"
         raise BatchError(f"Cannot write the table {said}") from error
+
+
+def parquet_bytes(table: pa.Table) -> bytes:
+    """The Parquet file of a table."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table, buffer, compression="zstd")
+    return bytes(buffer.getvalue())
 
 
 def check_export(spark: SparkSession, address: str, options: Mapping[str, str] | None = None) -> None:

@@ -1,0 +1,1 @@
+"""Events of a build for a lineage service, by the client of OpenLineage."""
