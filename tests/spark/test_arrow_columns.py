@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from broker_core_spark.arrow_columns import (
     buffer_and_offsets,
     is_ascending,
+    not_utf8,
     with_ends,
     without_head,
 )
@@ -46,3 +47,8 @@ def test_a_column_without_buffers_is_empty() -> None:
 )
 def test_each_value_is_greater_than_the_one_before(values: list[bytes], ascends: bool) -> None:
     assert is_ascending(pa.array(values, pa.large_binary())) == ascends
+
+
+def test_values_that_are_no_text_are_found_with_their_rows() -> None:
+    column = pa.array([b"a", b"\xff", None, b"\xc3\xa9", b"\xc3"], pa.binary())
+    assert list(not_utf8(column)) == [(1, b"\xff"), (4, b"\xc3")]

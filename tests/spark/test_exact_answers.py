@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from random import Random
 from typing import Any
 from uuid import uuid4
+
+import pytest
 
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.patterns import compile_pattern
@@ -16,6 +19,9 @@ from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
 from broker_core_spark.store.publishing import use_generation
 from tests.support.spark_model import Asked, CatalogueModel, publish, random_name, random_question
+
+#: Questions of the published generations. ``REGISTERED_QUESTIONS=100000`` is as many as a large installation has.
+REGISTERED = int(os.environ.get("REGISTERED_QUESTIONS", "0"))
 
 
 @asynccontextmanager
@@ -57,43 +63,59 @@ async def swap_under_questions(
     await look
 
 
-async def test_3000_questions_before_during_and_after_changes_and_swaps() -> None:
+def other_questions(count: int) -> list[Asked]:
+    """So many different questions, none of them if ``count`` is negative."""
+    random = Random(2)
+    found: dict[str, Asked] = {}
+    while len(found) < count:
+        question = random_question(random)
+        found[repr(question)] = question
+    return list(found.values())
+
+
+@pytest.mark.parametrize("effort", [1, pytest.param(4, marks=pytest.mark.long)])
+async def test_answers_before_during_and_after_changes_and_swaps(effort: int) -> None:
     random = Random(1)
-    asked = [random_question(random) for _ in range(3000)]
+    asked = [random_question(random) for _ in range(1050 * effort)]
     registered = [question for question in asked if random.random() < 0.6]
+    registered += other_questions(REGISTERED - len(registered))
     async with serving() as (server, plugin, model, uri):
         await model.fill({random_name(random) for _ in range(200)}, random)
         questions = iter(asked)
-        for _ in range(200):  # nothing is published yet
+        for _ in range(50 * effort):  # nothing is published yet
             await check(server, model, next(questions), random)
         assert plugin.lister.counts.passed["no_generation"] > 0
 
         await publish(uri, model, registered)
         await plugin.lister.refresher.refresh()
-        for _ in range(600):
+        for _ in range(200 * effort):
             await check(server, model, next(questions), random)
         served = plugin.lister.counts.answers.copy()
-        assert served["served"] > 200
-        assert served["unchanged"] > 50
+        assert served["served"] > 60 * effort
+        assert served["unchanged"] > 15 * effort
 
-        for _ in range(150):
+        for _ in range(50 * effort):
             await model.change(random)
             for _ in range(6):
                 await check(server, model, next(questions), random)
-        assert plugin.lister.counts.answers["served"] > served["served"] + 200
+        assert plugin.lister.counts.answers["served"] > served["served"] + 60 * effort
         assert plugin.lister.refresher.served is not None
-        assert plugin.lister.refresher.served.overlay_names() > 100
+        assert plugin.lister.refresher.served.overlay_names() > 30 * effort
 
         generations = [plugin.lister.refresher.served.generation.id]
         for part in (registered[::2], registered[1::2]):
             generations.append((await publish(uri, model, part)).generation)
-            await swap_under_questions(server, plugin, model, [next(questions) for _ in range(100)], random)
+            await swap_under_questions(
+                server, plugin, model, [next(questions) for _ in range(30 * effort)], random
+            )
         store = await asyncio.to_thread(open_store, uri)
         for generation in generations * 3:  # back and forth
             for _ in range(3):
                 await model.change(random)
             await asyncio.to_thread(use_generation, store, generation)
-            await swap_under_questions(server, plugin, model, [next(questions) for _ in range(60)], random)
+            await swap_under_questions(
+                server, plugin, model, [next(questions) for _ in range(20 * effort)], random
+            )
         for question in questions:
             await check(server, model, question, random)
         tally = plugin.lister.counts

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["buffer_and_offsets", "is_ascending", "with_ends", "without_head"]
+__all__ = ["buffer_and_offsets", "is_ascending", "not_utf8", "with_ends", "without_head"]
 
 _Array = np.ndarray[Any, Any]
 _END: Final = 2**31 - 1  # behind the end of any value; Arrow's default overflows its sizes
@@ -43,3 +44,12 @@ def without_head(column: pa.LargeBinaryArray, size: int) -> pa.LargeBinaryArray:
 def is_ascending(column: pa.LargeBinaryArray) -> bool:
     """Whether each value is greater than the one before it."""
     return len(column) < 2 or bool(pc.all(pc.less(column[:-1], column[1:])).as_py())
+
+
+def not_utf8(column: pa.Array) -> Iterator[tuple[int, bytes]]:
+    """Rows, from 0 on, and values of texts or bytes that are no UTF-8, read one by one: for wrong columns alone."""
+    for row, value in enumerate(column.cast(pa.large_binary()).to_pylist()):
+        try:
+            (value or b"").decode()
+        except UnicodeDecodeError:
+            yield row, value

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.support.quick_java import quick_java_options
 from tests.support.spark_catalogues import (
     expected_generation,
@@ -54,6 +56,7 @@ print(json.dumps(result.record()))
 """
 
 
+@pytest.mark.long
 def test_executors_that_fail_make_the_same_generation(tmp_path: Path) -> None:
     catalogue = tmp_path / "catalogue.sqlite"
     names = [f"orders-{number}" for number in range(4000)]

@@ -1,7 +1,4 @@
-"""Builds killed at random or terminated: what is published stays whole, and the next build works.
-
-``BROKER_CORE_TEST_KILLS=20`` kills more often than three times.
-"""
+"""Builds killed at random or terminated: what is published stays whole, and the next build works."""
 
 from __future__ import annotations
 
@@ -13,6 +10,8 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import pytest
 
 from broker_core_spark.batch.job import build
 from broker_core_spark.serving.opened.generation import Generation
@@ -26,7 +25,6 @@ from tests.support.spark_catalogues import fill, questions_about, write_patterns
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-KILLS = int(os.environ.get("BROKER_CORE_TEST_KILLS", "3"))
 _PATIENCE = 300  # seconds; a JVM starts in this time
 
 
@@ -35,7 +33,10 @@ def files(store: Path) -> int:
     return sum(1 for path in store.rglob("*") if path.is_file())
 
 
-def test_a_job_that_is_killed_publishes_nothing_wrong(spark: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.long)])
+def test_a_job_that_is_killed_publishes_nothing_wrong(
+    spark: SparkSession, tmp_path: Path, kills: int
+) -> None:
     catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
     names = [f"orders-{number}" for number in range(2000)]
     fill(catalogue, {"public/large": names})
@@ -50,7 +51,7 @@ with spark_session(master="local[2]") as spark:
     command = [sys.executable, "-c", script, str(catalogue), str(patterns), str(store)]
     pick = random.Random(os.environ.get("PYTEST_XDIST_TESTRUNUID", "7"))
     published = 0
-    for turn in range(KILLS):
+    for turn in range(kills):
         fill(catalogue, {"public/large": [f"later-{turn}-{number}" for number in range(300)]})
         before = files(store)
         # A job makes some 50 files: the mark, runs, assignments, segments, the manifest, the pointer.
@@ -79,7 +80,7 @@ with spark_session(master="local[2]") as spark:
     opened = open_store(str(store))
     newest, *_ = readable_pointers(opened)
     whole = Generation.open(opened, newest.generation)
-    assert whole.topics == len(names) + 300 * KILLS
+    assert whole.topics == len(names) + 300 * kills
     # Killed jobs left marks, whose owners are known to be dead. Their files go when they are old.
     assert collect_garbage(opened).kept
     assert read_marks(opened) == []
@@ -124,3 +125,42 @@ def test_a_terminated_build_says_one_line_and_holds_no_gc_up(tmp_path: Path) -> 
     opened = open_store(str(store))
     assert [*opened.list("marks"), *opened.list("temporary"), *opened.list("pointers")] == []
     assert collect_garbage(opened, grace=timedelta(0)).kept == ()
+
+
+#: Sends itself a signal when a module is imported: the name and the number are the first arguments.
+_SIGNALLED = """
+import os, sys
+
+class Signals:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            os.kill(os.getpid(), int(number))
+
+sys.meta_path.insert(0, Signals())
+_, module, number, *sys.argv[1:] = sys.argv
+from broker_core.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("module", "number"),
+    [("broker_core_spark.batch.job", signal.SIGTERM), ("pyspark.sql", signal.SIGINT)],
+    ids=["imports", "session"],
+)
+def test_a_signal_before_spark_starts_ends_the_build(
+    tmp_path: Path, module: str, number: signal.Signals
+) -> None:
+    catalogue, store = tmp_path / "catalogue.sqlite", tmp_path / "store"
+    fill(catalogue, {"a/b": ["t"]})
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b"}])
+    command = [sys.executable, "-c", _SIGNALLED, module, str(int(number)), "spark", "build", f"--out={store}"]
+    ended = subprocess.run(
+        [*command, f"--catalogue={catalogue}", f"--patterns={patterns}", "--property-keys="],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (128 + number, "")
+    assert ended.stderr == f"broker-core: spark build: ended by {number.name}: nothing was published\n"
+    assert not [path for path in store.rglob("*") if path.is_file()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -148,8 +150,39 @@ def test_a_generation_that_cannot_be_read_is_not_compared(store: Store) -> None:
     before = published_before(store)
     assert before is not None
     assert (len(before.lines), before.topics) == (10, {"t/n": 3})
+    said: list[str] = []
     store.delete(manifest.questions.name)
-    assert published_before(store) is None
+    assert published_before(store, said.append) is None
+    assert (
+        said.pop()
+        == f"generation {before.short} cannot be read: {manifest.questions.name} is not in the store"
+    )
     store.delete(manifest.entry.name)
-    assert published_before(store) is None
+    assert published_before(store, said.append) is None
+    assert said.pop().startswith(f"generation {before.short} cannot be read: ")
     assert replace(before, generation="ab" * 32).short == "ab" * 6
+
+
+def test_a_generation_of_another_format_is_not_compared(store: Store) -> None:
+    data = b'{"format":"broker-core listing generation","version":1}\n'
+    generation = hashlib.sha256(data).hexdigest()
+    store.put_new(f"manifests/{generation}.json", data)
+    when = "2026-03-01T10:15:00+00:00"
+    store.put_new(f"pointers/{1:012}.json", json.dumps({"generation": generation, "when": when}).encode())
+    said: list[str] = []
+    assert published_before(store, said.append) is None
+    start = f"generation {generation[:12]} cannot be read: format version 1: only 2 is known here"
+    assert said.pop().startswith(start)
+
+
+def test_a_pointer_that_cannot_be_read_names_nothing_to_compare_with(store: Store) -> None:
+    said: list[str] = []
+    assert published_before(store, said.append) is None
+    assert said == []  # the first generation
+    store.put_new(f"pointers/{1:012}.json", b"torn")
+    assert published_before(store, said.append) is None
+    assert said.pop().startswith("no pointer can be read: pointers/000000000001.json: ")
+    generation(store, asked("a"), 3)
+    store.put_new(f"pointers/{9:012}.json", b"torn")
+    assert published_before(store, said.append) is not None  # an older one
+    assert said == []

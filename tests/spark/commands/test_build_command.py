@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from broker_core_spark.batch import job
 from broker_core_spark.store import open_store
 from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
+from broker_core_spark.store.read_manifest import read_manifest
+from tests.support.ports import free_port
 from tests.support.spark_catalogues import fill, write_patterns
 
 if TYPE_CHECKING:
@@ -78,6 +81,69 @@ def test_progress_and_metrics_are_written_where_they_are_asked_for(
     assert "broker_core_spark_build_succeeded 0.0" in metrics.read_text()
     assert run(more[:-3]) == 0
     assert "\r" not in capsys.readouterr().err  # no terminal: nothing is shown
+
+
+def test_the_largest_segment_and_the_most_tasks(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("".join(f"some-rather-long-name-of-a-topic-{number:07}\n" for number in range(40_000)))
+    patterns = write_patterns(tmp_path / "some.jsonl", [{"namespace": "a/b", "pattern": ".*7"}])
+    more = [*arguments, "--catalogue", str(names), "--namespace", "a/b", "--patterns", str(patterns)]
+    segments = []
+    for largest, tasks in ((1024 * 1024, 2), (16 * 1024 * 1024, 1)):
+        limits = ["--largest-segment", str(largest), "--partitions", str(tasks)]
+        assert run([*more, "--property-keys", "", *limits]) == 0
+        record = json.loads(capsys.readouterr().out.splitlines()[-1])
+        assert record["partitions"] == tasks
+        manifest = read_manifest(open_store(str(tmp_path / "store")), record["generation"])
+        segments.append(len(manifest.segments))
+        fields = 40 + len("persistent://a/b/") + 2  # of a name, besides its offset of 4 bytes
+        assert all(segment.names * fields <= largest for segment in manifest.segments)
+    assert segments[0] > segments[1]
+
+
+def test_gates_without_a_generation_to_compare_with_say_so(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    more = [*arguments, "--property-keys", "region"]
+    assert run(more) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out.splitlines()[-1])["not_compared"] is None
+    assert "compare" not in err
+    published = current_pointer(open_store(str(tmp_path / "store")))
+    assert published is not None
+    (tmp_path / "store" / "manifests" / f"{published.generation}.json").write_text("torn")
+    assert run(more) == 0
+    out, err = capsys.readouterr()
+    reason = json.loads(out.splitlines()[-1])["not_compared"]
+    assert reason.startswith(f"generation {published.generation[:12]} cannot be read: ")
+    assert f"broker-core: spark build: the gates had nothing to compare with: {reason}\n" in err
+
+
+def test_lineage_is_sent_where_the_client_says(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(events), "append": True}
+    monkeypatch.setattr("os.environ", dict(os.environ))  # the client writes variables of its own
+    more = [*arguments, "--property-keys", "region", "--openlineage"]
+    assert run(more) == 1
+    assert "no receiver of lineage" in capsys.readouterr().err
+    assert current_pointer(open_store(str(tmp_path / "store"))) is None
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
+    assert run(more) == 0
+    assert run([*more, "--min-questions", "2"]) == 3
+    sent = [json.loads(line) for line in events.read_text().splitlines()]
+    assert [event["eventType"] for event in sent] == ["START", "COMPLETE", "START", "FAIL"]
+    assert "not published" in sent[-1]["run"]["facets"]["errorMessage"]["message"]
+    assert str(tmp_path / "store") in sent[0]["job"]["name"]
+    assert len({event["run"]["runId"] for event in sent}) == 2
+    nobody = {"type": "http", "url": f"http://127.0.0.1:{free_port()}", "retry": {"total": 0}}
+    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(nobody))
+    capsys.readouterr()
+    assert run(more) == 0
+    assert capsys.readouterr().err.count("lineage") == 1
 
 
 def test_property_keys_of_the_settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import signal
 import sys
 import threading
@@ -35,6 +36,17 @@ def test_one_line_after_the_end_in_order(
     assert done == ["inside", "cleanup"]
     assert capsys.readouterr().err == f"broker-core: gc: ended by {number.name}: no harm\n"
     assert [signal.getsignal(each) for each in BOTH] == before
+
+
+def test_libraries_log_nothing_about_the_end(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(typer.Exit), ended_by_signals("gc"):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            logging.getLogger("py4j").error("the JVM is gone")
+    assert not caplog.records
+    logging.getLogger("py4j").error("another one")
+    assert len(caplog.records) == 1
 
 
 def test_a_second_interrupt_ends_at_once() -> None:

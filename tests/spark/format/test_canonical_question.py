@@ -14,7 +14,6 @@ from broker_core_spark.format.canonical_question import (
     canonical_json,
     line_key,
     required_selectors,
-    selectors_digest,
 )
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -88,7 +87,6 @@ def test_the_selectors_of_a_run_are_those_of_all_modes_that_list_its_domain() ->
     both = tuple(sorted((NameSelector("a"), NameSelector("b")), key=lambda selector: selector.key))
     assert required["t/n", "persistent"] == required["t/n", "non-persistent"] == both
     assert required["t/m", "non-persistent"] == (NameSelector(None),)
-    assert selectors_digest([b"b" * 16, b"a" * 16]) == selectors_digest([b"a" * 16, b"b" * 16, b"a" * 16])
 
 
 def test_canonical_json_has_one_form() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -160,3 +161,15 @@ def test_the_version_of_a_namespace_has_its_stamp() -> None:
     version = manifest().version("t/n")
     assert (version.catalog_id, version.number, version.stamp) == ("id", 7, "s")
     assert manifest().version("t/empty").stamp == ""
+
+
+def test_stamps_of_a_static_catalogue_are_of_every_namespace_that_was_asked_about() -> None:
+    made = manifest()
+    static = replace(
+        made, static=True, namespaces=dict.fromkeys(made.namespaces), stamps={"t/n": "s", "t/none": "s"}
+    )
+    assert Manifest.parse(static.data, "manifests/x.json") == static
+    assert {name: version.stamp for name, version in static.versions().items()} == {"t/n": "s", "t/none": "s"}
+    assert {name: version.number for name, version in made.versions().items()} == dict(made.namespaces)
+    with pytest.raises(ValueError, match="t//none"):
+        replace(static, stamps={"t//none": "s"}).check()

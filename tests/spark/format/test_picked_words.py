@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core_spark.format.picked_words import packed, unpacked, word_counts
+from broker_core_spark.format.picked_words import divided, packed, unpacked, word_counts
 from broker_core_spark.format.segment_layout import ENTRY, KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
 
@@ -42,3 +42,22 @@ def test_a_range_needs_no_words() -> None:
 def test_rows_that_are_none_are_refused(picked: object) -> None:
     with pytest.raises(ValueError, match=r"range|row numbers"):
         packed(picked, 9)  # type: ignore[arg-type]
+
+
+@given(st.data())
+def test_what_is_divided_is_what_each_stretch_has(data: st.DataObject) -> None:
+    names = data.draw(st.integers(1, 60))
+    bounds = [
+        0,
+        *sorted(data.draw(st.sets(st.integers(1, names - 1)) if names > 1 else st.just(set()))),
+        names,
+    ]
+    rows = sorted(data.draw(st.sets(st.integers(0, names - 1))))
+    low, high = sorted(data.draw(st.tuples(st.integers(0, names), st.integers(0, names))))
+    for picked, wanted in ((np.array(rows, np.uint32), rows), ((low, high), list(range(low, high)))):
+        expected = [
+            (number, [row - bounds[number] for row in wanted if bounds[number] <= row < bounds[number + 1]])
+            for number in range(len(bounds) - 1)
+        ]
+        found = [(number, rows_of(part)) for number, part in divided(picked, bounds)]
+        assert found == [(number, part) for number, part in expected if part]

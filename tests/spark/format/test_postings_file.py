@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from broker_core import EncodedNames
-from broker_core_spark.format.canonical_question import selectors_digest
 from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter, read_postings
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
 NAMES = EncodedNames.of("a/b", "persistent", [f"t{number:03}" for number in range(90)])
 KEYS = [bytes([number]) * 16 for number in range(4)]
@@ -21,11 +21,11 @@ def test_postings_are_read_as_they_were_collected() -> None:
     postings.add(KEYS[2], (4, 4))
     postings.add(KEYS[0], (4, 9))
     writer = PostingsWriter()
-    writer.add_run("a/b", "persistent", postings.finish(), KEYS)
+    writer.add_run("a/b", "persistent", postings.finish(), SelectorKeys.of(KEYS))
     with writer.finish().file as file:
         (run,) = read_postings(pa.py_buffer(file.read()), "x")
     assert (run.namespace, run.domain, run.names) == ("a/b", "persistent", 90)
-    assert run.asked_digest == selectors_digest(KEYS)
+    assert run.asked_digest == SelectorKeys.of(KEYS).digest
     assert [bytes(key) for key in run.entries["key"]] == [KEYS[0], KEYS[1], KEYS[3]]
     assert run.entries["count"].tolist() == [5, 2, 45]
     assert [NAMES.crc(rows)[0] for rows in ((4, 9), np.array([1, 5]), np.arange(0, 90, 2))] == run.entries[
@@ -37,7 +37,7 @@ def test_postings_are_read_as_they_were_collected() -> None:
 
 def test_nothing_picked_is_a_run_without_entries() -> None:
     writer = PostingsWriter()
-    writer.add_run("a/b", "persistent", PostingsCollector(NAMES).finish(), ())
+    writer.add_run("a/b", "persistent", PostingsCollector(NAMES).finish(), NOTHING_ASKED)
     with writer.finish().file as file:
         (run,) = read_postings(pa.py_buffer(file.read()), "x")
     assert (len(run.entries), len(run.words)) == (0, 0)

@@ -17,6 +17,7 @@ from broker_core_spark.format.postings_file import (
     read_postings,
 )
 from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format.selector_keys import SelectorKeys
 
 NAMES = {
     "a/b": EncodedNames.of("a/b", "persistent", [f"t{number:03}" for number in range(90)]),
@@ -24,7 +25,7 @@ NAMES = {
 }
 RUNS = [(namespace, "persistent", len(names)) for namespace, names in NAMES.items()]
 KEYS = [bytes([number]) * 16 for number in range(60)]
-ASKED = {(namespace, "persistent"): KEYS for namespace in NAMES}
+ASKED = {(namespace, "persistent"): SelectorKeys.of(KEYS) for namespace in NAMES}
 
 
 def picked(namespace: str, key: bytes) -> np.ndarray[tuple[int, ...], np.dtype[np.int64]]:
@@ -41,13 +42,13 @@ def part_of(keys: Sequence[bytes], namespaces: Sequence[str] = tuple(NAMES)) -> 
         postings = PostingsCollector(NAMES[namespace])
         for key in Random(1).sample(keys, len(keys)):
             postings.add(key, picked(namespace, key))
-        writer.add_run(namespace, "persistent", postings.finish(), KEYS)
+        writer.add_run(namespace, "persistent", postings.finish(), SelectorKeys.of(KEYS))
     with writer.finish().file as file:
         return read_postings(pa.py_buffer(file.read()), "part")
 
 
 def merged(parts: Sequence[Sequence[StoredPostings]], asked: Sequence[bytes] = KEYS) -> bytes:
-    made = merge_postings(RUNS, parts, dict.fromkeys(ASKED, asked))
+    made = merge_postings(RUNS, parts, dict.fromkeys(ASKED, SelectorKeys.of(asked)))
     with made.file as file:
         return file.read()
 
@@ -72,7 +73,7 @@ def test_selectors_that_nobody_asks_for_are_left_out() -> None:
         postings = PostingsCollector(names)
         for key in some:
             postings.add(key, picked(namespace, key))
-        writer.add_run(namespace, "persistent", postings.finish(), some)
+        writer.add_run(namespace, "persistent", postings.finish(), SelectorKeys.of(some))
     with writer.finish().file as file:
         assert merged([part_of(KEYS)], some) == file.read()
 

@@ -49,12 +49,18 @@ class BuildResult:
     task_seconds: tuple[float, ...] = ()
     patterns: str = ""
     incremental: bool = False
+    #: Why an incremental build kept nothing of the published generation; empty where it did, or there was none.
+    full_because: str = ""
     builder: Builder | None = None
     began: datetime | None = None
     published: datetime | None = None
     differences: GenerationDifferences | None = None
     #: Kept segments whose postings are new, because their namespaces are asked other questions.
     postings_written: int = 0
+    #: Why the gates had no generation before to compare with, though one was published.
+    not_compared: str = ""
+    #: The folder of the exported matches, without secrets.
+    matches_export: str = ""
 
     @property
     def times_covered(self) -> int:
@@ -106,6 +112,7 @@ class BuildResult:
             "namespaces": len(self.manifest.namespaces),
             "questions": len(self.totals),
             "matches": self.totals.matches,
+            "matches_export": self.matches_export or None,
             "coverage": None if self.coverage is None else round(self.coverage, 6),
             "property_keys": list(self.manifest.property_keys),
             "kept_questions": self.loaded.kept,
@@ -121,10 +128,12 @@ class BuildResult:
             ],
             "unknown_namespaces": sorted({question.namespace for question in self.left_out})[:_SHOWN],
             "differences": None if self.differences is None else self.differences.record(self.totals.counts),
+            "not_compared": self.not_compared or None,
             "segments": len(self.manifest.segments),
             "segments_written": self.segments_written,
             "segments_kept": self.segments_kept,
             "postings_written": self.postings_written,
+            "full_because": self.full_because,
             "partitions": self.tasks,
             "seconds": {what: round(seconds, 3) for what, seconds in self.seconds.items()},
         }

@@ -12,7 +12,7 @@ from broker_core_spark.store.mark_owner import MarkOwner
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Builder", "spark_application"]
+__all__ = ["Builder", "plugin_version", "spark_application"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Builder:
             owner.host,
             owner.pid,
             run,
-            _version(),
+            plugin_version(),
             str(spark.version),
             platform.python_version(),
             spark_application(spark),
@@ -64,7 +64,8 @@ def spark_application(spark: SparkSession) -> str:
         return ""
 
 
-def _version() -> str:
+def plugin_version() -> str:
+    """The version of this distribution."""
     try:
         return version("broker-core-spark")
     except PackageNotFoundError:

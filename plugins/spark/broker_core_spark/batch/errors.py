@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["BatchError", "InvalidCatalogue", "InvalidPatterns", "TaskFailed"]
+__all__ = ["BatchError", "InvalidCatalogue", "InvalidPatterns", "NothingToKeep", "TaskFailed"]
 
 
 class BatchError(BrokerCoreError):
@@ -17,6 +17,10 @@ class InvalidCatalogue(BatchError):
 
 class InvalidPatterns(BatchError):
     """A source of questions cannot be read. The message names the line."""
+
+
+class NothingToKeep(BatchError):
+    """An incremental build keeps nothing of the published generation: it is a full one. The message says why."""
 
 
 class TaskFailed(BatchError):

@@ -12,7 +12,7 @@ Only the DataFrame API and the store are used, so the job runs wherever the sess
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Final
 from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.builder import Builder
-from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.errors import BatchError, NothingToKeep
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
 from broker_core_spark.batch.incremental.keep_segments import keep_segments
 from broker_core_spark.batch.incremental.reread_segments import RereadSegments
@@ -31,6 +31,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     read_previous_generation,
     reusable_segments,
 )
+from broker_core_spark.batch.matches.matches_export import check_matches, matches_folder, write_matches
 from broker_core_spark.batch.progress.progress import NoProgress, Progress, showing
 from broker_core_spark.batch.publish_gates import (
     PublishGates,
@@ -104,6 +105,7 @@ def build(
     incremental: bool = False,
     report: Path | str | None = None,
     export_parquet: str | None = None,
+    export_matches: str | None = None,
     history: str | None = None,
     history_questions: bool = False,
     quarantine: str | None = None,
@@ -122,13 +124,13 @@ def build(
     ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names, the largest by default
     twice the average. The bytes of a generation do not depend on the tasks. ``property_keys`` are the keys of selecting
     properties; ``None`` is an error where questions have properties. ``always`` is one more source of questions.
-    Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates``
-    are those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments
-    of the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
-    and hashes. ``history`` is the folder of tables that the build appends a row to, with ``history_questions`` one for
-    each question too. ``quarantine`` is that of the table of rows that are no topics: without it such a row ends the
-    build. ``store_options`` are those of every bucket here. ``progress`` is told what is done, ``run`` what was
-    published.
+    Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates`` are
+    those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of
+    the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
+    and hashes, ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of
+    tables that the build appends a row to, with ``history_questions`` one for each question too. ``quarantine`` is that
+    of the table of rows that are no topics: without it such a row ends the build. ``store_options`` are those of every
+    bucket here. ``progress`` is told what is done, ``run`` what was published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -149,6 +151,8 @@ def build(
         for table in (export_parquet, quarantine):
             if table is not None:
                 check_export(spark, table, store_options)
+        if export_matches is not None:
+            check_matches(spark, export_matches, store_options)
         if history is not None:
             check_history(spark, history, store_options)
         with clock.of("patterns"):
@@ -163,7 +167,8 @@ def build(
                 oldest=oldest_kept(keep_learned),
             )
             keys = loaded.property_keys
-            before = published_before(place)
+            not_read: list[str] = []
+            before = published_before(place, not_read.append)
         source = open_catalogue(
             catalogue, spark=spark, namespace=namespace, quarantine=quarantine is not None
         )
@@ -179,18 +184,24 @@ def build(
                 largest_segment_bytes=largest_segment_bytes,
             )
             with clock.of("catalogue"), source.snapshot() as snapshot:
-                reuse, kept = (
-                    _reuse(spark, place, snapshot, loaded, staging, partitions)
-                    if incremental
-                    else (None, RereadSegments())
-                )
+                reuse, kept, full_because = None, RereadSegments(), ""
+                if incremental:
+                    try:
+                        reuse, kept = _reuse(spark, place, snapshot, loaded, staging, partitions)
+                    except (NothingToKeep, InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
+                        full_because = str(error)
                 # What nobody asks about is not read.
                 staging = replace(
                     staging, namespaces=frozenset(question.namespace for question in loaded.questions)
                 )
                 runs = _stage(snapshot, staging, reuse)
-                versions = _versions(snapshot, runs, staging, namespace if source.static else None)
-                stamps = {name: stamp for name, stamp in snapshot.stamps.items() if name in versions}
+                named = {name: snapshot.version(name) for name in sorted(staging.namespaces or ())}
+                stamps = {name: version.stamp for name, version in named.items() if version and version.stamp}
+                versions: dict[str, int | None] = (
+                    dict.fromkeys(_with_topics(runs, reuse, named, namespace))
+                    if source.static
+                    else {name: version.number for name, version in named.items() if version}
+                )
                 catalogue_id, repeats = snapshot.catalogue_id, snapshot.repeats
                 quarantined = snapshot.quarantined
             if quarantine is not None:
@@ -242,10 +253,17 @@ def build(
         quarantined=len(quarantined),
         patterns=redacted_source(patterns),
         incremental=incremental,
+        full_because=full_because,
         builder=Builder.this_process(spark, building.run.id),
         began=began,
         published=published.when,
         differences=differences_to(before, totals, totals_before) if before else None,
+        not_compared="".join(not_read),
+        matches_export=(
+            ""
+            if export_matches is None
+            else redacted_source(matches_folder(export_matches, published.number))
+        ),
     )
     write_build_record(place, result.generation, build_record(result), totals_file(totals))
     if report is not None:
@@ -256,6 +274,9 @@ def build(
         append_history(spark, history, result, store_options, questions=history_questions)
     if export_parquet is not None:
         export_totals(spark, export_parquet, result, store_options)
+    if export_matches is not None:
+        with showing(progress), clock.of("matches"):
+            write_matches(spark, export_matches, result, building.run, store_options, partitions=partitions)
     return result
 
 
@@ -276,28 +297,29 @@ def _reuse(
     staging: StagingArea,
     partitions: int | None,
 ) -> tuple[SegmentReuse | None, RereadSegments]:
-    """What to keep of the published generation, and its segments. Nothing of a damaged one."""
+    """What to keep of the published generation, if there is one, and its segments. Raises where nothing is kept."""
     # An older generation than the one of an unreadable pointer will do.
     published = next(readable_pointers(place), None)
-    if published is None or snapshot.versions is None:
+    if published is None:
         return None, RereadSegments()
-    questions = [question for question in loaded.questions if question.namespace in snapshot.versions]
+    previous = read_previous_generation(place, published.generation)
+    questions = [question for question in loaded.questions if snapshot.version(question.namespace)]
     damaged: frozenset[str] = frozenset()
-    try:
-        previous = read_previous_generation(place, published.generation)
-        while True:
-            reuse = reusable_segments(
-                previous, snapshot, questions, target=staging.target, largest=staging.largest, damaged=damaged
-            )
-            if reuse is None:
-                return None, RereadSegments()
-            # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
-            kept = keep_segments(spark, place, staging, previous, questions, reuse.kept, partitions)
-            if not kept.damaged:
-                return reuse, kept
-            damaged |= kept.damaged
-    except (InvalidGeneration, NoSuchGeneration, DamagedFile):
-        return None, RereadSegments()
+    while True:
+        reuse = reusable_segments(
+            previous,
+            snapshot,
+            questions,
+            property_keys=staging.property_keys,
+            target=staging.target,
+            largest=staging.largest,
+            damaged=damaged,
+        )
+        # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
+        kept = keep_segments(spark, place, staging, previous, questions, reuse.kept, partitions)
+        if not kept.damaged:
+            return reuse, kept
+        damaged |= kept.damaged
 
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
@@ -308,12 +330,11 @@ def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReus
     return snapshot.read(staging.within(reuse.key_ranges), reuse.namespaces)
 
 
-def _versions(
-    snapshot: CatalogueSnapshot, runs: Sequence[SortedRun], staging: StagingArea, given: str | None
-) -> dict[str, int | None]:
-    """The version of each namespace of a question. In a static catalogue: those with topics, and the given one."""
-    named = sorted(staging.namespaces or ())
-    if snapshot.versions is not None:
-        return {name: snapshot.versions[name] for name in named if name in snapshot.versions}
+def _with_topics(
+    runs: Sequence[SortedRun], reuse: SegmentReuse | None, named: Iterable[str], given: str | None
+) -> list[str]:
+    """The named namespaces that have topics now or had some before and were not read, and the ``given`` one."""
     found = {name for run in runs for name, _ in run.names}
-    return {name: None for name in named if name in found or name == given}
+    if reuse is not None:
+        found |= reuse.unread
+    return [name for name in named if name in found or name == given]

@@ -6,7 +6,7 @@ is half empty.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,7 +22,7 @@ from broker_core_spark.settings import (
     MIN_QUESTIONS,
 )
 from broker_core_spark.store import Store
-from broker_core_spark.store.published_pointers import readable_pointers
+from broker_core_spark.store.published_pointers import PublishedPointer, read_pointers
 from broker_core_spark.store.read_manifest import read_manifest
 
 __all__ = [
@@ -73,17 +73,31 @@ class PublishedBefore:
         return self.generation[:12]
 
 
-def published_before(store: Store) -> PublishedBefore | None:
-    """The generation that is published now. ``None`` without one, and for one that cannot be read any more."""
-    pointer = next(readable_pointers(store), None)
+def published_before(
+    store: Store, not_read: Callable[[str], object] = lambda _: None
+) -> PublishedBefore | None:
+    """The generation that is published now. ``None`` without one, and for one that cannot be read any more.
+
+    Then ``not_read`` is called with the reason: the gates have nothing to compare with.
+    """
+    pointer: PublishedPointer | InvalidGeneration | None = None
+    for pointer in read_pointers(store):
+        if isinstance(pointer, PublishedPointer):
+            break
     if pointer is None:
         return None
+    if isinstance(pointer, InvalidGeneration):
+        not_read(f"no pointer can be read: {pointer}")
+        return None
+    name = f"generation {pointer.generation[:12]}"
     try:
         manifest = read_manifest(store, pointer.generation)
         data = store.get(manifest.questions.name, manifest.questions.size)
-    except (InvalidGeneration, NoSuchGeneration, DamagedFile):
+    except (InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
+        not_read(f"{name} cannot be read: {error.reason if isinstance(error, InvalidGeneration) else error}")
         return None
     if data is None:
+        not_read(f"{name} cannot be read: {manifest.questions.name} is not in the store")
         return None
     topics: dict[str, int] = {}
     for (namespace, _), count in manifest.counts().items():

@@ -7,14 +7,41 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import broker_settings, examples, plugin_settings, say
-from broker_core.quantities import parse_duration
+from broker_core_spark.commands.build_options import (
+    AllowShrinkOption,
+    AlwaysOption,
+    CatalogueOption,
+    ConfOption,
+    ExportMatchesOption,
+    ExportParquetOption,
+    HistoryOption,
+    HistoryQuestionsOption,
+    IncrementalOption,
+    KeepLearnedOption,
+    LargestSegmentOption,
+    MasterOption,
+    MaxCoverageLossOption,
+    MaxQuestionLossOption,
+    MaxTopicLossOption,
+    MetricsOption,
+    MinQuestionsOption,
+    NamespaceOption,
+    OpenLineageOption,
+    OutOption,
+    PartitionsOption,
+    PatternsOption,
+    ProgressOption,
+    PropertyKeysOption,
+    QuarantineOption,
+    ReportOption,
+    ShownProgress,
+)
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
 from broker_core_spark.settings import SparkSettings
@@ -23,20 +50,12 @@ if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
     from broker_core_spark.batch.progress.progress import Progress
     from broker_core_spark.batch.publish_gates import PublishGates
+    from broker_core_spark.store.publishing import BuildRun
 
 __all__ = ["EXAMPLES", "EXIT_REFUSED", "build"]
 
 #: The exit code of a build that a gate refuses to publish.
 EXIT_REFUSED: Final = 3
-
-
-class ShownProgress(StrEnum):
-    """What a build says while it runs."""
-
-    AUTO = "auto"
-    TERMINAL = "terminal"
-    LINES = "lines"
-    NONE = "none"
 
 
 _SHOWN: Final = 20  # refused patterns of the output
@@ -54,220 +73,32 @@ EXAMPLES: Final = examples(
 
 def build(
     *,
-    catalogue: Annotated[
-        str,
-        typer.Option(
-            "--catalogue",
-            metavar="SOURCE",
-            help="The topics: broker-core.sqlite, postgresql://USER@HOST/DATABASE, a .parquet file or folder, "
-            "table:NAME of the session, or a file of names (with --namespace).",
-            show_default=False,
-        ),
-    ],
-    patterns: Annotated[
-        str,
-        typer.Option(
-            "--patterns",
-            metavar="SOURCE",
-            help="The questions, each with namespace, mode, pattern and properties: JSON lines, .toml or .parquet (a "
-            "path, s3:// ...), or table:NAME.",
-            show_default=False,
-        ),
-    ],
-    out: Annotated[
-        str,
-        typer.Option(
-            "--out",
-            metavar="URI",
-            help="Where generations are: a folder, file://, s3://, gs:// or az://; plugins.spark.store of the broker.",
-            show_default=False,
-        ),
-    ],
-    namespace: Annotated[
-        str | None,
-        typer.Option(
-            "--namespace",
-            metavar="NAMESPACE",
-            help="tenant/namespace of local names in a file or table.",
-            show_default=False,
-        ),
-    ] = None,
-    partitions: Annotated[
-        int | None,
-        typer.Option(
-            "--partitions",
-            min=1,
-            metavar="N",
-            help="The most tasks of a stage; by default by work, some seconds each. The result is the same for any "
-            "number.",
-            show_default=False,
-        ),
-    ] = None,
-    largest_segment: Annotated[
-        int,
-        typer.Option(
-            "--largest-segment",
-            min=1024 * 1024,
-            metavar="BYTES",
-            help="Names of a segment at most, in bytes; half of it on average. A changed topic makes its segment anew.",
-            show_default=True,
-        ),
-    ] = 16 * 1024 * 1024,
-    property_keys: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--property-keys",
-            "--property-key",
-            metavar="KEY,...",
-            help="The properties that select topics, instead of those that the brokers of --config select by; may be "
-            "repeated. '' for none.",
-            show_default=False,
-        ),
-    ] = None,
-    always: Annotated[
-        str | None,
-        typer.Option(
-            "--always",
-            metavar="SOURCE",
-            help="Questions to build besides those of --patterns, whatever was learned.",
-            show_default="plugins.spark.always",
-        ),
-    ] = None,
-    keep_learned: Annotated[
-        float | None,
-        typer.Option(
-            "--keep-learned",
-            metavar="DURATION",
-            parser=parse_duration,
-            help="For how long a learned question is built after it was asked last; 0 keeps none of earlier builds.",
-            show_default="plugins.spark.keep_learned",
-        ),
-    ] = None,
-    min_questions: Annotated[
-        int | None,
-        typer.Option(
-            "--min-questions",
-            min=0,
-            metavar="N",
-            help="Publish no generation with fewer questions.",
-            show_default="plugins.spark.min_questions",
-        ),
-    ] = None,
-    max_question_loss: Annotated[
-        float | None,
-        typer.Option(
-            "--max-question-loss",
-            min=0,
-            max=1,
-            metavar="SHARE",
-            help="The share of its questions that a generation may lose against the one before.",
-            show_default="plugins.spark.max_question_loss",
-        ),
-    ] = None,
-    max_topic_loss: Annotated[
-        float | None,
-        typer.Option(
-            "--max-topic-loss",
-            min=0,
-            max=1,
-            metavar="SHARE",
-            help="The same for the topics in the namespaces of its questions.",
-            show_default="plugins.spark.max_topic_loss",
-        ),
-    ] = None,
-    max_coverage_loss: Annotated[
-        float | None,
-        typer.Option(
-            "--max-coverage-loss",
-            min=0,
-            max=1,
-            metavar="SHARE",
-            help="The same for the share of what is asked that it covers, in points.",
-            show_default="plugins.spark.max_coverage_loss",
-        ),
-    ] = None,
-    allow_shrink: Annotated[
-        bool, typer.Option("--allow-shrink", help="Publish, whatever was lost.", show_default=False)
-    ] = False,
-    report: Annotated[
-        str | None,
-        typer.Option(
-            "--report",
-            metavar="URI",
-            help="Write a page of HTML about the result: a path, s3:// ...",
-            show_default=False,
-        ),
-    ] = None,
-    export_parquet: Annotated[
-        str | None,
-        typer.Option(
-            "--export-parquet",
-            metavar="URI",
-            help="Write a table of the questions with their counts and hashes.",
-            show_default=False,
-        ),
-    ] = None,
-    history: Annotated[
-        str | None,
-        typer.Option(
-            "--history",
-            metavar="URI",
-            help="Append a row about the build to a table in this folder.",
-            show_default=False,
-        ),
-    ] = None,
-    history_questions: Annotated[
-        bool,
-        typer.Option("--history-questions", help="Append a row for each question too.", show_default=False),
-    ] = False,
-    quarantine: Annotated[
-        str | None,
-        typer.Option(
-            "--quarantine",
-            metavar="URI",
-            help="Put rows of a table or a file of names that are no topics into this table. Without it such a row "
-            "ends the build.",
-            show_default=False,
-        ),
-    ] = None,
-    metrics: Annotated[
-        str | None,
-        typer.Option(
-            "--metrics",
-            metavar="URI",
-            help="Write metrics for Prometheus: a file of the textfile collector, or a push gateway (http://...).",
-            show_default=False,
-        ),
-    ] = None,
-    progress: Annotated[
-        ShownProgress,
-        typer.Option(
-            "--progress",
-            help="What to say on standard error while it runs: auto is one line on a terminal, and nothing elsewhere.",
-        ),
-    ] = ShownProgress.AUTO,
-    incremental: Annotated[
-        bool,
-        typer.Option(
-            "--incremental/--full",
-            help="Keep the segments of the last generation that would come out the same.",
-        ),
-    ] = False,
-    master: Annotated[
-        str | None,
-        typer.Option(
-            "--master",
-            metavar="URL",
-            help="Where Spark runs, unless a session is there (spark-submit): local[2], spark://, k8s://, yarn, sc://.",
-            show_default="local[*]",
-        ),
-    ] = None,
-    conf: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", show_default=False
-        ),
-    ] = None,
+    catalogue: CatalogueOption,
+    patterns: PatternsOption,
+    out: OutOption,
+    namespace: NamespaceOption = None,
+    partitions: PartitionsOption = None,
+    largest_segment: LargestSegmentOption = 16 * 1024 * 1024,
+    property_keys: PropertyKeysOption = None,
+    always: AlwaysOption = None,
+    keep_learned: KeepLearnedOption = None,
+    min_questions: MinQuestionsOption = None,
+    max_question_loss: MaxQuestionLossOption = None,
+    max_topic_loss: MaxTopicLossOption = None,
+    max_coverage_loss: MaxCoverageLossOption = None,
+    allow_shrink: AllowShrinkOption = False,
+    report: ReportOption = None,
+    export_parquet: ExportParquetOption = None,
+    export_matches: ExportMatchesOption = None,
+    history: HistoryOption = None,
+    history_questions: HistoryQuestionsOption = False,
+    quarantine: QuarantineOption = None,
+    metrics: MetricsOption = None,
+    openlineage: OpenLineageOption = False,
+    progress: ProgressOption = ShownProgress.AUTO,
+    incremental: IncrementalOption = False,
+    master: MasterOption = None,
+    conf: ConfOption = None,
     store_options: StoreOptions = None,
 ) -> None:
     """Match all patterns over all topics and publish the answers as one verified generation.
@@ -275,45 +106,66 @@ def build(
     The last line that is printed is one object of JSON about the result. Patterns that no broker evaluates are reported
     and left out; anything else that is wrong ends the job, and the generation that is published stays as it is.
     """
-    from broker_core_spark.batch import job
-    from broker_core_spark.batch.publish_gates import PublishRefused
-    from broker_core_spark.batch.spark.spark_session import spark_session
-    from broker_core_spark.store import open_store
-    from broker_core_spark.store.publishing import BuildRun
-
-    keys = _selecting() if property_keys is None else _property_keys(property_keys)
-    settings = _settings()
-    gates = _gates(
-        settings,
-        min_questions=min_questions,
-        max_question_loss=max_question_loss,
-        max_topic_loss=max_topic_loss,
-        max_coverage_loss=max_coverage_loss,
-        allow_shrink=allow_shrink or None,
-    )
-    spark_settings = parse_pairs("--conf", conf)
-    options = chosen_options(out, store_options)
-    always = settings.always if always is None else always
-    _check_places(
-        out, (patterns, always), (report, _metrics_file(metrics)), (export_parquet, quarantine), options
-    )
-    longest = broker_settings().max_pattern_length
-    run = BuildRun()
+    runs: list[BuildRun] = []
 
     def published() -> str:
-        return f"{run.published.generation[:12]} is published" if run.published else "nothing was published"
+        done = next((run.published for run in runs if run.published), None)
+        return "nothing was published" if done is None else f"{done.generation[:12]} is published"
 
     def clean_up() -> None:
         # Tasks may have written until the session ended.
-        run.remove_staged(open_store(out, options))
+        for run in runs:
+            run.remove_staged(open_store(out, chosen_options(out, store_options)))
 
-    with (
-        ended_by_signals("spark build", published, cleanup=clean_up),
-        _measured(metrics, options) as measured,
-        spark_session(master=master, conf=spark_settings) as spark,
-    ):
+    # The imports take a second or two: a signal may come in them.
+    with ended_by_signals("spark build", published, cleanup=clean_up):
+        from broker_core_spark.batch import job
+        from broker_core_spark.batch.publish_gates import PublishRefused
+        from broker_core_spark.batch.spark.spark_session import spark_session
+        from broker_core_spark.store import open_store
+        from broker_core_spark.store.publishing import BuildRun
+
+        keys = _selecting() if property_keys is None else _property_keys(property_keys)
+        settings = _settings()
+        gates = _gates(
+            settings,
+            min_questions=min_questions,
+            max_question_loss=max_question_loss,
+            max_topic_loss=max_topic_loss,
+            max_coverage_loss=max_coverage_loss,
+            allow_shrink=allow_shrink or None,
+        )
+        spark_settings = parse_pairs("--conf", conf)
+        options = chosen_options(out, store_options)
+        always = settings.always if always is None else always
+        _check_places(
+            out,
+            (patterns, always),
+            (report, _metrics_file(metrics)),
+            (export_parquet, quarantine),
+            (export_matches, history),
+            options,
+        )
+        longest = broker_settings().max_pattern_length
+        run = BuildRun()
+        runs.append(run)
+        lineage = _lineage(
+            openlineage,
+            run=run.id,
+            store=out,
+            catalogue=catalogue,
+            patterns=[source for source in (patterns, always) if source is not None],
+            export_parquet=export_parquet,
+            export_matches=export_matches,
+            history=history,
+        )
         try:
-            with _progress(progress) as shown:
+            with (
+                _measured(metrics, options) as measured,
+                lineage as told,
+                spark_session(master=master, conf=spark_settings) as spark,
+                _progress(progress) as shown,
+            ):
                 result = job.build(
                     spark,
                     catalogue=catalogue,
@@ -330,6 +182,7 @@ def build(
                     incremental=incremental,
                     report=report,
                     export_parquet=export_parquet,
+                    export_matches=export_matches,
                     history=history,
                     history_questions=history_questions,
                     quarantine=quarantine,
@@ -338,14 +191,24 @@ def build(
                     store_options=options,
                     run=run,
                 )
+                measured.append(result)
+                told.append(result)
         except PublishRefused as error:
             say(str(error))
             raise typer.Exit(EXIT_REFUSED) from error
-        measured.append(result)
+        _tell(result, quarantine)
+
+
+def _tell(result: BuildResult, quarantine: str | None) -> None:
+    """Print the result, after what people should know about it."""
+    if result.full_because:
+        _say(f"built in full: {result.full_because}")
     for one in result.refused[:_SHOWN]:
         _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
     if len(result.refused) > _SHOWN:
         _say(f"refused: {len(result.refused) - _SHOWN} more patterns")
+    if result.not_compared:
+        _say(f"the gates had nothing to compare with: {result.not_compared}")
     if result.quarantined:
         _say(f"quarantine: {result.quarantined} rows of the catalogue are no topics: {quarantine}")
     if result.left_out:
@@ -361,22 +224,26 @@ def _check_places(
     patterns: Iterable[str | None],
     files: Iterable[str | None],
     tables: Iterable[str | None],
+    folders: Iterable[str | None],
     options: dict[str, str],
 ) -> None:
     """Raise unless each place answers, before Spark starts and long before the build ends."""
-    from broker_core_spark.batch.source_address import is_in_bucket, is_of_spark
+    from broker_core_spark.batch.source_address import is_in_bucket, is_of_spark, is_table_name
     from broker_core_spark.store import open_store
     from broker_core_spark.store.addressed_file import addressed_file
+    from broker_core_spark.store.addressed_folder import addressed_folder
     from broker_core_spark.store.reached_store import check_reached, within
 
     check_reached(open_store(out, options))
     for source in patterns:
         if source is not None and is_in_bucket(source):
             within(source, addressed_file(source, options).check_readable)
-    of_files = (table for table in tables if table is not None and not is_of_spark(table))
-    for place in (*files, *of_files):
-        if place is not None:
-            within(place, addressed_file(place, options).check_writable)
+    for address in (*files, *tables):
+        if address is not None and not is_of_spark(address):
+            within(address, addressed_file(address, options).check_writable)
+    for address in folders:
+        if address is not None and not is_of_spark(address) and not is_table_name(address):
+            within(address, addressed_folder(address, options).check_writable)
 
 
 def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
@@ -409,6 +276,18 @@ def _measured(address: str | None, options: dict[str, str]) -> Iterator[list[Bui
         raise
     if address is not None:
         write_metrics(address, results[0], options)
+
+
+def _lineage(asked: bool, **addresses: Any) -> AbstractContextManager[list[BuildResult]]:
+    """Sends the lineage of a build with these addresses, if it is asked for."""
+    if not asked:
+        return nullcontext([])
+    from broker_core_spark.batch.lineage.build_events import BuildEvents
+    from broker_core_spark.batch.lineage.build_lineage import lineage_client, lineage_run, sending_lineage
+
+    namespace, parent = lineage_run()
+    events = BuildEvents(namespace=namespace, parent=parent, **addresses)
+    return sending_lineage(lineage_client(), events, _say)
 
 
 def _metrics_file(address: str | None) -> str | None:

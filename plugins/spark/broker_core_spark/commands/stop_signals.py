@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import threading
@@ -21,7 +22,7 @@ __all__ = ["Stopped", "ended_by_signals"]
 _AGAIN: Final = 0.1
 
 
-class Stopped(BaseException):
+class Stopped(KeyboardInterrupt):
     """A signal ends the command. It is no :exc:`Exception`: nothing takes it for a failure of its own."""
 
     def __init__(self, number: int) -> None:
@@ -52,6 +53,7 @@ def ended_by_signals(
             return
         stopped = Stopped(number)
         raised.append(weakref.ref(stopped, lambda _: lost(number)))
+        logging.disable()  # libraries log tracebacks about a JVM that the same signal has ended
         try:
             raise stopped
         finally:
@@ -76,6 +78,7 @@ def ended_by_signals(
         say(": ".join(part for part in (ended, result()) if part))
         raise typer.Exit(128 + stopped.number) from None
     finally:
+        logging.disable(logging.NOTSET)
         raised.clear()
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -27,7 +27,6 @@ __all__ = [
     "canonical_json",
     "line_key",
     "required_selectors",
-    "selectors_digest",
 ]
 
 #: The domains in the order of full names.
@@ -161,8 +160,3 @@ def required_selectors(
         for domain in question.domains:
             wanted.setdefault((question.namespace, domain), {})[key] = question.selector
     return {place: tuple(found[key] for key in sorted(found)) for place, found in wanted.items()}
-
-
-def selectors_digest(keys: Iterable[bytes]) -> str:
-    """The digest of the selectors that a run was asked: SHA-256 over the sorted keys, 64 hex digits."""
-    return hashlib.sha256(b"".join(sorted(set(keys)))).hexdigest()

@@ -82,7 +82,8 @@ class Manifest:
 
     ``namespaces`` has the version number of every namespace that is read, empty ones included. In a ``static``
     catalogue, which has no versions, the numbers are ``None``. ``stamps`` are the stamps of the versions
-    (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them.
+    (:class:`~broker_core.change_log.CatalogVersion`), where the catalogue has them. In a static one they are of the
+    state of a table, for every namespace that questions name.
 
     ``property_keys`` are the keys of the properties that select topics, sorted. ``segment_bytes`` is the average size
     of segments, ``largest_segment_bytes`` that of the largest (:mod:`.segment_boundaries`).
@@ -185,9 +186,13 @@ class Manifest:
         return counts
 
     def version(self, namespace: str) -> CatalogVersion:
-        """The state of a namespace that the answers are for, in a catalogue with versions."""
-        number = self.namespaces[namespace] or 0
+        """The state of a namespace that the answers are for. In a static catalogue its number means nothing."""
+        number = self.namespaces.get(namespace) or 0
         return CatalogVersion(self.catalogue_id, number, self.stamps.get(namespace, ""))
+
+    def versions(self) -> dict[str, CatalogVersion]:
+        """The states of the namespaces that were read. In a static catalogue they are known by their stamps alone."""
+        return {name: self.version(name) for name in (self.stamps if self.static else self.namespaces)}
 
     @classmethod
     def parse(cls, data: bytes, file: str) -> Manifest:
@@ -228,7 +233,8 @@ class Manifest:
             if (version is None) is not self.static:
                 raise ValueError("a version of every namespace, or of none where the catalogue is static")
         for namespace, stamp in self.stamps.items():
-            if not stamp or self.namespaces.get(namespace) is None:
+            NamespaceName.parse(namespace)
+            if not stamp or (self.namespaces.get(namespace) is None and not self.static):
                 raise ValueError(f"a stamp of {namespace}, which has no version")
         for folder, files in (
             ("questions", [self.questions]),

@@ -2,18 +2,38 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
 from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
-__all__ = ["Matches", "packed", "rows_of_bits", "unpacked", "word_counts"]
+__all__ = ["Matches", "divided", "joined_rows", "packed", "rows_of_bits", "unpacked", "word_counts"]
 
 #: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
 Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
 _Array = np.ndarray[Any, Any]
 _NONE: Final = np.empty(0, "<u4")
+
+
+def divided(picked: Matches, bounds: Sequence[int]) -> Iterator[tuple[int, Matches]]:
+    """(number, matches) of each stretch of rows between neighbouring ``bounds`` (ascending, from 0) that has any.
+
+    The matches of a stretch are counted from its first row. Stretches without matches cost next to nothing.
+    """
+    if isinstance(picked, tuple):
+        low, high = picked
+        if low < high:
+            for number in range(bisect_right(bounds, low) - 1, bisect_left(bounds, high)):
+                first, last = bounds[number], bounds[number + 1]
+                yield number, (max(low, first) - first, min(high, last) - first)
+    elif len(picked):
+        cuts = np.searchsorted(picked, np.array(bounds, picked.dtype))
+        for number in np.flatnonzero(cuts[1:] > cuts[:-1]).tolist():
+            part: _Array = picked[cuts[number] : cuts[number + 1]]
+            yield number, part - np.asarray(bounds[number], picked.dtype)
 
 
 def packed(picked: Matches, names: int) -> tuple[int, int, int, _Array]:
@@ -64,3 +84,16 @@ def unpacked(entry: Any, words: _Array, names: int) -> Matches:
     if kind == KIND_ROWS:
         return words[first : first + count]
     return rows_of_bits(words[first : first + bit_words(names)])
+
+
+def joined_rows(entries: _Array, words: _Array, names: int) -> _Array:
+    """The rows that many entries of a run pick, one entry after the other (int64)."""
+    count = entries["count"].astype(np.int64)
+    begins = np.cumsum(count) - count
+    rows: _Array = np.arange(int(count.sum())) + np.repeat(entries["first"].astype(np.int64) - begins, count)
+    is_listed = np.repeat(entries["kind"] == KIND_ROWS, count)
+    rows[is_listed] = words[rows[is_listed]]
+    for number in np.flatnonzero(entries["kind"] == KIND_BITS).tolist():
+        begin = int(begins[number])
+        rows[begin : begin + int(count[number])] = unpacked(entries[number], words, names)
+    return rows

@@ -6,7 +6,7 @@ A file of a generation has all selectors of its segment. A part that a task stag
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core_spark.format import segment_layout
-from broker_core_spark.format.canonical_question import selectors_digest
 from broker_core_spark.format.framed_file import FramedFile, FramedWriter, checked_padding, open_frame
 from broker_core_spark.format.picked_words import Matches, packed
 from broker_core_spark.format.segment_layout import PostingsLayout
+from broker_core_spark.format.selector_keys import SelectorKeys
 
 __all__ = ["PostingsCollector", "PostingsWriter", "RunPostings", "StoredPostings", "read_postings"]
 
@@ -78,7 +78,7 @@ class PostingsWriter:
     def __init__(self) -> None:
         self._file = FramedWriter(segment_layout.POSTINGS)
 
-    def add_run(self, namespace: str, domain: str, postings: RunPostings, asked: Iterable[bytes]) -> None:
+    def add_run(self, namespace: str, domain: str, postings: RunPostings, asked: SelectorKeys) -> None:
         """Append the postings of a run, in the order of all names. ``asked`` are the keys of all selectors."""
         place = PostingsLayout(
             self._file.size, postings.names, len(postings.entries), sum(map(len, postings.words))
@@ -88,7 +88,7 @@ class PostingsWriter:
             self._file.write(np.ascontiguousarray(part, "<u4"))
         self._file.pad()
         self._file.add_run(
-            {"namespace": namespace, "domain": domain, "selectors": selectors_digest(asked)} | place.record()
+            {"namespace": namespace, "domain": domain, "selectors": asked.digest} | place.record()
         )
 
     def finish(self) -> FramedFile:

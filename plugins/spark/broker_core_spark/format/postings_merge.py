@@ -15,6 +15,7 @@ from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.picked_words import word_counts
 from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, StoredPostings
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
 __all__ = ["merge_postings"]
 
@@ -24,7 +25,7 @@ _Array = np.ndarray[Any, Any]
 def merge_postings(
     runs: Sequence[tuple[str, str, int]],
     parts: Sequence[Sequence[StoredPostings]],
-    asked: Mapping[tuple[str, str], Sequence[bytes]],
+    asked: Mapping[tuple[str, str], SelectorKeys],
 ) -> FramedFile:
     """The postings file of a segment with ``runs`` (namespace, domain, names), as the manifest has them.
 
@@ -42,7 +43,7 @@ def merge_postings(
             found = by_place.pop((namespace, domain), [])
             if any(postings.names != names for postings in found):
                 raise ValueError(f"postings of {namespace} are of another number of names")
-            keys = asked.get((namespace, domain), ())
+            keys = asked.get((namespace, domain), NOTHING_ASKED)
             writer.add_run(namespace, domain, _merged(names, found, keys), keys)
         if by_place:
             raise ValueError(f"postings of {next(iter(by_place))}, which is none of the segment's runs")
@@ -52,14 +53,14 @@ def merge_postings(
         raise
 
 
-def _merged(names: int, found: Sequence[StoredPostings], asked: Sequence[bytes]) -> RunPostings:
+def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys) -> RunPostings:
     if not found:
         return RunPostings(names, np.zeros(0, segment_layout.ENTRY), [])
     entries = np.concatenate([postings.entries for postings in found])
     source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
     halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
     order = np.lexsort((halves[:, 1], halves[:, 0]))
-    order = order[_among(entries["key"][order].tobytes(), asked)]
+    order = order[_among(entries["key"][order].tobytes(), asked.keys)]
     entries, source, halves = entries[order], source[order], halves[order]
     if len(entries) > 1 and (halves[1:] == halves[:-1]).all(axis=1).any():
         raise ValueError("two parts have postings of the same selector")
@@ -83,7 +84,6 @@ def _merged(names: int, found: Sequence[StoredPostings], asked: Sequence[bytes])
     return RunPostings(names, entries, words)
 
 
-def _among(keys: bytes, asked: Sequence[bytes]) -> _Array:
+def _among(keys: bytes, asked: frozenset[bytes]) -> _Array:
     """Which of these keys, one behind the other, are asked for (bool)."""
-    known = set(asked)
-    return np.fromiter((keys[at : at + 16] in known for at in range(0, len(keys), 16)), bool, len(keys) // 16)
+    return np.fromiter((keys[at : at + 16] in asked for at in range(0, len(keys), 16)), bool, len(keys) // 16)

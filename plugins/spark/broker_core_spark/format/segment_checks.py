@@ -17,11 +17,11 @@ from broker_core_spark.format.canonical_question import (
     CanonicalQuestion,
     NameSelector,
     required_selectors,
-    selectors_digest,
 )
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
 __all__ = ["SegmentChecks", "check_first_names", "last_place"]
 
@@ -39,16 +39,17 @@ class SegmentChecks:
         self,
         manifest: Manifest,
         questions: Iterable[CanonicalQuestion] = (),
-        keys: Mapping[tuple[str, str], Iterable[bytes]] | None = None,
+        keys: Mapping[tuple[str, str], SelectorKeys] | None = None,
     ) -> None:
         self._manifest = manifest
         #: The selectors of each (namespace, domain).
         self.selectors: Mapping[tuple[str, str], tuple[NameSelector, ...]] = required_selectors(questions)
         if keys is None:
-            keys = {place: [selector.key for selector in found] for place, found in self.selectors.items()}
-        self._keys = {place: frozenset(found) for place, found in keys.items()}
-        self._digests = {place: selectors_digest(found) for place, found in self._keys.items()}
-        self._nothing_asked = selectors_digest(())
+            keys = {
+                place: SelectorKeys.of(selector.key for selector in found)
+                for place, found in self.selectors.items()
+            }
+        self._keys = keys
 
     def runs(
         self, number: int, segment: Segment, *, behind: NamePlace | None = None, every_boundary: bool = False
@@ -99,12 +100,12 @@ class SegmentChecks:
             )
 
     def _check_selectors(self, run: SegmentRun) -> None:
-        place = (run.namespace, run.domain)
-        if run.asked_digest != self._digests.get(place, self._nothing_asked):
+        asked = self._keys.get((run.namespace, run.domain), NOTHING_ASKED)
+        if run.asked_digest != asked.digest:
             raise InvalidGeneration(
                 run.postings_file, f"{run.namespace} was asked other patterns than the questions have"
             )
-        if not self._keys.get(place, frozenset()).issuperset(run.keys()):
+        if not asked.keys.issuperset(run.keys()):
             raise InvalidGeneration(
                 run.postings_file, f"{run.namespace} has postings of a selector that no question has"
             )

@@ -20,6 +20,7 @@ from broker_core_spark.format.framed_file import FramedFile, FramedWriter
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter, RunPostings
+from broker_core_spark.format.selector_keys import SelectorKeys
 
 __all__ = ["Matches", "NamesWriter", "SegmentFiles", "SegmentWriter"]
 
@@ -115,14 +116,14 @@ class SegmentWriter:
         names, none twice. Raises :exc:`ValueError` otherwise.
         """
         self._names.add_run(names)
-        keys = {selector.key for selector in selectors}
+        asked = SelectorKeys.of(selector.key for selector in selectors)
         found = PostingsCollector(names)
         for selector, picked in matches:
-            if selector.key not in keys:
+            if selector.key not in asked.keys:
                 raise ValueError(f"the matches of {selector}, which is none of those that were asked")
             found.add(selector.key, picked)
         postings = found.finish()
-        self._postings.add_run(str(names.namespace), names.domain, postings, keys)
+        self._postings.add_run(str(names.namespace), names.domain, postings, asked)
         return postings
 
     def finish(self) -> SegmentFiles:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store_address import local_path
 
-__all__ = ["AddressedFile", "addressed_file"]
+__all__ = ["AddressedFile", "BucketFile", "addressed_file"]
 
 
 class AddressedFile(Protocol):
@@ -53,8 +53,8 @@ def addressed_file(address: str, options: Mapping[str, str] | None = None) -> Ad
     if not slash or not folder or not key:
         raise StoreFailed(f"{address}: the address names no file")
     if scheme == "memory":
-        return _BucketFile(address, bucket_store.memory_store(folder).client, key)
-    return _BucketFile(address, bucket_store.bucket_client(f"{scheme}://{folder}", options or {}), key)
+        return BucketFile(address, bucket_store.memory_store(folder).client, key)
+    return BucketFile(address, bucket_store.bucket_client(f"{scheme}://{folder}", options or {}), key)
 
 
 class _LocalFile:
@@ -117,7 +117,9 @@ class _LocalFile:
         return StoreFailed(f"{self.address}: cannot {what} it: {error.strerror or error}")
 
 
-class _BucketFile:
+class BucketFile:
+    """The file with this key of a bucket. ``address`` is shown to people."""
+
     def __init__(self, address: str, client: Any, key: str) -> None:
         self.address = address
         self._client = client

@@ -41,12 +41,15 @@ _CLIENT_OPTIONS: Final = frozenset(
 
 
 class BucketStore:
-    """A store over a client of obstore. ``uri`` is shown to people and has no secrets."""
+    """A store over a client of obstore. ``uri`` is shown to people and has no secrets.
 
-    def __init__(self, uri: str, client: Any) -> None:
+    The first write checks the bucket, unless somebody else has ``checked`` it.
+    """
+
+    def __init__(self, uri: str, client: Any, *, checked: bool = False) -> None:
         self._uri = uri
         self._client = client
-        self._checked = False
+        self._checked = checked
 
     @property
     def uri(self) -> str:
@@ -159,9 +162,9 @@ def obstore_message(error: Exception) -> str:
     return lines[0][:300]
 
 
-def bucket_store(uri: str, options: Mapping[str, str]) -> BucketStore:
+def bucket_store(uri: str, options: Mapping[str, str], *, checked: bool = False) -> BucketStore:
     """The store of a bucket. Raises :exc:`StoreFailed` for an invalid address or option."""
-    return BucketStore(uri, bucket_client(uri, options))
+    return BucketStore(uri, bucket_client(uri, options), checked=checked)
 
 
 def bucket_client(uri: str, options: Mapping[str, str]) -> Any:

@@ -25,11 +25,16 @@ TEMPORARY: Final = "temporary"
 
 
 class FolderStore:
-    """The store in the folder ``root``. The first write makes the folder."""
+    """The store in the folder ``root``. The first write makes the folder, and checks it.
 
-    def __init__(self, root: Path) -> None:
+    ``staged`` is the beginning of the names of unfinished files, in a task of a build: a killed one leaves them to the
+    driver, which has checked the folder.
+    """
+
+    def __init__(self, root: Path, staged: str | None = None) -> None:
         self._root = root.absolute()
-        self._checked = False
+        self._checked = staged is not None
+        self._unfinished = staged or "part"
 
     @property
     def uri(self) -> str:
@@ -54,7 +59,7 @@ class FolderStore:
         if not self._checked:
             self.check()
         target = self._root / checked_path(path)
-        partial = self._root / TEMPORARY / f"part-{secrets.token_hex(16)}"
+        partial = self._root / TEMPORARY / f"{self._unfinished}-{secrets.token_hex(16)}"
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
             partial.parent.mkdir(parents=True, exist_ok=True)

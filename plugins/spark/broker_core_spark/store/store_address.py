@@ -12,26 +12,27 @@ from broker_core_spark.store.store import Store
 __all__ = ["local_path", "open_store"]
 
 
-def open_store(uri: str, options: Mapping[str, str] | None = None) -> Store:
+def open_store(uri: str, options: Mapping[str, str] | None = None, *, staged: str | None = None) -> Store:
     """The store at a path, or at ``file://``, ``s3://``, ``gs://``, ``az://`` or ``memory://NAME``.
 
     ``options`` are those of obstore for buckets (``endpoint``, ``region`` ...). Credentials come from the environment,
-    the instance or a file, never from the address. ``memory://`` lives in this process. Raises :exc:`StoreFailed` for
-    any other address.
+    the instance or a file, never from the address. ``memory://`` lives in this process. ``staged`` is given in a task
+    of a build, whose driver has checked the place: names of unfinished files begin with it. Raises :exc:`StoreFailed`
+    for any other address.
     """
     scheme, separator, rest = uri.partition("://")
     if not separator:
         if not uri:
             raise StoreFailed("the address of the store is empty")
-        return _folder(Path(uri))
+        return _folder(Path(uri), staged)
     if scheme == "file":
-        return _folder(local_path(uri))
+        return _folder(local_path(uri), staged)
     from broker_core_spark.store import bucket_store
 
     if scheme == "memory":
         return bucket_store.memory_store(rest)
     if scheme in bucket_store.BUCKET_SCHEMES:
-        return bucket_store.bucket_store(uri, options or {})
+        return bucket_store.bucket_store(uri, options or {}, checked=staged is not None)
     raise StoreFailed(
         f"{scheme}:// is no place for generations: a path, file://, s3://, gs://, az:// or memory://"
     )
@@ -45,7 +46,7 @@ def local_path(uri: str) -> Path:
     return Path(unquote(parts.path))
 
 
-def _folder(path: Path) -> Store:
+def _folder(path: Path, staged: str | None) -> Store:
     from broker_core_spark.store.folder_store import FolderStore
 
-    return FolderStore(path)
+    return FolderStore(path, staged)

@@ -12,6 +12,7 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
+from broker_core_spark.batch.errors import NothingToKeep
 from broker_core_spark.batch.incremental.segment_reuse import read_previous_generation, reusable_segments
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates
@@ -23,6 +24,7 @@ from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import current_pointer
 from broker_core_spark.store.publishing import begin_build
+from tests.support.catalogue_chains import SqliteChanges, check_chain
 from tests.support.spark_catalogues import (
     expected_generation,
     fill,
@@ -147,44 +149,9 @@ def test_an_incremental_build_equals_a_full_one(spark: SparkSession, tmp_path: P
     assert without.postings_written
 
 
-@pytest.mark.parametrize("seed", [3, 12])
-def test_random_chains_of_changes_equal_full_builds(spark: SparkSession, tmp_path: Path, seed: int) -> None:
+def test_random_chains_of_changes_equal_full_builds(spark: SparkSession, tmp_path: Path) -> None:
     """Topics come, go and change their properties, questions come and go, in any order, and in the same turn."""
-    catalogue, patterns = catalogue_of(tmp_path)
-    pick = random.Random(seed)
-    asked = ["public/large", *(f"tiny/ns-{number}" for number in range(8))]
-    rows = [row for namespace in asked for row in questions_about(namespace)]
-    rows += [
-        {"namespace": namespace, "pattern": pattern, "properties": {"region": region}}
-        for namespace in asked
-        for pattern in (None, ".*7")
-        for region in ("eu", "us")
-    ]
-    write_patterns(patterns, questions := pick.sample(rows, 60))
-    equal_to_full(spark, catalogue, patterns, tmp_path, 0)
-    for turn in range(1, 5):
-        if turn != 2:
-            change_topics(catalogue, asked, pick)
-        if turn != 3:
-            kept = pick.sample(questions, len(questions) - pick.randrange(8))
-            questions = kept + [row for row in pick.sample(rows, 6) if row not in kept]
-            write_patterns(patterns, questions)
-        result = equal_to_full(spark, catalogue, patterns, tmp_path, turn)
-        assert result.segments_kept
-
-
-def change_topics(catalogue: Path, namespaces: list[str], pick: random.Random) -> None:
-    with SqliteCatalog(catalogue, create=False) as catalog:
-        for _ in range(4):
-            namespace = pick.choice(namespaces)
-            name = TopicName.parse(f"persistent://{namespace}/orders-{pick.randrange(60)}")
-            properties = {"region": pick.choice(("eu", "us"))}
-            if catalog.topic(name) is None:
-                catalog.create(name, properties=properties)
-            elif pick.random() < 0.5:
-                catalog.delete(name)
-            else:
-                catalog.set_properties(name, properties)
+    check_chain(spark, SqliteChanges(tmp_path / "catalogue.sqlite"), tmp_path, seed=3)
 
 
 def test_names_that_begin_segments_come_and_go(spark: SparkSession, tmp_path: Path) -> None:
@@ -264,10 +231,10 @@ def test_what_is_kept_is_decided_by_keys(tmp_path: Path) -> None:
             catalog.delete(TopicName.parse(f"persistent://public/large/{local}"))
     with EmbeddedSource(catalogue).snapshot() as snapshot:
         reuse = reusable_segments(previous, snapshot, questions, target=SEGMENT_BYTES)
-        assert reuse is not None
         assert len(reuse.kept) >= len(manifest.segments) - 2 * len(gone)
         assert reuse.namespaces == ("public/large",) or "public/large" in reuse.namespaces
-        assert reusable_segments(previous, snapshot, questions, target=2 * SEGMENT_BYTES) is None
+        with pytest.raises(NothingToKeep, match="segments of another size"):
+            reusable_segments(previous, snapshot, questions, target=2 * SEGMENT_BYTES)
 
 
 def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
@@ -286,12 +253,11 @@ def test_a_generation_of_a_lost_state_is_not_built_upon(tmp_path: Path) -> None:
     fill(catalogue, {"tiny/ns-3": ["new"], "tiny/ns-5": ["new"]})
     fill(catalogue, {"tiny/ns-5": ["newer"]})
     with EmbeddedSource(catalogue).snapshot() as snapshot:
-        for namespace in ("tiny/ns-3", "tiny/ns-5"):
-            assert snapshot.changed(namespace, previous.manifest.version(namespace)) is None
+        since = {name: previous.manifest.version(name) for name in ("tiny/ns-3", "tiny/ns-5")}
+        assert snapshot.changes(since, KEYS) == dict.fromkeys(since)
         asked = load_questions(str(patterns), property_keys=KEYS).questions
-        questions = [question for question in asked if question.namespace in (snapshot.versions or {})]
+        questions = [question for question in asked if snapshot.version(question.namespace)]
         reuse = reusable_segments(previous, snapshot, questions, target=SEGMENT_BYTES)
-    assert reuse is not None
     assert {"tiny/ns-3", "tiny/ns-5"} <= set(reuse.namespaces)
     assert reuse.kept
 

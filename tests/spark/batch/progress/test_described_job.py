@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from broker_core_spark.batch.job import build
@@ -82,6 +84,47 @@ def test_the_event_log_says_what_a_build_does(spark: SparkSession, tmp_path: Pat
     assert all(job["spark.jobGroup.id"].startswith("broker-core-") for job in started)
     assert said.startswith("make segments: 1 segments, 50 names, 1 questions, ")
     assert told.steps == ["patterns", "catalogue", "segments", "publish"]
+    amounts = {name: value for name, value in started[0].items() if name.startswith("broker_core.")}
+    assert int(amounts.pop("broker_core.bytes")) > 0
+    assert amounts == {"broker_core.segments": "1", "broker_core.names": "50", "broker_core.questions": "1"}
+
+
+def test_the_event_log_counts_what_spark_reads(spark: SparkSession, tmp_path: Path) -> None:
+    """Input bytes and records are of files that Spark reads. Accumulators are those of its own nodes."""
+    names = [f"x{number}" for number in range(5000)]
+    table = pa.table({"namespace": ["a/b"] * len(names), "name": names})
+    pq.write_table(table, tmp_path / "topics.parquet")
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": "a/b/x1.*"}])
+    (tmp_path / "events").mkdir()
+    with event_log(spark, tmp_path / "events") as events:
+        build(
+            spark,
+            catalogue=str(tmp_path / "topics.parquet"),
+            patterns=str(patterns),
+            store=str(tmp_path / "store"),
+            property_keys=(),
+        )
+    stages = {
+        event["Stage Info"]["Stage ID"]: event["Properties"].get("spark.job.description")
+        for event in events
+        if event["Event"] == "SparkListenerStageSubmitted"
+    }
+    read = [
+        event["Task Metrics"]["Input Metrics"]
+        for event in events
+        if event["Event"] == "SparkListenerTaskEnd" and stages[event["Stage ID"]] == "read the catalogue"
+    ]
+    assert sum(task["Records Read"] for task in read) == len(names)
+    assert sum(task["Bytes Read"] for task in read) > len(names)
+    made = [
+        {one["Name"] for one in event["Stage Info"]["Accumulables"]}
+        for event in events
+        if event["Event"] == "SparkListenerStageCompleted"
+        and (stages[event["Stage Info"]["Stage ID"]] or "").startswith("make segments")
+    ]
+    named = {"data sent to Python workers", "data returned from Python workers", "number of output rows"}
+    assert made
+    assert all(names >= named for names in made)
 
 
 def test_tasks_are_counted_while_they_run(

@@ -206,6 +206,7 @@ def test_tables(spark: SparkSession, tmp_path: Path) -> None:
     assert set(load_questions(str(path), spark=spark, property_keys=("k",)).questions) == wanted
     spark.read.parquet(str(path)).createOrReplaceTempView("known_patterns")
     assert set(load_questions("table:known_patterns", spark=spark, property_keys=("k",)).questions) == wanted
+    spark.catalog.dropTempView("known_patterns")  # other tests share the session
     with pytest.raises(InvalidPatterns, match="Cannot read the patterns table:missing"):
         load_questions("table:missing", spark=spark)
 

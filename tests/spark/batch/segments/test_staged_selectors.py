@@ -7,6 +7,7 @@ import pytest
 from broker_core.names import Mode
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from tests.support.generations import memory
 
 QUESTIONS = [
@@ -25,8 +26,8 @@ def test_groups_have_each_selector_once_with_its_key(groups: int) -> None:
     staged = StagedSelectors.of_record(staged.record())
     for place, selectors in required.items():
         read = [staged.read(store, place, group, groups) for group in range(groups)]
-        keys = tuple(selector.key for selector in selectors)
-        assert all(asked.every_key == keys for asked in read)
+        keys = SelectorKeys.of(selector.key for selector in selectors)
+        assert all(asked.every == keys for asked in read)
         assert staged.keys(store, place) == keys
         found = [pair for asked in read for pair in asked.selectors]
         assert found == [(selector.key, selector) for selector in selectors]
@@ -39,6 +40,6 @@ def test_a_namespace_that_nobody_asks_about_has_none() -> None:
     store = memory()
     staged = stage_selectors(store, "temporary/selectors", required_selectors(QUESTIONS))
     assert staged.read(store, ("a/d", "persistent")).selectors == ()
-    assert staged.keys(store, ("a/d", "persistent")) == ()
+    assert staged.keys(store, ("a/d", "persistent")) == NOTHING_ASKED
     some = staged.of([("a/c", "persistent"), ("a/d", "persistent")])
     assert set(some.places) == {("a/c", "persistent")}

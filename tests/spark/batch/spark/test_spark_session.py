@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from asyncio import CancelledError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,29 @@ from tests.support.distributions import DISTRIBUTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def test_an_interruption_that_pyspark_replaced_is_raised(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Session:
+        version = spark.version
+
+        def stop(self) -> None:
+            raise ConnectionError("the JVM is gone")
+
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._made", lambda *_: Session())
+    with pytest.raises(KeyboardInterrupt, match="first"), spark_session():
+        try:
+            try:
+                raise KeyboardInterrupt("first")
+            finally:
+                raise ConnectionError("the JVM is gone")  # as the end of a block of PySpark's does
+        except ConnectionError as error:
+            raise ValueError("Spark failed") from error
+    with pytest.raises(ValueError, match="Spark failed"), spark_session():
+        raise ValueError("Spark failed") from CancelledError()
 
 
 def test_a_session_that_is_there_is_used_as_it_is(spark: SparkSession) -> None:

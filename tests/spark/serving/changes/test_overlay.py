@@ -232,9 +232,33 @@ def test_many_changes_of_a_long_answer(scattered: bool) -> None:
     step: Step = {name: (chosen.random() < 0.5, None) for name in chosen.sample(every, 3000)}
     overlay = with_step(Overlay.nothing(NAMESPACE, ["team"]), 1, step)
     apply(names, step)
-    answer = overlay.put_into(base, overlay.matching(Mode.PERSISTENT, pattern), {})
-    assert_selection(answer, asked(names, Mode.PERSISTENT, pattern, {}))
-    assert answer.pattern == pattern.text  # the core has matched all of it, so it is not matched again
+    for _ in range(2):  # the second one finds the places of the names remembered
+        answer = overlay.put_into(base, overlay.matching(Mode.PERSISTENT, pattern), {})
+        assert_selection(answer, asked(names, Mode.PERSISTENT, pattern, {}))
+        assert answer.pattern == pattern.text  # the core has matched all of it, so it is not matched again
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_several_answers_of_one_listing_with_several_overlays(seed: int) -> None:
+    chosen = random.Random(seed)
+    every = [
+        f"{domain}://t/n/{number:06}" for number in range(400) for domain in ("non-persistent", "persistent")
+    ]
+    first: Names = {name: None for name in every if chosen.random() < 0.7}
+    listing = Listing.from_names(NAMESPACE, Mode.ALL, list(first))
+    patterns = [compile_pattern(text) for text in (".*", "t/n/0001.*", "t/n/.*[02468]")]
+    states: list[tuple[Overlay, Names]] = []
+    overlay, names = Overlay.nothing(NAMESPACE, ["team"]), dict(first)
+    for number in range(1, 4):
+        step: Step = {name: (chosen.random() < 0.5, None) for name in chosen.sample(every, 90)}
+        overlay = with_step(overlay, number, step)
+        apply(names, step)
+        states.append((overlay, dict(names)))
+    # An older overlay may still be put into an answer after a newer one.
+    for overlay, names in chosen.sample(states * 2, 6):
+        for pattern in patterns:
+            answer = overlay.put_into(listing.matching(pattern), overlay.matching(Mode.ALL, pattern), {})
+            assert_selection(answer, asked(names, Mode.ALL, pattern, {}))
 
 
 def test_what_is_as_before_again_is_no_change() -> None:

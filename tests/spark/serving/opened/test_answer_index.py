@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -11,6 +13,7 @@ from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
 from broker_core_spark.format.segment_writer import SegmentWriter
+from broker_core_spark.serving.opened import answer_index
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD, NamespacePostings
 from broker_core_spark.store.private_file import PrivateFile
 from tests.support.generation_builder import opened_segment
@@ -33,14 +36,15 @@ def picked(pattern: str | None, rows: range) -> list[int]:
     st.lists(st.integers(1, 90), max_size=4),
     st.lists(st.integers(1, 90), max_size=4),
     st.permutations(QUESTIONS),
+    st.sampled_from([1, 7, 65_536]),
 )
 def test_parts_are_put_together(
-    others: list[int], persistent: list[int], asked: list[CanonicalQuestion]
+    others: list[int], persistent: list[int], asked: list[CanonicalQuestion], at_once: int
 ) -> None:
     required = required_selectors(QUESTIONS)
     full: list[str] = []
-    with PrivateFile() as scratch, PrivateFile() as rows_file:
-        postings = NamespacePostings(scratch)
+    with PrivateFile() as scratch, PrivateFile() as entries, PrivateFile() as rows_file:
+        postings = NamespacePostings(scratch, entries)
         for domain, sizes in zip(DOMAIN_ORDER, (others, persistent), strict=True):
             start = 0
             for size in sizes:
@@ -58,7 +62,8 @@ def test_parts_are_put_together(
                 full += [f"{domain}://t/n/{name}" for name in names.names.to_pylist()]
                 start += size
         assert (postings.names, postings.others) == (len(full), sum(others))
-        records = postings.answers(asked, rows_file)
+        with mock.patch.object(answer_index, "_ENTRIES_AT_ONCE", at_once):
+            records = postings.answers(asked, rows_file)
         rows_of_all = rows_file.array("<i4")
     assert records.dtype == RECORD
     for question, record in zip(asked, records, strict=True):

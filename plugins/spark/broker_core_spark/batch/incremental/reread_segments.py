@@ -21,12 +21,13 @@ from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, m
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
-from broker_core_spark.format.canonical_question import NameSelector, selectors_digest
+from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
 from broker_core_spark.format.postings_file import PostingsCollector, StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import fetch_verified, put_verified
 
@@ -42,14 +43,16 @@ class KeptSelectors:
     ``added`` are the selectors, with their keys, that only the new one has. None of them has properties.
     """
 
-    before: Mapping[_Place, Sequence[bytes]]
-    now: Mapping[_Place, Sequence[bytes]]
+    before: Mapping[_Place, SelectorKeys]
+    now: Mapping[_Place, SelectorKeys]
     added: Mapping[_Place, Sequence[tuple[bytes, NameSelector]]] = field(default_factory=dict)
 
     def changed(self, entry: SegmentEntry) -> bool:
         """Whether a segment has a run that is asked other selectors than before."""
         places = {(namespace, domain) for namespace, domain, _ in entry.runs}
-        return any(set(self.before.get(place, ())) != set(self.now.get(place, ())) for place in places)
+        return any(
+            self.before.get(place, NOTHING_ASKED) != self.now.get(place, NOTHING_ASKED) for place in places
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +129,7 @@ def _added(
     for key, found in match_selectors(run.names, {}, selectors, patterns):
         collected.add(key, found)
     made = collected.finish()
-    digest = selectors_digest(key for key, _ in selectors)
     words = np.concatenate([np.empty(0, "<u4"), *made.words])
-    return StoredPostings(run.namespace, run.domain, digest, len(run.names), made.entries, words)
+    return StoredPostings(
+        run.namespace, run.domain, NOTHING_ASKED.digest, len(run.names), made.entries, words
+    )

@@ -1,21 +1,22 @@
 """Choosing the segments to keep of the last generation, and the ranges of keys to make anew.
 
 The names of a segment are kept if none of them came, went or changed its properties, and its end did not move. They
-would come out byte for byte the same. The change log says so. Other questions change the postings alone
-(:mod:`.reread_segments`). A namespace is made anew where its log has a gap, and where a question with properties was
-added, because segments do not have these. Static catalogues have no log, and nothing of them is kept.
+would come out byte for byte the same. The changes of the catalogue say so. Other questions change the postings alone
+(:mod:`.reread_segments`). A namespace is made anew where its changes are not known, and where a question with
+properties was added, because segments do not have these. Where no changes are known, nothing is kept.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from broker_core import EncodedNames
 from broker_core.change_log import CatalogVersion
+from broker_core_spark.batch.errors import NothingToKeep
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace, order_key
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
@@ -48,11 +49,15 @@ class PreviousGeneration:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReuse:
-    """The segments to keep; the ranges of keys to make anew, in order; the namespaces in these ranges."""
+    """The segments to keep; the ranges of keys to make anew, in order; the namespaces in these ranges.
+
+    ``unread`` are the namespaces of the last generation that are in none of the ranges.
+    """
 
     kept: tuple[SegmentEntry, ...]
     key_ranges: tuple[tuple[bytes, bytes], ...]
     namespaces: tuple[str, ...]
+    unread: frozenset[str] = frozenset()
 
 
 def read_previous_generation(store: Store, generation: str) -> PreviousGeneration:
@@ -93,25 +98,22 @@ def reusable_segments(
     snapshot: CatalogueSnapshot,
     questions: Sequence[CanonicalQuestion],
     *,
+    property_keys: Sequence[str] = (),
     target: int = SEGMENT_BYTES,
     largest: int | None = None,
     damaged: Collection[str] = (),
-) -> SegmentReuse | None:
-    """What to keep of ``previous`` for these questions of this snapshot, or ``None`` for nothing.
+) -> SegmentReuse:
+    """What to keep of ``previous`` for these questions of this snapshot.
 
-    ``damaged`` are names of segments to make anew.
+    ``damaged`` are names of segments to make anew. Raises :exc:`NothingToKeep`.
     """
-    manifest, versions = previous.manifest, snapshot.versions
-    if (
-        versions is None
-        or manifest.static
-        or manifest.catalogue_id != snapshot.catalogue_id
-        or manifest.segment_bytes != target
-        or manifest.largest_segment_bytes != (largest or LARGEST_FACTOR * target)
-        or not manifest.segments
-    ):
-        return None
-    keys, whole = _changed(previous, snapshot, questions)
+    manifest = previous.manifest
+    _check_kind(manifest, snapshot, property_keys, (target, largest or LARGEST_FACTOR * target))
+    named = {question.namespace for question in questions}
+    now = {name: version for name in named if (version := snapshot.version(name)) is not None}
+    # A namespace without topics is in the questions of no generation of a table. It has no names to match.
+    anew = manifest.namespaces.keys() & _namespaces_with_added_properties(previous.questions, questions)
+    keys, whole = _changed(manifest.versions(), now, anew, snapshot, property_keys)
     # The pieces of a stretch depend on all of its names.
     stretches = manifest.stretches()
     firsts = [b"", *(first_key(stretch[0]) for stretch in stretches[1:])]
@@ -132,37 +134,53 @@ def reusable_segments(
             key_ranges[-1] = (key_ranges[-1][0], stop)
         else:
             key_ranges.append((firsts[at], stop))
-    named = sorted({question.namespace for question in questions}.intersection(versions))
-    inside = tuple(name for name in named if _overlaps(name, key_ranges))
+    inside = tuple(name for name in sorted(now) if _overlaps(name, key_ranges))
     kept = tuple(segment for at, stretch in enumerate(stretches) if at not in rebuilt for segment in stretch)
-    return SegmentReuse(kept, tuple(key_ranges), inside)
+    unread = frozenset(manifest.namespaces.keys() & now.keys()).difference(inside)
+    return SegmentReuse(kept, tuple(key_ranges), inside, unread)
+
+
+def _check_kind(
+    manifest: Manifest, snapshot: CatalogueSnapshot, property_keys: Sequence[str], sizes: tuple[int, int]
+) -> None:
+    """Raise :exc:`NothingToKeep` for a generation that this snapshot says nothing about."""
+    if snapshot.unversioned:
+        raise NothingToKeep(snapshot.unversioned)
+    if manifest.catalogue_id != snapshot.catalogue_id:
+        raise NothingToKeep("the published generation is of another catalogue")
+    if manifest.static and not manifest.stamps:
+        raise NothingToKeep("the published generation does not say which version of a table it is of")
+    # A table may have a name twice, with two values of a key that was not looked at.
+    if manifest.static and manifest.property_keys != tuple(property_keys):
+        raise NothingToKeep("the published generation has other property keys")
+    if (manifest.segment_bytes, manifest.largest_segment_bytes) != sizes:
+        raise NothingToKeep("the published generation has segments of another size")
+    if not manifest.segments:
+        raise NothingToKeep("the published generation has no topics")
 
 
 def _changed(
-    previous: PreviousGeneration, snapshot: CatalogueSnapshot, questions: Sequence[CanonicalQuestion]
+    before: Mapping[str, CatalogVersion],
+    now: Mapping[str, CatalogVersion],
+    anew: Collection[str],
+    snapshot: CatalogueSnapshot,
+    property_keys: Sequence[str],
 ) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
-    """The keys of names that may have changed, and the key ranges of namespaces without a complete log."""
-    before, now = previous.manifest.namespaces, snapshot.versions or {}
-    named = {question.namespace for question in questions}
-    now = {name: version for name, version in now.items() if name in named}
-    anew = _namespaces_with_added_properties(previous.questions, questions)
+    """The keys of names that may have changed, and the key ranges of namespaces to make ``anew`` or not to keep."""
+    kept = (before.keys() & now.keys()) - set(anew)
+    # A restored copy may have the same version number and other topics.
+    since = {name: before[name] for name in sorted(kept) if not before[name].same_state(now[name])}
+    found = snapshot.changes(since, property_keys) if since else {}
     keys: list[bytes] = []
-    whole: list[tuple[bytes, bytes]] = []
-    for namespace in sorted({*before, *now}):
-        old, new = before.get(namespace), now.get(namespace)
-        if namespace not in anew:
-            if old is not None and new is not None:
-                since = previous.manifest.version(namespace)
-                # A restored copy may have the same version number and other topics.
-                if since.same_state(
-                    CatalogVersion(since.catalog_id, new, snapshot.stamps.get(namespace, ""))
-                ):
-                    continue
-                names = snapshot.changed(namespace, since)
-                if names is not None:
-                    keys += _keys(namespace, names)
-                    continue
-        whole.append((first_of_namespace(namespace), end_of_namespace(namespace)))
+    for namespace, names in found.items():
+        if names is None:
+            kept.remove(namespace)
+        else:
+            keys += _keys(namespace, names)
+    whole = [
+        (first_of_namespace(name), end_of_namespace(name))
+        for name in sorted((before.keys() | now.keys()) - kept)
+    ]
     return keys, whole
 
 

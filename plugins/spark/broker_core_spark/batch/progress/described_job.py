@@ -1,6 +1,7 @@
-"""Jobs of Spark with a group and a description, in Spark's UI and event log, whose tasks are counted while they run.
+"""Jobs of Spark with a group, a description and amounts, in Spark's UI and event log, whose tasks are counted.
 
-Spark Connect has no context: there a job has neither, and no tasks are counted.
+The amounts are local properties of the job, because Python has no accumulator with a name: PySpark registers one in the
+JVM, without a name, which carries those of Python as bytes. Spark Connect has no context, and so none of these.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ __all__ = ["described_job"]
 
 _GROUP: Final = "spark.jobGroup.id"
 _DESCRIPTION: Final = "spark.job.description"
+#: The amounts of a job are local properties with these names, in the events of its beginning and of its stages.
+_AMOUNT: Final = "broker_core."
 _EVERY: Final = 0.5  # seconds between two counts
 
 
@@ -32,10 +35,13 @@ def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
     if context is None:
         yield
         return
-    before = {name: context.getLocalProperty(name) for name in (_GROUP, _DESCRIPTION)}
     group = f"broker-core-{uuid.uuid4().hex[:12]}"
-    context.setLocalProperty(_GROUP, group)
-    context.setLocalProperty(_DESCRIPTION, str(job))
+    amounts = {**job.amounts, "bytes": job.size} if job.size else job.amounts
+    properties = {_GROUP: group, _DESCRIPTION: str(job)}
+    properties |= {f"{_AMOUNT}{what}": str(count) for what, count in amounts.items()}
+    before = {name: context.getLocalProperty(name) for name in properties}
+    for name, value in properties.items():
+        context.setLocalProperty(name, value)
     progress = current_progress()
     ended = threading.Event()
     counter = None
@@ -52,8 +58,8 @@ def described_job(spark: SparkSession, job: SparkJob) -> Iterator[None]:
             counter.join(2 * _EVERY)
         # A signal may have ended the JVM too.
         with suppress(Exception):
-            for name, value in before.items():
-                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
+            for name, had in before.items():
+                context.setLocalProperty(name, had)  # type: ignore[arg-type]  # None removes it
 
 
 def _context(spark: SparkSession) -> SparkContext | None:

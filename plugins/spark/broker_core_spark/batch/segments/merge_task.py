@@ -15,6 +15,7 @@ from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.postings_file import read_postings
 from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_verified
 
@@ -61,7 +62,7 @@ class MergeTask:
 def _merged(store: Store, data: bytes) -> Iterator[bytes]:
     record = json.loads(data)
     selectors = StagedSelectors.of_record(record["selectors"])
-    asked: dict[tuple[str, str], Sequence[bytes]] = {}
+    asked: dict[tuple[str, str], SelectorKeys] = {}
     for segment, parts in record["segments"]:
         made = SegmentResult.of(segment)
         for namespace, domain, _ in made.entry.runs:

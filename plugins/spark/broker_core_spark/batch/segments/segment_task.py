@@ -37,7 +37,7 @@ from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
-from broker_core_spark.format.picked_words import Matches
+from broker_core_spark.format.picked_words import divided
 from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.format.segment_writer import NamesWriter
@@ -206,23 +206,24 @@ class _Making:
                 key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)
             }
             asked = self._asked(namespace, domain)
-            own: list[tuple[_Piece, int, int, PostingsCollector]] = []
+            own: list[tuple[_Piece, PostingsCollector]] = []
+            bounds = [0]
             for piece in pieces[ahead:]:
                 if piece.low >= high:
                     break
-                first, last = max(piece.low, low) - low, min(piece.high, high) - low
-                part_names = names.slice(first, last)
-                own.append((piece, first, last, PostingsCollector(part_names)))
+                bounds.append(min(piece.high, high) - low)
+                part_names = names.slice(*bounds[-2:])
+                own.append((piece, PostingsCollector(part_names)))
                 if self.assignment.group == 0:
                     piece.names = piece.names or NamesWriter()
                     piece.names.add_run(part_names)
             # Rows become words one selector after the other: all rows of dense selectors would be too many.
             for key, found in match_selectors(names, values, asked.selectors, self.patterns):
-                for _, first, last, postings in own:
-                    postings.add(key, _part(found, first, last))
-            for piece, _, _, collected in own:
+                for at, part_found in divided(found, bounds):
+                    own[at][1].add(key, part_found)
+            for piece, collected in own:
                 run = collected.finish()
-                piece.postings.add_run(namespace, domain, run, asked.every_key)
+                piece.postings.add_run(namespace, domain, run, asked.every)
                 self.tallies.add(namespace, domain, run.entries)
                 if piece.high <= high:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
@@ -351,13 +352,3 @@ def _ordered(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames
             )
     kept = np.flatnonzero(~again)
     return rows.take(kept), np.searchsorted(kept, at, side="right") - 1
-
-
-def _part(found: Matches, first: int, last: int) -> Matches:
-    """Matches within the rows ``first`` to ``last``, counted from ``first``."""
-    if isinstance(found, tuple):
-        low, high = max(found[0], first), min(found[1], last)
-        return (low - first, high - first) if low < high else (0, 0)
-    low, high = np.searchsorted(found, (first, last))
-    part: _Array = found[low:high] - np.asarray(first, found.dtype)
-    return part

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from broker_core_spark.format.canonical_question import NameSelector
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from broker_core_spark.store import Store
 
 __all__ = ["AskedOfPlace", "StagedSelectors", "stage_selectors"]
@@ -25,10 +26,10 @@ _Place = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class AskedOfPlace:
-    """The selectors of a group, with their keys, and the keys of all selectors of the namespace and domain."""
+    """The selectors of a group, with their keys, and ``every`` key of the namespace and domain."""
 
     selectors: tuple[tuple[bytes, NameSelector], ...]
-    every_key: tuple[bytes, ...]
+    every: SelectorKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +42,16 @@ class StagedSelectors:
     def read(self, store: Store, place: _Place, group: int = 0, groups: int = 1) -> AskedOfPlace:
         """The selectors of one of ``groups`` groups by ranges of their keys, of equal width."""
         if place not in self.places:
-            return AskedOfPlace((), ())
+            return AskedOfPlace((), NOTHING_ASKED)
         start, count, _ = self.places[place]
         heads = store.get_range(self.path, start, start + 16 * count + 8 * (count + 1))
         keys = tuple(heads[at : at + 16] for at in range(0, 16 * count, 16))
+        every = SelectorKeys.of(keys)
         offsets = np.frombuffer(heads, "<u8", offset=16 * count).tolist()
         low = bisect_left(keys, _first_key(group, groups))
         high = count if group + 1 == groups else bisect_left(keys, _first_key(group + 1, groups))
         if low == high:
-            return AskedOfPlace((), keys)
+            return AskedOfPlace((), every)
         at = start + len(heads)
         lines = store.get_range(self.path, at + offsets[low], at + offsets[high])
         return AskedOfPlace(
@@ -60,16 +62,16 @@ class StagedSelectors:
                 )
                 for number in range(low, high)
             ),
-            keys,
+            every,
         )
 
-    def keys(self, store: Store, place: _Place) -> tuple[bytes, ...]:
+    def keys(self, store: Store, place: _Place) -> SelectorKeys:
         """The keys of all selectors of a namespace and domain."""
         if place not in self.places:
-            return ()
+            return NOTHING_ASKED
         start, count, _ = self.places[place]
         data = store.get_range(self.path, start, start + 16 * count)
-        return tuple(data[at : at + 16] for at in range(0, len(data), 16))
+        return SelectorKeys.of(data[at : at + 16] for at in range(0, len(data), 16))
 
     def record(self) -> dict[str, Any]:
         """The places as JSON has them."""

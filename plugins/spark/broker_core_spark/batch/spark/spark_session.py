@@ -87,13 +87,23 @@ def spark_session(
         check_spark_version(session.version, "Spark")
         yield session
     except BaseException as error:
-        if not isinstance(error, Exception):
+        interruption = _interruption(error)
+        if interruption is not None or not isinstance(error, Exception):
             output.hush()
         # The JVM may be gone, ended by the same signal.
         with suppress(Exception), warnings.catch_warnings(action="ignore"):
             session.stop()
+        if interruption is not None:
+            raise interruption from None
         raise
     session.stop()
+
+
+def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The interruption that led to an error: PySpark replaces it by its own about a JVM that is gone."""
+    while error is not None and not isinstance(error, KeyboardInterrupt):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _made(master: str | None, conf: dict[str, str], name: str, output: JavaOutput) -> SparkSession:

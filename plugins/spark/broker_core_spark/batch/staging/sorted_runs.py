@@ -1,7 +1,7 @@
 """Sorted runs of names in the store, between the readers of the catalogue and the tasks that make segments.
 
-Names are written once, in sorted runs of up to a million, as compressed blocks. The driver learns little of a run: the
-first key of each block, the keys that begin a segment, and the number of names of each namespace. A task reads the
+Names are written once, in sorted runs of up to half a million, as compressed blocks. The driver learns little of a run:
+the first key of each block, the keys that begin a segment, and the number of names of each namespace. A task reads the
 blocks of its range of keys from each run. So nothing is shuffled, nothing is read twice from the catalogue, and few
 names pass through a JVM.
 """
@@ -38,11 +38,11 @@ __all__ = [
     "read_blocks",
 ]
 
-#: Bounds of what a writer holds before it writes a run.
-RUN_ROWS: Final = 1_000_000
-RUN_BYTES: Final = 96 * 1024 * 1024
+#: Bounds of what a writer holds before it writes a run: sorting takes as much again.
+RUN_ROWS: Final = 500_000
+RUN_BYTES: Final = 48 * 1024 * 1024
 #: Names in a block: what a task may read in vain at each end of its range.
-BLOCK_ROWS: Final = 8192
+BLOCK_ROWS: Final = 4096
 
 _Array = np.ndarray[Any, Any]
 #: Half-open ranges of keys, sorted and disjoint. An empty ``high`` has no end.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import PurePath
 
 from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRunWriter
 from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR
@@ -34,8 +35,8 @@ class StagingArea:
         return self.largest_segment_bytes or LARGEST_FACTOR * self.target
 
     def open(self) -> Store:
-        """The store, opened by this process."""
-        return open_store(self.uri, options=self.options)
+        """The store, opened by a task. What a killed one leaves has the name of a staged file."""
+        return open_store(self.uri, self.options, staged=f"{PurePath(self.folder).name}-part")
 
     def writer(self) -> SortedRunWriter:
         """A writer of runs."""

@@ -7,7 +7,7 @@ namespace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -37,26 +37,50 @@ RECORD: Final = np.dtype(
 )
 IS_RANGE: Final = segment_layout.KIND_RANGE
 _ROWS_AT_ONCE: Final = 4_000_000
+#: Some 20 MB with what is made of them.
+_ENTRIES_AT_ONCE: Final = 65_536
 _Array = np.ndarray[Any, Any]
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Entries ``start`` to ``stop`` of the file of entries: those of a run, its first row, and its names."""
+
+    start: int
+    stop: int
+    base: int
+    names: int
+
+
+@dataclass(slots=True)
 class _Domain:
-    """The postings of one domain: the entries of all runs, and for each the first row and the names of its run."""
+    """The names of one domain, and its runs."""
 
     names: int = 0
-    entries: list[_Array] = field(default_factory=list)
-    bases: list[_Array] = field(default_factory=list)
-    sizes: list[_Array] = field(default_factory=list)
+    runs: list[_Run] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Entries of one domain, run by run, and for each the first row and the names of its run."""
+
+    entries: _Array
+    bases: _Array
+    sizes: _Array
 
 
 class NamespacePostings:
-    """Collects the postings of one namespace run by run, and makes the answers to its questions."""
+    """Collects the postings of one namespace run by run, and makes the answers to its questions.
 
-    def __init__(self, scratch: PrivateFile) -> None:
-        """``scratch`` holds the row numbers and bitmaps until the answers are made."""
+    Entries wait in a file. Answers are made for a range of the selectors' keys at a time, so that the memory does not
+    grow with questions times runs.
+    """
+
+    def __init__(self, scratch: PrivateFile, entries: PrivateFile) -> None:
+        """``scratch`` holds the row numbers and bitmaps, ``entries`` the entries until the answers are made."""
         self._domains = {domain: _Domain() for domain in DOMAIN_ORDER}
         self._scratch = scratch
+        self._entries = entries
 
     @property
     def names(self) -> int:
@@ -74,18 +98,49 @@ class NamespacePostings:
         has_words = entries["kind"] != segment_layout.KIND_RANGE
         entries["first"][has_words] += self._scratch.size // 4
         self._scratch.write(run.words)
-        domain.entries.append(entries)
-        domain.bases.append(np.full(len(entries), domain.names, np.int64))
-        domain.sizes.append(np.full(len(entries), len(run.names), np.int64))
+        start = self._entries.size // segment_layout.ENTRY.itemsize
+        self._entries.write(entries)
+        domain.runs.append(_Run(start, start + len(entries), domain.names, len(run.names)))
         domain.names += len(run.names)
 
-    def answers(self, questions: list[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
+    def answers(self, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
         """A :data:`RECORD` for each question, without its key and its line.
 
         Row numbers are appended to ``rows_file`` as int32, counted from the first name of the question's mode.
         """
         records = np.zeros(len(questions), RECORD)
-        parts = _Parts.of(self._domains)
+        runs = [run for domain in self._domains.values() for run in domain.runs]
+        ranges = -(-sum(run.stop - run.start for run in runs) // _ENTRIES_AT_ONCE)
+        if not ranges:
+            return records
+        stored = self._entries.array(segment_layout.ENTRY)
+        # Keys are hashes, so that ranges of equal width have about as many entries.
+        bounds = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
+        cuts = {
+            run: [
+                run.start,
+                *(run.start + np.searchsorted(_high(stored["key"][run.start : run.stop]), bounds)).tolist(),
+                run.stop,
+            ]
+            for run in runs
+        }
+        keys = b"".join(question.selector.key for question in questions)
+        places = np.searchsorted(bounds, _high(np.frombuffer(keys, np.uint8).reshape(-1, 16)), side="right")
+        for number in np.unique(places).tolist():
+            asked = np.flatnonzero(places == number)
+            parts = _Parts.of(
+                {
+                    name: _between(stored, {run: cuts[run][number : number + 2] for run in domain.runs})
+                    for name, domain in self._domains.items()
+                }
+            )
+            records[asked] = self._answers(parts, [questions[index] for index in asked.tolist()], rows_file)
+        return records
+
+    def _answers(
+        self, parts: _Parts, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile
+    ) -> _Array:
+        records = np.zeros(len(questions), RECORD)
         starts, picked, shifts = parts.of_questions(questions, self.others)
         if not len(starts):
             return records
@@ -149,14 +204,13 @@ class _Parts:
         self._places = places
 
     @classmethod
-    def of(cls, domains: dict[str, _Domain]) -> _Parts:
+    def of(cls, domains: Mapping[str, _Entries]) -> _Parts:
         places: dict[str, dict[bytes, tuple[int, int]]] = {}
         nothing = np.empty(0, np.int64)
         all_entries, all_bases, all_sizes = [np.empty(0, segment_layout.ENTRY)], [nothing], [nothing]
         at = 0
         for name, domain in domains.items():
-            entries = np.concatenate([np.empty(0, segment_layout.ENTRY), *domain.entries])
-            bases = np.concatenate([nothing, *domain.bases])
+            entries = domain.entries
             halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
             order = np.lexsort((halves[:, 1], halves[:, 0]))  # stable: runs stay in order
             entries, halves = entries[order], halves[order]
@@ -170,12 +224,14 @@ class _Parts:
                 for index, (start, count) in enumerate(zip(starts, counts, strict=True))
             }
             all_entries.append(entries)
-            all_bases.append(bases[order])
-            all_sizes.append(np.concatenate([nothing, *domain.sizes])[order])
+            all_bases.append(domain.bases[order])
+            all_sizes.append(domain.sizes[order])
             at += len(entries)
         return cls(np.concatenate(all_entries), np.concatenate(all_bases), np.concatenate(all_sizes), places)
 
-    def of_questions(self, questions: list[CanonicalQuestion], others: int) -> tuple[_Array, _Picked, _Array]:
+    def of_questions(
+        self, questions: Sequence[CanonicalQuestion], others: int
+    ) -> tuple[_Array, _Picked, _Array]:
         """(first part of each answered question, the parts, the shift of their rows)."""
         slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
         for index, question in enumerate(questions):
@@ -195,6 +251,21 @@ class _Parts:
         begins = np.ones(len(picked.question), bool)
         begins[1:] = picked.question[1:] != picked.question[:-1]
         return np.flatnonzero(begins), picked, np.repeat(shift_of, count)
+
+
+def _between(stored: _Array, runs: Mapping[_Run, Sequence[int]]) -> _Entries:
+    """The entries from the first to the second number of each of these runs of a domain."""
+    counts = [stop - start for start, stop in runs.values()]
+    return _Entries(
+        np.concatenate([np.empty(0, stored.dtype), *(stored[start:stop] for start, stop in runs.values())]),
+        np.repeat(np.array([run.base for run in runs], np.int64), counts),
+        np.repeat(np.array([run.names for run in runs], np.int64), counts),
+    )
+
+
+def _high(keys: _Array) -> _Array:
+    """The first halves of keys, as numbers that sort as the keys do."""
+    return np.ascontiguousarray(keys).view(">u8").reshape(-1, 2)[:, 0].astype(np.uint64)
 
 
 def _blocks(groups: _Array, counts: _Array) -> Iterator[_Array]:

@@ -149,7 +149,7 @@ class _FilesToMap:
         self._selectors = selectors
         self._names = _Names(file(), file())
         self._names.field_offsets.write(np.zeros(1, "<i8"))
-        self._rows, self._scratch = file(), file()
+        self._rows, self._scratch, self._entries = file(), file(), file()
         by_namespace: dict[str, list[tuple[CanonicalQuestion, int, int]]] = {}
         for item in questions:
             by_namespace.setdefault(item[0].namespace, []).append(item)
@@ -161,7 +161,8 @@ class _FilesToMap:
         """Add the next run. ``hashed_bytes`` bounds the hashes to compute."""
         if self._open is None or self._open.name != run.namespace:
             self._close_namespace()
-            self._open = _Namespace(run.namespace, self._names.count, NamespacePostings(self._scratch))
+            postings = NamespacePostings(self._scratch, self._entries)
+            self._open = _Namespace(run.namespace, self._names.count, postings)
         self._check_hashes(run, hashed_bytes)
         rematch_sample(
             run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
@@ -203,7 +204,7 @@ class _FilesToMap:
         """Map the files after the last run."""
         self._close_namespace()
         for asked in self._index.of.values():  # namespaces without a name
-            empty = NamespacePostings(self._scratch)
+            empty = NamespacePostings(self._scratch, self._entries)
             questions = [question for question, _, _ in asked]
             self._keep(asked, empty.answers(questions, self._rows))
         keys_file, records_file = self._file(), self._file()

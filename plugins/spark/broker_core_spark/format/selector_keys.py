@@ -1,0 +1,27 @@
+"""The keys of all selectors that a namespace and domain is asked: made once, however many segments there are."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+__all__ = ["NOTHING_ASKED", "SelectorKeys"]
+
+
+@dataclass(frozen=True, slots=True)
+class SelectorKeys:
+    """``keys`` (16 bytes each), and their ``digest``: SHA-256 over the sorted keys, 64 hex digits."""
+
+    keys: frozenset[bytes]
+    digest: str
+
+    @classmethod
+    def of(cls, keys: Iterable[bytes]) -> SelectorKeys:
+        """Of these keys, in any order; one may come twice."""
+        every = frozenset(keys)
+        return cls(every, hashlib.sha256(b"".join(sorted(every))).hexdigest())
+
+
+#: Those of a namespace and domain that no question is about.
+NOTHING_ASKED = SelectorKeys.of(())
