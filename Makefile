@@ -12,8 +12,8 @@ unexport PYTHONDONTWRITEBYTECODE
 help:
 	@echo "make run      serve a demo catalogue on loopback"
 	@echo "make check    lint, types and unit tests, in a minute and a half: before each commit"
-	@echo "make test     all tests but those against a real broker;  make unit: those that start no program"
-	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go, npm)"
+	@echo "make test     all tests but those of make interop;  make unit: those that start no program"
+	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go, npm), and long ones"
 	@echo "make fuzz     Kafka's messages against libFuzzer, for a minute"
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
@@ -53,15 +53,16 @@ check: $(TEST_STAMP)
 unit: $(STAMP)
 	$(BIN)/pytest --unit -n 2 --dist loadfile -q $(ARGS)
 
-# Three processes: two of them wait for servers so often that two processors are idle for a third of the time. Files are
+# Four processes: with three, the waits for servers leave two processors idle for a quarter of the time. Files are
 # taken in the order of tests/conftest.py, long ones first.
 # `make test ARGS="-k permits -n 0"` passes options on.
 test: $(TEST_STAMP)
-	$(BIN)/pytest -m "not interop" -n 3 --dist loadfile --no-loadscope-reorder $(ARGS)
+	$(BIN)/pytest -m "not interop and not long" -n 4 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
+	$(BIN)/pytest -m long -n 2 --dist loadfile
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables
 	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
 

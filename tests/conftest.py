@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -13,6 +14,7 @@ from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
 from tests.support.quick_debug_mode import note_no_stacks
 from tests.support.quick_java import quick_java_options
+from tests.support.shared_spark import OneSparkProcess
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
 
 # A slow machine is no failure of a property.
@@ -40,10 +42,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: turn_of_tests(item.path, ROOT / "tests"))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    return OneSparkProcess(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+def pytest_collection() -> None:
+    gc.disable()  # nearly all that is made stays
+
+
 def pytest_collection_finish() -> None:
-    """What the modules of all tests hold stays: a collection need not look at it each time."""
+    _freeze()
+    gc.enable()
+
+
+def _freeze() -> None:
+    """What is there stays: the garbage collector need not look at it each time."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _collections_are_quick(request: pytest.FixtureRequest) -> None:
+    """Tests that collect garbage themselves do so many times."""
+    if hasattr(request.module, "gc"):
+        _freeze()
 
 
 @pytest.fixture(scope="session")
@@ -63,6 +86,14 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 @pytest.fixture(scope="session")
 def wheels(distributions: list[Path]) -> list[Path]:
     return [path for path in distributions if path.suffix == ".whl"]
+
+
+@pytest.fixture(scope="module")
+def mypy_cache(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What mypy found out about broker-core when it ran for this module last: ten seconds of its work."""
+    cache = request.config.cache
+    name = request.module.__name__.rpartition(".")[2]
+    return tmp_path_factory.mktemp("mypy") if cache is None else cache.mkdir(f"mypy-{name}")
 
 
 @pytest.fixture(autouse=True)

@@ -176,9 +176,11 @@ class PageRunner:
 
     def import_all(self) -> None:
         """Import the Python files that are there now."""
-        for module in sorted(self._modules):
-            said, code = self._done(["python", "-W", "error", "-c", f"import {module}"])
-            assert code == 0, f"{module}: {said}"
+        if self._modules:
+            said, code = self._done(
+                ["python", "-W", "error", "-c", f"import {', '.join(sorted(self._modules))}"]
+            )
+            assert code == 0, said
 
     def _type(self, block: Block, command: str, expected: str) -> None:
         if command.startswith("curl ") and shutil.which("curl") is None:

@@ -25,7 +25,7 @@ host    all             all             ::1/128                 scram-sha-256
 OURS = "host all postgres 127.0.0.1/32 trust\n"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def stock() -> Iterator[PostgresServer]:
     with PostgresServer({"password_encryption": "scram-sha-256"}) as server:
         system = "postgres" if os.geteuid() == 0 else getpass.getuser()
@@ -35,10 +35,10 @@ def stock() -> Iterator[PostgresServer]:
         yield server
 
 
-@pytest.fixture
-def programs(tmp_path: Path, wheels: list[Path]) -> Path:
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
     """With a ``sudo -u postgres``, which machines of tests seldom have, and the owner of the server for postgres."""
-    folder = environment_of_its_own(tmp_path / "programs", wheels)
+    folder = environment_of_its_own(tmp_path_factory.mktemp("programs"), wheels)
     sudo = folder / "sudo"
     become = "runuser -u postgres -- " if os.geteuid() == 0 else ""
     sudo.write_text(

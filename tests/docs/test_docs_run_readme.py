@@ -93,6 +93,7 @@ def test_topics_for_kafka_clients(home: Path, programs: Path) -> None:
         runner.run(replace(console, text=each))
 
 
+@pytest.mark.long
 def test_precomputed_listings_with_spark(home: Path, programs: Path) -> None:
     script = one_with("broker-core spark build")
     topics, answer, after = 1_000_000, 20_000, 20_001

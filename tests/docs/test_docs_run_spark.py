@@ -10,8 +10,14 @@ import pytest
 from tests.docs.page_runner import pages_to_run, run_page
 from tests.support.postgres_server import PostgresServer
 
+#: Pages whose jobs are those of the tutorial too.
+LONG = {"how-to/recipes/change-log.md"}
 
-@pytest.mark.parametrize("page", pages_to_run("spark"))
+
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.long] * (page in LONG)) for page in pages_to_run("spark")],
+)
 def test_a_page_does_what_it_says(
     page: str, programs: Path, postgres: Callable[[], PostgresServer], tmp_path: Path
 ) -> None:

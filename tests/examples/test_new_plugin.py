@@ -60,11 +60,11 @@ def test_its_own_tests_pass_without_a_warning(project: Path, environment: Path) 
     assert "skipped" not in said
 
 
-def test_it_is_clean(project: Path, environment: Path) -> None:
+def test_it_is_clean(project: Path, environment: Path, mypy_cache: Path) -> None:
     tools = Path(sys.executable).parent
     run_program([tools / "ruff", "check", "--no-cache"], cwd=project)
     run_program([tools / "ruff", "format", "--check", "--no-cache"], cwd=project)
-    options = ["--python-executable", environment / "python", "--cache-dir", environment.parent / "mypy"]
+    options = ["--python-executable", environment / "python", "--cache-dir", mypy_cache]
     run_program([tools / "mypy", *options], cwd=project)
 
 

@@ -37,6 +37,7 @@ def replaced(words: list[str], addresses: Mapping[str, str]) -> list[str]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not can_run_containers(), reason="this machine lets nobody make namespaces")
 def test_the_build_runs_as_the_manifest_says(tmp_path: Path) -> None:
     for folder in ("settings", "scratch", "data", "root"):

@@ -20,6 +20,7 @@ from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names,
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 
@@ -123,10 +124,13 @@ def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQu
     )
 
 
-def selector_keys(questions: Iterable[CanonicalQuestion]) -> dict[tuple[str, str], list[bytes]]:
+def selector_keys(questions: Iterable[CanonicalQuestion]) -> dict[tuple[str, str], SelectorKeys]:
     """The keys of the selectors of each (namespace, domain)."""
     required = required_selectors(questions)
-    return {place: [selector.key for selector in selectors] for place, selectors in required.items()}
+    return {
+        place: SelectorKeys.of(selector.key for selector in selectors)
+        for place, selectors in required.items()
+    }
 
 
 def result_of(

@@ -9,6 +9,8 @@ import re
 from functools import cache
 from pathlib import Path
 
+from tests.support.shared_spark import shares_spark
+
 __all__ = ["is_unit_tests", "turn_of_tests"]
 
 #: Folders whose tests need programs: PostgreSQL, a JVM, wheels, real brokers.
@@ -34,10 +36,12 @@ def is_unit_tests(file: Path, tests: Path) -> bool:
 
 @cache
 def turn_of_tests(file: Path, tests: Path) -> int:
-    """When the tests of a file are run: those of the longest files first (0), units last (2).
+    """When the tests of a file are run: those with Spark first (0), then those of the longest files, units last (3).
 
     So no process of a run is alone with a long file at the end.
     """
-    if file.relative_to(tests).parts[0] in _LONGEST:
+    if shares_spark(file):
         return 0
-    return 2 if is_unit_tests(file, tests) else 1
+    if file.relative_to(tests).parts[0] in _LONGEST:
+        return 1
+    return 3 if is_unit_tests(file, tests) else 2
