@@ -91,6 +91,7 @@ def test_it_counts_what_it_is_answered(topics: int) -> None:
     assert answer.size == len(frame)
 
 
+@pytest.mark.long
 def test_it_reports_a_short_run(tmp_path: Path) -> None:
     output = tmp_path / "results.json"
     command = [
@@ -141,6 +142,7 @@ def test_it_reports_a_short_run(tmp_path: Path) -> None:
         assert word in done.stdout
 
 
+@pytest.mark.long
 def test_starts_are_measured_round_by_round() -> None:
     taken = measure_starts(1)
     assert list(taken) == [NOTHING, *COMMANDS]

@@ -22,7 +22,7 @@ from typing import Any
 from tests.benchmarks.growth.catalogues import Catalogues, default_cache
 from tests.benchmarks.growth.figures import PARTS
 from tests.benchmarks.growth.measure_parts import measure
-from tests.benchmarks.growth.report import draw, report
+from tests.benchmarks.growth.report import draw, put_into_page, report
 from tests.benchmarks.growth.trees import ROOT, BenchmarkFailed, Tree
 from tests.benchmarks.processes import machine
 
@@ -68,6 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         draw(results, options.plot)
         print(options.plot)
     print(f"{options.output}, {options.output.with_suffix('.md')}")
+    if options.page is not None and failure is None:
+        put_into_page(results, options.page)
     if failure is not None:
         sys.exit(failure)
 
@@ -111,6 +113,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument("--seconds", type=float, default=20.0, help="beside changes, and of slow readers")
     parser.add_argument("--plot", type=Path, help="an SVG of the growth")
+    parser.add_argument(
+        "--page", type=Path, help="a page of the documentation whose tables become those of this run"
+    )
     parser.add_argument("--cache", type=Path, default=default_cache(), help="the folder of made catalogues")
     parser.add_argument("--clean", action="store_true", help="only remove the made catalogues")
     parser.add_argument(

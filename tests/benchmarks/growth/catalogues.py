@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.catalog.store.schema import SCHEMA_VERSION
 from broker_core.names import NamespaceName
 from tests.benchmarks.growth.names_columns import SMALL_TOPICS, write_names, write_properties
 from tests.benchmarks.names import namespace_of
@@ -67,8 +68,11 @@ class Catalogues:
         )
 
     def _made(self, name: str, fill: Callable[[Path], None], what: str, making: Path) -> Path:
-        path = self._cache / f"{name}-{_FORMAT}.sqlite"
+        # One of an earlier schema would be migrated by each server that starts, and that be measured.
+        path = self._cache / f"{name}-{_FORMAT}-{SCHEMA_VERSION}.sqlite"
         if not path.exists():
+            for former in self._cache.glob(f"{name}-*.sqlite"):
+                former.unlink()
             self._say(what)
             begun = time.perf_counter()
             with tempfile.TemporaryDirectory(prefix="broker-core-growth-", dir=making) as folder:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tests.benchmarks.growth.figures import PARTS, Figure, shown
 
-__all__ = ["draw", "report"]
+__all__ = ["draw", "put_into_page", "report"]
 
 _HEADINGS: Final = {
     "changes": "One change",
@@ -19,6 +19,8 @@ _HEADINGS: Final = {
     "restart": "Restart",
     "namespaces": "Many small namespaces",
 }
+#: In the line above the tables.
+_LOAD: Final = "Load average before and after"
 #: The curves of the plot: part, figure, name of the curve.
 _TIMES: Final = (
     ("changes", "create cpu", "answer and hash after a change, CPU"),
@@ -45,7 +47,7 @@ def report(results: Mapping[str, Any], *, goals: bool = True) -> str:
     """
     loads = " and ".join(f"{average[0]:.1f}" for average in results["load_average"])
     trees = ", ".join(f"{label}: {commit}" for label, commit in results["trees"].items())
-    lines = [f"{results['machine']}. Load average before and after: {loads}. {trees}.", ""]
+    lines = [f"{results['machine']}. {_LOAD}: {loads}. {trees}.", ""]
     for part, figures in PARTS.items():
         columns = results["namespaces" if part == "namespaces" else "sizes"]
         own = {size: each for size, each in columns.items() if any(part in found for found in each.values())}
@@ -53,6 +55,21 @@ def report(results: Mapping[str, Any], *, goals: bool = True) -> str:
             rows = _table(part, figures, own, list(results["trees"]))
             lines += [*(_row(*(cells if goals else cells[:-1])) for cells in rows), ""]
     return "\n".join(lines)
+
+
+def put_into_page(results: Mapping[str, Any], page: Path) -> None:
+    """Put all tables, and what they were measured on, into a page of the documentation in the place of its own.
+
+    Its own are from the line that says what they were measured on to the last row of a table. Raises
+    :exc:`ValueError` where the page has none.
+    """
+    lines = page.read_text(encoding="utf-8").split("\n")
+    rows = [number for number, line in enumerate(lines) if line.startswith("| ")]
+    begin = next((number for number, line in enumerate(lines) if _LOAD in line), None)
+    if begin is None or not rows or rows[-1] < begin:
+        raise ValueError(f"{page} has no tables of this benchmark")
+    made = report(results, goals=False).rstrip("\n").split("\n")
+    page.write_text("\n".join([*lines[:begin], *made, *lines[rows[-1] + 1 :]]), encoding="utf-8")
 
 
 def _table(

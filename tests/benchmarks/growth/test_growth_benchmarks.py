@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
+from broker_core.catalog.store.schema import SCHEMA_VERSION
 from tests.benchmarks.growth.asking import Asking, changed_topics
 from tests.benchmarks.growth.catalogues import Catalogues
 from tests.benchmarks.growth.figures import FIGURES, PARTS, best_of, shown
 from tests.benchmarks.growth.names_columns import properties_of, write_names, write_properties
 from tests.benchmarks.growth.process_usage import is_running, watched_growth
-from tests.benchmarks.growth.report import draw, report
+from tests.benchmarks.growth.report import draw, put_into_page, report
 from tests.benchmarks.growth.trees import ROOT, BenchmarkFailed, Tree
 from tests.benchmarks.names import local_name, local_names
 from tests.benchmarks.processes import cpu_seconds, resident
@@ -114,6 +115,32 @@ def test_the_report_of_two_trees_has_their_ratios() -> None:
     assert row.removesuffix(" 1.5 |") in report(_results("this tree", "against"), goals=False).splitlines()
 
 
+def test_a_page_has_the_tables_of_the_last_run_in_the_place_of_its_own(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(
+        "| a | table above |\n\nText.\n\nA machine. Load average before and after: 1.\n\n| old |\n\nEnd.\n"
+    )
+    for label in ("first", "second"):
+        results = _results(label)
+        put_into_page(results, page)
+        tables = report(results, goals=False).rstrip("\n")
+        assert page.read_text() == f"| a | table above |\n\nText.\n\n{tables}\n\nEnd.\n"
+    page.write_text("| a | table above |\n\nText.\n")
+    with pytest.raises(ValueError, match="has no tables"):
+        put_into_page(_results("first"), page)
+
+
+def test_the_page_of_growth_has_tables_to_replace(tmp_path: Path) -> None:
+    page = tmp_path / "growth.md"
+    own = (ROOT / "docs/explanation/growth.md").read_text()
+    page.write_text(own)
+    put_into_page(_results("this tree"), page)
+    made = page.read_text()
+    assert made.partition("## What grows")[0] == own.partition("## What grows")[0]
+    assert made.partition("## How it is measured")[2] == own.partition("## How it is measured")[2]
+    assert "c0ffee" in made
+
+
 def test_the_plot_is_the_same_for_the_same_figures(tmp_path: Path) -> None:
     for name in ("one.svg", "two.svg"):
         draw(_results("this tree"), tmp_path / name)
@@ -147,6 +174,7 @@ def test_a_server_that_ends_is_named_with_its_log(catalogues: Catalogues) -> Non
         asking.spent(client, asking.new_range())
 
 
+@pytest.mark.long
 def test_it_reports_a_short_run(catalogues: Catalogues, tmp_path: Path) -> None:
     output, plot = tmp_path / "results.json", tmp_path / "growth.svg"
     cache = catalogues.of_topics(SIZE).parent
@@ -166,8 +194,8 @@ def test_it_reports_a_short_run(catalogues: Catalogues, tmp_path: Path) -> None:
     assert output.with_suffix(".md").read_text() == report(results, goals=False) + "\n"
     assert "topics in the namespace" in plot.read_text()
     assert sorted(path.name for path in cache.iterdir()) == [
-        "namespaces-30-1.sqlite",
-        "topics-10000-1.sqlite",
+        f"namespaces-30-1-{SCHEMA_VERSION}.sqlite",
+        f"topics-10000-1-{SCHEMA_VERSION}.sqlite",
     ]
     subprocess.run([*command, "--cache", str(cache), "--clean"], check=True, timeout=60)
     assert not cache.exists()

@@ -8,6 +8,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
+
 from tests.benchmarks.postgres.devices import Devices
 
 
@@ -33,6 +35,7 @@ def test_devices_give_the_matches_that_questions_promise() -> None:
         assert len({question(turn) for turn in range(devices.lines)}) == devices.lines
 
 
+@pytest.mark.long
 def test_it_reports_a_short_run(tmp_path: Path) -> None:
     output, plot = tmp_path / "results.json", tmp_path / "growth.svg"
     command = [sys.executable, "-m", "tests.benchmarks.postgres", "--sizes", "1000,2000"]

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+import pytest
 
 from broker_core.names import TopicName
 from broker_core.patterns import compile_pattern
-from tests.benchmarks.spark import goals, serving
+from tests.benchmarks.spark import goals, range_shuffle, serving
 from tests.benchmarks.spark.catalogue import NAMESPACES, pattern_rows, write_catalogue
 from tests.benchmarks.spark.resident import PeakOfTree, tree_cpu, tree_pss
 
@@ -65,3 +66,12 @@ def test_serving_is_measured() -> None:
     assert len(goal) >= 6
     # What no load of the machine changes.
     assert {row["what"]: goals.met(row) for row in rows}["wrong answers and errors meanwhile"]
+
+
+@pytest.mark.long
+def test_both_ways_bring_all_names_to_the_tasks() -> None:
+    results = range_shuffle.measure(20_000, 3)
+    assert [(result["source"], result["way"]) for result in results] == [
+        (source, way) for source in range_shuffle.SOURCES for way in range_shuffle.WAYS
+    ]
+    assert all(result["most_names"] <= 20_000 for result in results)
