@@ -50,9 +50,9 @@ def served(folder: Path, plugins: Path, **limits: str) -> Served:
         folder,
         {
             "http": {"listen": "127.0.0.1:0"},
-            "limits": {**limits, "permit_timeout": "20s"},
+            "limits": {**limits, "permit_timeout": "100s"},
             "catalog": {"path": str(folder / "c.sqlite")},
-            "plugins": {"enabled": ["lists"], "lists": {"deadline": "25s"}},
+            "plugins": {"enabled": ["lists"], "lists": {"deadline": "120s"}},
         },
         python_path=plugins,
     )

@@ -397,7 +397,9 @@ def judged(
     return "answered"
 
 
-@pytest.mark.parametrize("number", range(SCENES))
+@pytest.mark.parametrize(
+    "number", [pytest.param(number, marks=[pytest.mark.long] * (number >= 5)) for number in range(SCENES)]
+)
 async def test_nothing_crosses(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # A breaker that opens would go on failing for seconds.
     monkeypatch.setattr(CircuitBreaker.__init__, "__defaults__", (1_000_000, COOLDOWN))
