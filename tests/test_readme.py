@@ -66,7 +66,7 @@ async def test_the_plugin_with_settings(modules: Path) -> None:
 
     async with serve(
         plugins={"shared-prefix": shared_prefix.plugin},
-        settings={"plugins": {"shared-prefix": {"prefix": "ours-", "deadline": "1s"}}},
+        settings={"plugins": {"shared-prefix": {"prefix": "ours-", "deadline": "60s"}}},
     ) as server:
         answer = await server.list("public/default", pattern=".*/ours-1")
         assert answer.topics == ["persistent://public/default/ours-1"]

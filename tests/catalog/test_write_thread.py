@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.catalog import CatalogBusy, WriteThread, write_thread
 from broker_core.errors import Cause, ListingFailed
+from tests.support.clock import AGES, time_passes, time_stands
 
 
 @asynccontextmanager
@@ -33,26 +34,31 @@ async def test_changes_are_made_one_after_the_other_in_their_order() -> None:
     assert len({name for _, name in made}) == 1
 
 
-async def test_a_change_gets_the_seconds_that_are_left() -> None:
+async def test_a_change_gets_the_seconds_that_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running() as thread:
-        now = asyncio.get_running_loop().time()
-        assert 0 < await thread.run(lambda wait: wait) <= 5
-        assert await thread.run(lambda wait: wait, now + 1000) <= 5
-        assert await thread.run(lambda wait: wait, now + 2) <= 2
+        now = time_stands(monkeypatch)
+        assert await thread.run(lambda wait: wait) == pytest.approx(5)
+        assert await thread.run(lambda wait: wait, now + 1000) == pytest.approx(5)
+        assert await thread.run(lambda wait: wait, now + 2) == pytest.approx(2)
 
 
-async def test_what_waits_beyond_its_deadline_is_not_made() -> None:
+async def test_what_waits_beyond_its_deadline_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(write_thread, "_PATIENCE", 2 * AGES)
     made: list[str] = []
-    free = threading.Event()
+    begun, free = threading.Event(), threading.Event()
 
     def waits(_wait: float) -> None:
+        begun.set()
         free.wait()
         made.append("first")
 
     async with running() as thread:
-        soon = asyncio.get_running_loop().time() + 0.05
-        first = asyncio.create_task(thread.run(waits, soon))
-        second = asyncio.create_task(thread.run(lambda _wait: made.append("second"), soon))
+        then = asyncio.get_running_loop().time() + AGES
+        first = asyncio.create_task(thread.run(waits, then))
+        await asyncio.to_thread(begun.wait)
+        second = asyncio.create_task(thread.run(lambda _wait: made.append("second"), then))
+        await asyncio.sleep(0)
+        time_passes(monkeypatch, AGES + 1)
         with pytest.raises(CatalogBusy):
             await second
         free.set()

@@ -26,7 +26,7 @@ SETTINGS = {
     "plugins": {
         "enabled": ["tenant-filter"],
         "tenant-filter": {
-            "deadline": "2s",
+            "deadline": "60s",
             "topics": {"public/default": ["acme.orders", "umbrella.orders", "shared.news"]},
         },
     }

@@ -76,7 +76,7 @@ def test_nobody_waits_for_a_pipe_that_nobody_reads(pipe: Pipe, dropped: Counter[
     begun = time.monotonic()
     assert not log.flush(0.05)
     assert not log.close(0.05)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     assert not log.offer("too late\n")
     eventually_sync(lambda: not log._thread.is_alive(), what="the thread ended")
 

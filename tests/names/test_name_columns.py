@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import threading
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +15,15 @@ from hypothesis import strategies as st
 from broker_core.errors import InvalidListing, InvalidName
 from broker_core.listing.encoded_names import EncodedNames
 from broker_core.listing.listing import Listing
-from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, Mode, NamespaceName, TopicName
+from broker_core.names import (
+    DOMAINS,
+    MAX_NAME_BYTES,
+    PERSISTENT,
+    Mode,
+    NamespaceName,
+    TopicName,
+    name_columns,
+)
 from broker_core.names import system_topics as rules
 from broker_core.names.name_columns import (
     as_column,
@@ -255,15 +261,12 @@ def test_a_bad_name_far_behind_is_found(bad: object, message: str) -> None:
         as_column(names)
 
 
-def test_others_have_the_interpreter_between_the_slices() -> None:
-    names = [f"persistent://t/n/{number}" for number in range(400_000)]
-    converting = threading.Thread(target=as_column, args=(names,))
-    turns = 0
-    converting.start()
-    while converting.is_alive():
-        time.sleep(0.0005)
-        turns += 1
-    assert turns > 20  # of 80 slices
+def test_others_have_the_interpreter_between_the_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    passed: list[None] = []
+    monkeypatch.setattr(name_columns, "pass_lock_on", lambda: passed.append(None))
+    names = [f"persistent://t/n/{number}" for number in range(40_000)]
+    assert as_column(names).to_pylist() == names
+    assert len(passed) == 8  # slices
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,38 @@ import threading
 import time
 from collections.abc import Callable
 from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from broker_core.pipeline import fair_threads
 from broker_core.pipeline.fair_threads import Allowance, FairThreads, UncutWork
 from tests.support.eventually import eventually
+
+#: Seconds that each slice takes.
+SLICE = 0.001
+
+
+class Clock(threading.local):
+    """The time of the processor that each thread has used: that of its slices, whatever else the machine does."""
+
+    used = 0.0
+
+    def thread_time(self) -> float:
+        return self.used
+
+
+@pytest.fixture(autouse=True)
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """The clocks of the threads; ``now`` is the time of day where a test sets it."""
+    made = SimpleNamespace(now=None, thread_time=_clock.thread_time)
+    made.monotonic = lambda: time.monotonic() if made.now is None else made.now
+    monkeypatch.setattr(fair_threads, "time", made)
+    return made
+
+
+_clock = Clock()
 
 
 class Steps:
@@ -39,9 +65,10 @@ class Steps:
 
     def _step(self) -> None:
         self._log.append(self.name)
-        until = time.thread_time() + 0.001
+        until = time.thread_time() + SLICE
         while time.thread_time() < until:
             pass
+        _clock.used += SLICE
         with self._lock:
             self._running -= 1
 
@@ -102,16 +129,24 @@ async def test_what_is_cheap_goes_before_what_is_dear_and_both_go_on(one: FairTh
 
 
 async def test_what_turns_out_to_be_dear_comes_behind(one: FairThreads) -> None:
+    class Liar(Steps):
+        """Stands still after a while, so that the other comes meanwhile."""
+
+        def _step(self) -> None:
+            super()._step()
+            if len(log) == 150:
+                stands.set()
+                go_on.wait()
+
     log: list[str] = []
-    gate = Gate(one)
-    liar = one.run("liar", Steps("liar", 500, log))
-    tasks = await started(liar)
-    await gate.open()
-    await eventually(lambda: len(log) > 150)  # 0.15 s
-    at = len(log)
-    await one.run("other", Steps("cheap", 60, log))
-    assert log[at:].count("liar") < 30
-    await asyncio.gather(*tasks)
+    stands, go_on = threading.Event(), threading.Event()
+    (liar,) = await started(one.run("liar", Liar("liar", 500, log)))
+    await eventually(stands.is_set)
+    (other,) = await started(one.run("other", Steps("cheap", 60, log)))
+    go_on.set()
+    await asyncio.gather(liar, other)
+    last = len(log) - log[::-1].index("cheap")
+    assert log[150:last].count("liar") < 30
 
 
 async def test_the_same_work_is_done_once_for_all(one: FairThreads) -> None:
@@ -200,18 +235,20 @@ async def test_an_error_is_for_all_who_wait(one: FairThreads) -> None:
     assert await one.run("a", UncutWork(lambda: 7)) == 7
 
 
-async def test_who_has_used_up_its_allowance_waits_and_the_others_do_not() -> None:
-    threads = FairThreads(1, "test", Allowance(rate=0.05, most=0.02))
+async def test_who_has_used_up_its_allowance_waits_and_the_others_do_not(clock: SimpleNamespace) -> None:
+    clock.now = 1000.0
+    threads = FairThreads(1, "test", Allowance(rate=0.05, most=20.5 * SLICE))
     log: list[str] = []
     try:
         greedy = await started(*(threads.run("greedy", Steps(f"{number}", 10, log)) for number in range(4)))
-        await eventually(lambda: len(log) >= 20 and not threads._active)
-        before = len(log)
-        assert before < 40
+        await eventually(lambda: len(log) >= 21 and not threads._active)
         assert await threads.run("modest", Steps("modest", 10, log)) == "modest"
-        assert log[before:].count("modest") == 10
+        assert log[21:] == ["modest"] * 10
         assert await greedy[1] == "1"
+        clock.now += 0.2
         assert await greedy[2] == "2"  # it goes on by itself once there is some again
+        assert log[31:] == ["2"] * 9 + ["3"] * (len(log) - 40)
+        assert len(log) <= 41
         greedy[3].cancel()
         with pytest.raises(asyncio.CancelledError):
             await greedy[3]
@@ -229,7 +266,7 @@ async def test_what_is_shown_of_it(one: FairThreads) -> None:
     await asyncio.gather(*tasks)
     assert one.waiting == 0
     assert one.waits.count == 4
-    assert one.seconds >= 0.06
+    assert one.seconds == pytest.approx(60 * SLICE)
 
 
 async def test_closed_threads_take_nothing_and_keep_nobody_waiting(one: FairThreads) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from broker_core.plugins.call.circuit_breaker import THRESHOLD, CircuitBreaker
 
-__all__ = ["AGES", "breakers_stay_open", "time_passes"]
+__all__ = ["AGES", "breakers_stay_open", "time_passes", "time_stands"]
 
 #: Seconds that no test takes.
 AGES = 3600.0
@@ -19,6 +19,14 @@ def time_passes(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
     loop = asyncio.get_running_loop()
     before = loop.time
     monkeypatch.setattr(loop, "time", lambda: before() + seconds)
+
+
+def time_stands(monkeypatch: pytest.MonkeyPatch) -> float:
+    """Stop the clock of the running event loop, at the time that is returned; no timer goes off any more."""
+    loop = asyncio.get_running_loop()
+    now = loop.time()
+    monkeypatch.setattr(loop, "time", lambda: now)
+    return now
 
 
 def breakers_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -136,5 +136,5 @@ def test_a_collector_that_hangs_stops_nobody_and_takes_no_memory() -> None:
     assert len(processor._batch_processor._queue) <= 10
     begun = time.monotonic()
     tracing.close(0.05)
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 60
     stuck.go_on.set()

@@ -235,10 +235,11 @@ async def test_a_server_that_is_down_is_told_at_once_and_found_again(own_server:
 
 
 async def test_a_server_that_hangs_is_left_in_time(own_server: PostgresServer) -> None:
-    pool = pool_of(own_server, pool_max=1, connect_timeout=0.2)
+    pool = pool_of(own_server, pool_max=1)
     await pool.start()
     held = await pool.acquire()
     own_server.pause()
+    patient, pool.settings = pool.settings, pool.settings.model_copy(update={"connect_timeout": 0.2})
     try:
         pool.release(held, asyncpg.InterfaceError("connection is closed"))
         with pytest.raises(ListingFailed) as refused:
@@ -246,6 +247,7 @@ async def test_a_server_that_hangs_is_left_in_time(own_server: PostgresServer) -
         assert refused.value.reason == "timeout"
     finally:
         own_server.resume()
+        pool.settings = patient
     again = await _acquired(pool)
     pool.release(again)
     await pool.close()
