@@ -14,7 +14,7 @@ from broker_core.concurrency.interpreter_lock import pass_lock_on
 def test_who_waits_gets_a_turn_between_pieces_of_work() -> None:
     """Without it, one thread that compiles again and again keeps the others out until it has ended.
 
-    Here the interpreter takes the lock from nobody; on a slow machine there are more pieces until the other one is awake.
+    Here the interpreter takes the lock from nobody; on a slow machine more pieces pass until the other one is awake.
     """
     options = re2.Options()
     options.log_errors = False
