@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from structlog.testing import capture_logs
@@ -25,6 +25,7 @@ from broker_core.servers.pulsar import PulsarOptions, PulsarServer
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.settings import LimitsSettings
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient
@@ -106,6 +107,13 @@ class Serving:
         await eventually(nothing)
 
 
+def _without_pings(options: PulsarOptions) -> PulsarOptions:
+    """On a slow machine the first would come within a test, and whoever does not answer it is gone at the second."""
+    if "keep_alive" in options.pulsar.model_fields_set:
+        return options
+    return replace(options, pulsar=options.pulsar.model_copy(update={"keep_alive": AGES}))
+
+
 @asynccontextmanager
 async def serving(
     lister: Any = None,
@@ -127,6 +135,7 @@ async def serving(
 
     ``internal_errors`` says that the test means some. ``send_buffer`` is how many bytes the kernel takes for a client
     that does not read; by itself it may take megabytes. With ``tls``, clients are served over TLS as well.
+    No PING comes by itself where ``options`` do not say when.
     """
     loop = asyncio.get_running_loop()
     unhandled: list[dict[str, Any]] = []
@@ -144,7 +153,7 @@ async def serving(
             lookups or StandaloneLookups(NoPartitions()),
             permits,
             metrics,
-            options,
+            _without_pings(options or PulsarOptions()),
             authenticator=authenticator,
             sessions=sessions,
             tls=entrance,

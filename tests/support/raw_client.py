@@ -133,7 +133,7 @@ class RawClient:
         """Ask for a listing; the body of the answer, or :exc:`Refused`."""
         request_id, frame = self.question(namespace, mode, **question)
         await self.send(frame)
-        return self.answer(await self.receive(), request_id)
+        return self.answer(await self._after_pings(), request_id)
 
     @staticmethod
     def answer(command: BaseCommand, request_id: int) -> Any:
@@ -148,7 +148,13 @@ class RawClient:
     async def ping(self) -> None:
         """See that the connection lives."""
         await self.send(commands.ping())
-        assert (await self.receive()).type == BaseCommand.PONG
+        assert (await self._after_pings()).type == BaseCommand.PONG
+
+    async def _after_pings(self) -> BaseCommand:
+        """The next command, after the PINGs of a server for which the machine is slow."""
+        while (command := await self.receive()).type == BaseCommand.PING:
+            await self.send(commands.pong())
+        return command
 
     def finish(self) -> None:
         """Send nothing more: the server closes when it has read all."""

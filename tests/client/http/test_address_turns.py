@@ -71,30 +71,31 @@ async def test_a_silent_address_has_the_next_one_asked_beside_it_and_is_left() -
 
 
 async def test_an_address_that_answered_last_time_has_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    service = Service(A, B, patience=60.0)
-    monkeypatch.setattr(address_turns, "_PATIENCE", AGES)
+    service = Service(A, B, patience=AGES)
+    monkeypatch.setattr(address_turns, "_PATIENCE", 10 * AGES)
     for _ in range(2):
         await service.ask()
     assert sorted(service.asked) == [A, B]
     first = service.asked[0]
     service.silent.add(first)
     asking = await asked_of(service, 3)
-    time_passes(monkeypatch, 59.0)
+    time_passes(monkeypatch, 0.9 * AGES)
     await turns_of_the_loop()
     assert service.asked[2:] == [first]
-    time_passes(monkeypatch, 2.0)
+    time_passes(monkeypatch, 0.2 * AGES)
     assert await asking == ({"a", "b"} - {first[0]}).pop()
     assert service.health.is_down(first)
 
 
 async def test_an_address_that_says_something_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(address_turns, "_PATIENCE", AGES)
     service = Service(A, B)
     service.silent |= {A, B}
     asking = await asked_of(service, 1)
-    time_passes(monkeypatch, 0.9)
+    time_passes(monkeypatch, 0.9 * AGES)
     service.turns.heard(service.asked[0])
     service.turns.heard(("a broker that a redirect named", 1))
-    time_passes(monkeypatch, 0.9)
+    time_passes(monkeypatch, 0.9 * AGES)
     await turns_of_the_loop()
     assert len(service.asked) == 1
     asking.cancel()

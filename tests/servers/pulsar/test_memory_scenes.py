@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.errors import ServerError
 from tests.support.eventually import eventually
-from tests.support.raw_client import RawClient
+from tests.support.raw_client import RawClient, Refused
 from tests.support.served import Served
 
 MB = 1024 * 1024
@@ -73,6 +74,17 @@ def counted(server: Served, name: str) -> float:
     return sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith(f"broker_core_{name}"))
 
 
+async def listed(client: RawClient, namespace: str) -> int:
+    """The number of topics; asked for again, some times, where the machine is too slow for the time of one listing."""
+    for _ in range(20):
+        try:
+            return len((await client.ask(namespace)).topics)
+        except Refused as refused:
+            if refused.code is not ServerError.TooManyRequests:
+                raise
+    raise AssertionError(namespace)
+
+
 async def growth(server: Served, ask: Callable[[], Awaitable[None]]) -> int:
     async with await RawClient.open(server.address) as first:
         await first.ping()
@@ -89,7 +101,7 @@ async def test_many_lists_of_a_plugin_at_once(tmp_path: Path, plugins: Path) -> 
 
         async def one(number: int) -> None:
             async with await RawClient.open(server.address, client_version="Pulsar-CPP-v3.5.1") as client:
-                assert len((await client.ask(f"lists/n{number}")).topics) == NAMES
+                assert await listed(client, f"lists/n{number}") == NAMES
 
         async def ask() -> None:
             await asyncio.gather(*map(one, range(40)))
@@ -116,7 +128,7 @@ async def test_kept_answers_that_nobody_reads(tmp_path: Path, plugins: Path) -> 
             async def all_listed() -> bool:
                 return await asyncio.to_thread(counted, server, "listing_requests_total") >= len(clients)
 
-            await eventually(all_listed, timeout=120)
+            await eventually(all_listed, timeout=600)
 
         assert await growth(server, ask) < (16 + 4 + 32 + 80) * MB + HELD_BY_PLUGIN
         for client in clients:

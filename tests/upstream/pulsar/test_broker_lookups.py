@@ -24,6 +24,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandGetOrCreateSchemaResponse,
     CommandLookupTopicResponse,
 )
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, ScriptedServer, answer_nothing
@@ -99,7 +100,10 @@ async def cluster_of(number: int, **options: Any) -> AsyncIterator[Cluster]:
             broker.script = cluster.script(index)
         settings = replace(
             UpstreamOptions(
-                UpstreamSettings(service_url=brokers[0].url), first_backoff=0.005, longest_backoff=0.02
+                UpstreamSettings(service_url=brokers[0].url),
+                silence=99 * AGES,
+                first_backoff=0.005,
+                longest_backoff=0.02,
             ),
             **options,
         )
@@ -227,12 +231,17 @@ async def test_a_redirect_to_nowhere_is_not_followed(answer: Any, reason: str) -
         assert cluster.redirects == 0
 
 
-async def test_a_redirect_to_a_broker_that_is_gone_is_an_error_in_bounded_time() -> None:
-    async with cluster_of(1, connection_wait=0.05) as cluster:
+async def test_a_redirect_to_a_broker_that_is_gone_is_an_error_in_bounded_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with cluster_of(1, connection_wait=AGES, lookup_timeout=9 * AGES) as cluster:
         gone = f"pulsar://127.0.0.1:{free_port()}"
         cluster.answers[0] = lambda _number, _question: redirect(gone)
+        looking = asyncio.create_task(cluster.look_up())
+        await eventually(lambda: cluster.asked(0))
+        time_passes(monkeypatch, AGES + 1)
         with pytest.raises(Exception, match="no connection to"):
-            await cluster.look_up()
+            await looking
         cluster.answers[0] = lambda _number, _question: connect()
         assert (await cluster.look_up()).response == Lookup.Connect, "the others are asked as before"
 
@@ -245,13 +254,22 @@ async def test_a_redirect_to_a_half_open_broker_is_an_error_in_bounded_time() ->
         assert len(cluster.asked(1)) == 1
 
 
-async def test_a_broker_that_takes_connections_and_never_shakes_hands() -> None:
-    async with cluster_of(2, connection_wait=0.2, connect_timeout=0.1) as cluster:
-        cluster.brokers[1].handshake = False
-        cluster.brokers[1].script = answer_nothing
+async def test_a_broker_that_takes_connections_and_never_shakes_hands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits = {"connection_wait": 3 * AGES, "connect_timeout": AGES, "lookup_timeout": 9 * AGES}
+    async with cluster_of(2, **waits) as cluster:
+        silent = cluster.brokers[1]
+        silent.handshake = False
+        silent.script = answer_nothing
         cluster.answers[0] = lambda _number, _question: redirect(cluster.url(1))
+        looking = asyncio.create_task(cluster.look_up())
+        await eventually(lambda: silent.peers)
+        time_passes(monkeypatch, AGES + 1)
+        await eventually(lambda: len(silent.peers) == 2, what="it is tried again")
+        time_passes(monkeypatch, 3 * AGES)
         with pytest.raises(Exception, match="did not answer within"):
-            await cluster.look_up()
+            await looking
 
 
 async def test_a_slow_broker_holds_up_nobody_else() -> None:

@@ -23,6 +23,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandPartitionedTopicMetadataResponse,
     Schema,
 )
+from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
@@ -444,7 +445,9 @@ async def test_what_the_brokers_refuse_for_the_client_itself_is_no_matter_of_ask
         peer.send(commands.error(commands.CONNECTION_REQUEST_ID, failed, "Failed to authenticate"))
 
     async with ScriptedServer(script, handshake=False) as server:
-        upstream = UpstreamCluster(replace(options_for(server.port), connection_wait=0.1))
+        upstream = UpstreamCluster(
+            replace(options_for(server.port), connection_wait=AGES, lookup_timeout=AGES)
+        )
         monkeypatch.setattr(UpstreamConnections, "is_of_client", lambda _self, _refused: is_of_client)
         code, message = refusal_of(only(await upstream.relay.answer(LOOKUP, ASKER)))
         assert code == (ServerError.AuthorizationError if is_of_client else ServerError.MetadataError)
