@@ -273,6 +273,35 @@ def test_what_is_wrong_is_one_line_and_an_exit_code(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--catalogue", "names.txt"], "names.txt is a file of names: say of which namespace by --namespace"),
+        (["--catalogue", "names.txt", "--namespace", "a"], "'a'"),
+        (["--catalogue", "missing.sqlite"], "There is no catalogue missing.sqlite"),
+        (["--patterns", "missing.jsonl"], "missing.jsonl: cannot read it: No such file or directory"),
+        (["--always", "missing.toml"], "missing.toml: cannot read it: No such file or directory"),
+    ],
+    ids=["names", "namespace", "catalogue", "patterns", "always"],
+)
+def test_files_are_looked_at_before_spark_starts(
+    arguments: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    more: list[str],
+    message: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session.spark_session", None)  # is not called
+    (tmp_path / "names.txt").write_text("orders\n", encoding="utf-8")
+    assert run([*arguments, *more]) == 1
+    out, err = capsys.readouterr()
+    assert message in err
+    assert (out, err.count("\n")) == ("", 1)
+    assert not (tmp_path / "store").exists()
+
+
 def test_a_line_of_the_patterns_that_is_none(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

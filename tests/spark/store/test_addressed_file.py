@@ -57,6 +57,13 @@ def test_nothing_is_left_beside_it(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "x"]
 
 
+def test_nobody_opens_a_pipe_to_ask_whether_it_can_be_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    addressed_file(str(tmp_path / "pipe")).check_readable()  # opening it would wait for somebody who writes
+    with pytest.raises(StoreFailed, match="cannot read it"):
+        addressed_file(str(tmp_path)).check_readable()
+
+
 def test_a_pipe_is_written_and_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
@@ -140,6 +141,7 @@ def build(
         always = settings.always if always is None else always
         _check_places(
             out,
+            (catalogue, namespace),
             (patterns, always),
             (report, _metrics_file(metrics)),
             (export_parquet, quarantine),
@@ -221,6 +223,7 @@ def _tell(result: BuildResult, quarantine: str | None) -> None:
 
 def _check_places(
     out: str,
+    catalogue: tuple[str, str | None],
     patterns: Iterable[str | None],
     files: Iterable[str | None],
     tables: Iterable[str | None],
@@ -228,16 +231,21 @@ def _check_places(
     options: dict[str, str],
 ) -> None:
     """Raise unless each place answers, before Spark starts and long before the build ends."""
-    from broker_core_spark.batch.source_address import is_in_bucket, is_of_spark, is_table_name
+    from broker_core_spark.batch.questions.load_questions import check_patterns
+    from broker_core_spark.batch.source_address import is_of_spark, is_table_name
+    from broker_core_spark.batch.source_redaction import redacted_source
+    from broker_core_spark.batch.sources.open_catalogue import check_catalogue
     from broker_core_spark.store import open_store
     from broker_core_spark.store.addressed_file import addressed_file
     from broker_core_spark.store.addressed_folder import addressed_folder
     from broker_core_spark.store.reached_store import check_reached, within
 
+    topics, namespace = catalogue
+    within(redacted_source(topics), partial(check_catalogue, topics, namespace=namespace))
     check_reached(open_store(out, options))
     for source in patterns:
-        if source is not None and is_in_bucket(source):
-            within(source, addressed_file(source, options).check_readable)
+        if source is not None:
+            within(source, partial(check_patterns, source, options))
     for address in (*files, *tables):
         if address is not None and not is_of_spark(address):
             within(address, addressed_file(address, options).check_writable)

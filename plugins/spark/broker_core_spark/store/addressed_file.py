@@ -63,6 +63,8 @@ class _LocalFile:
         self._path = path
 
     def check_readable(self) -> None:
+        if self._is_special():
+            return  # what is read of a pipe has gone
         try:
             with self._path.open("rb"):
                 return

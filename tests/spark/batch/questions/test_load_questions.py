@@ -12,7 +12,7 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidPatterns
-from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
+from broker_core_spark.batch.questions.load_questions import check_patterns, load_questions, questions_of_rows
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store.addressed_file import addressed_file
@@ -173,6 +173,20 @@ def test_a_file_in_a_bucket_that_is_no_list_is_named(tmp_path: Path) -> None:
         addressed_file(address).write(b"}")
         with pytest.raises(InvalidPatterns, match=f"{address}.*{message}"):
             load_questions(address)
+
+
+def test_what_is_known_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "patterns.jsonl").write_text("no question\n")
+    addressed_file(f"memory://{tmp_path.name}/patterns.jsonl").write(b"")
+    check_patterns(str(tmp_path / "patterns.jsonl"))
+    check_patterns(f"memory://{tmp_path.name}/patterns.jsonl")
+    for source in ("table:a.b", "s3a://bucket/patterns.parquet"):
+        check_patterns(source)
+    with pytest.raises(InvalidPatterns, match="No patterns of the kind 'ftp'"):
+        check_patterns("ftp://host/patterns.jsonl")
+    for address in (str(tmp_path / "none.jsonl"), f"memory://{tmp_path.name}/none.jsonl"):
+        with pytest.raises(StoreFailed, match=f"{address}: cannot read it: "):
+            check_patterns(address)
 
 
 def test_files_that_are_not_there(tmp_path: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from broker_core.errors import BrokerCoreError
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.names_file import NamesSource
-from broker_core_spark.batch.sources.open_catalogue import open_catalogue
+from broker_core_spark.batch.sources.open_catalogue import check_catalogue, open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 from broker_core_spark.batch.sources.postgres_database import PostgresSource
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource
@@ -46,3 +47,16 @@ def test_addresses_that_are_none(tmp_path: Path) -> None:
     }.items():
         with pytest.raises(InvalidCatalogue, match=message):
             open_catalogue(source, spark=NO_SPARK)
+        with pytest.raises(InvalidCatalogue, match=message):
+            check_catalogue(source)
+
+
+def test_what_is_known_before_spark_starts(tmp_path: Path) -> None:
+    fill(tmp_path / "catalogue.sqlite", {"a/b": ["x"]})
+    (tmp_path / "names").write_text("x\n", encoding="utf-8")
+    for source in ("postgresql://host/db", "table:a.b.c", str(tmp_path / "catalogue.sqlite")):
+        check_catalogue(source)
+    check_catalogue(str(tmp_path / "names"), namespace="a/b")
+    for source in (str(tmp_path / "names"), "table:a.b.c"):
+        with pytest.raises(BrokerCoreError, match="namespace"):
+            check_catalogue(source, namespace="a")

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["LoadedQuestions", "RefusedPattern", "load_questions", "questions_of_rows"]
+__all__ = ["LoadedQuestions", "RefusedPattern", "check_patterns", "load_questions", "questions_of_rows"]
 
 #: More rows than this are no list of known patterns. The driver holds all of them.
 MAX_QUESTIONS: Final = 1_000_000
@@ -128,6 +128,17 @@ def _source_rows(
             )
         return _table_rows(spark, source)
     return _local_rows(_path_of(source))
+
+
+def check_patterns(source: str, store_options: Mapping[str, str] | None = None) -> None:
+    """Raise unless there is such a file, where a session of Spark is not there yet. Tables are not asked.
+
+    Raises :exc:`InvalidPatterns` and :exc:`~broker_core_spark.errors.StoreFailed`.
+    """
+    if is_in_bucket(source):
+        addressed_file(source, store_options).check_readable()
+    elif not is_table(source):
+        addressed_file(str(_path_of(source))).check_readable()
 
 
 def _path_of(source: str) -> Path:

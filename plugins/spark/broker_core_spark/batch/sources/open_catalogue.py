@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
+from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.source_address import is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_source
@@ -12,7 +13,9 @@ from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["open_catalogue"]
+__all__ = ["check_catalogue", "open_catalogue"]
+
+_POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def open_catalogue(
@@ -31,7 +34,7 @@ def open_catalogue(
     Raises :exc:`InvalidCatalogue`.
     """
 
-    if source.startswith(("postgresql://", "postgres://")):
+    if source.startswith(_POSTGRES):
         from broker_core_spark.batch.sources.postgres_database import PostgresSource
 
         return PostgresSource(source, spark)
@@ -39,6 +42,24 @@ def open_catalogue(
         from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 
         return TableSource(source, spark, namespace, quarantine=quarantine)
+    return _open_file(source, namespace, quarantine=quarantine)
+
+
+def check_catalogue(source: str, *, namespace: str | None = None) -> None:
+    """Raise what :func:`open_catalogue` raises, where a session of Spark is not there yet.
+
+    Nothing is read: a database and a table are not asked.
+    """
+    if source.startswith(_POSTGRES):
+        return
+    if is_table(source):
+        if namespace is not None:
+            NamespaceName.parse(namespace)
+        return
+    _open_file(source, namespace)
+
+
+def _open_file(source: str, namespace: str | None, *, quarantine: bool = False) -> CatalogueSource:
     from broker_core_spark.batch.sources.names_file import NamesSource
     from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
 
