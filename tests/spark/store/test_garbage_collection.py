@@ -19,8 +19,9 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest, manifest_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, build_and_gc_marks, garbage_collection, open_store
-from broker_core_spark.store.build_and_gc_marks import GC_GRACE, read_marks, write_mark
+from broker_core_spark.store.build_and_gc_marks import GC_GRACE, SILENCE, read_marks, write_mark
 from broker_core_spark.store.build_records import build_record_paths, write_build_record
+from broker_core_spark.store.create_once_check import PROBE
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.learned_file import learned_paths, write_learned
 from broker_core_spark.store.mark_owner import MarkOwner
@@ -88,6 +89,19 @@ def test_records_of_builds_go_with_their_generations() -> None:
     collect_garbage(store, keep=2, grace=timedelta(0))
     kept = {path for generation in generations[1:] for path in build_record_paths(generation)}
     assert {file.path for file in store.list("builds")} == kept
+
+
+def test_what_a_build_writes_before_its_mark_stays_for_a_while(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+    publish(store, 1)
+    early = [f"{beginning}0123" for beginning in (PROBE, "temporary/part-")]
+    for path in (*early, "temporary/other"):
+        store.put_new(path, b"")
+    assert [file.path for file in collect_garbage(store, grace=AT_ONCE).removed] == ["temporary/other"]
+    old = time.time() - SILENCE.total_seconds() - 1
+    for path in early:
+        os.utime(tmp_path / path, (old, old))
+    assert {file.path for file in collect_garbage(store, grace=AT_ONCE).removed} == set(early)
 
 
 def test_a_dry_run_removes_nothing() -> None:
@@ -162,14 +176,14 @@ def test_where_a_manifest_cannot_be_read_nothing_is_removed(tmp_path: Path) -> N
 def test_a_pointer_that_cannot_be_read_keeps_every_generation_while_it_counts(tmp_path: Path) -> None:
     store = open_store(str(tmp_path))
     generations = [publish(store, number) for number in range(3)]
-    store.put_new("temporary/part-1", b"half of a file")
+    store.put_new("temporary/stage-1-1", b"half of a file")
     store.put_new("manifests/" + "0" * 64 + ".json", b"damaged")
     store.put_new("pointers/000000000099.json", b"{")
     done = collect_garbage(store, keep=1, grace=AT_ONCE)
     assert [file.path for file in done.removed] == [
         "pointers/000000000001.json",
         "pointers/000000000002.json",
-        "temporary/part-1",
+        "temporary/stage-1-1",
     ]
     assert sorted(done.kept) == sorted(one.id for one in generations)
     assert len(done.unreadable) == 1

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import secrets
+from typing import Final
 
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store.store import Store
 
-__all__ = ["check_creates_once"]
+__all__ = ["PROBE", "check_creates_once"]
+
+#: The beginning of the paths of these files.
+PROBE: Final = "temporary/probe-"
 
 
 def check_creates_once(store: Store, fault: str) -> None:
     """Create a small file twice and delete it. Raises :exc:`StoreFailed` with ``fault`` if it was created twice."""
-    path = f"temporary/probe-{secrets.token_hex(8)}"
+    path = f"{PROBE}{secrets.token_hex(8)}"
     try:
         first = store.put_new(path, b"first")
         second = store.put_new(path, b"second")

@@ -18,11 +18,13 @@ from broker_core_spark.store.build_and_gc_marks import (
     BUILD_GRACE,
     GC_GRACE,
     MARKS,
+    SILENCE,
     live_marks,
     read_marks,
     write_mark,
 )
 from broker_core_spark.store.build_records import BUILDS, build_record_paths
+from broker_core_spark.store.create_once_check import PROBE
 from broker_core_spark.store.described_marks import described_mark
 from broker_core_spark.store.forced_removals import note_removal
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
@@ -46,6 +48,8 @@ _FOLDERS: Final = (
     "temporary",
     MARKS,
 )
+#: Files that a build writes before its mark is there: the check of the store, and the mark itself under another name.
+_BEFORE_MARKS: Final = (PROBE, "temporary/part-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,8 @@ def collect_garbage(
     force: str | None = None,
 ) -> CollectedGarbage:
     """Keep the last ``keep`` published generations and all files younger than ``grace``. Remove the rest.
+
+    Unfinished files and probes of a build that has no mark yet stay for ten minutes, whatever ``grace`` is.
 
     Reading and deleting end after half of the time for which builds wait for a ``gc``. ``force`` is a reason to take
     builds under way for dead. It is stored, and such a build is not published.
@@ -116,7 +122,7 @@ def collect_garbage(
         staged = tuple(
             f"{prefix}-{mark.run}-" for mark in dead for prefix in ("temporary/stage", f"{MARKS}/sign")
         )
-        unneeded = _unneeded(store, needed, now - grace, staged, time_left)
+        unneeded = _unneeded(store, needed, now, grace, staged, time_left)
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)
         left = len(unneeded) - len(removed)
         removed = [*removed, *(mark.file for mark in dead)]
@@ -204,16 +210,26 @@ def _keep_every(store: Store, needed: set[str], kept: list[str], time_left: _Tim
 
 
 def _unneeded(
-    store: Store, needed: set[str], before: datetime, staged: tuple[str, ...], time_left: _TimeLeft
+    store: Store,
+    needed: set[str],
+    now: datetime,
+    grace: timedelta,
+    staged: tuple[str, ...],
+    time_left: _TimeLeft,
 ) -> list[StoredFile]:
     """The old files that nothing needs, and those with a prefix of ``staged``, in the order of deletion."""
     found: list[StoredFile] = []
+    long_enough = max(grace, SILENCE)
     for folder in _FOLDERS:
         there = sorted(store.list(folder), key=lambda file: file.path)
         found += (
             file
             for file in there
-            if file.path not in needed and (file.modified <= before or file.path.startswith(staged))
+            if file.path not in needed
+            and (
+                file.path.startswith(staged)
+                or file.modified <= now - (long_enough if file.path.startswith(_BEFORE_MARKS) else grace)
+            )
         )
     time_left.check()
     return found
