@@ -73,7 +73,10 @@ def start_java(settings: Mapping[str, str], output: JavaOutput) -> None:
         conf.set(key, value)
     try:
         with _ended_if_interrupted():
-            gateway: Any = launch_gateway(conf, popen_kwargs={"stderr": output.opened()})  # type: ignore[no-untyped-call]
+            # In a group of its own: a signal to the group of this process, as Airflow sends it, would end the JVM under
+            # a running job, which it would complain about. It ends when its parent does.
+            options = {"stderr": output.opened(), "process_group": 0}
+            gateway: Any = launch_gateway(conf, popen_kwargs=options)  # type: ignore[no-untyped-call]
     except PySparkException as error:
         said = output.reason() or str(error)
         raise SessionFailed(f"Spark does not start at {settings['spark.master']}: {said}") from error
