@@ -182,7 +182,14 @@ def test_a_pointer_that_cannot_be_read_names_nothing_to_compare_with(store: Stor
     store.put_new(f"pointers/{1:012}.json", b"torn")
     assert published_before(store, said.append) is None
     assert said.pop().startswith("no pointer can be read: pointers/000000000001.json: ")
-    generation(store, asked("a"), 3)
-    store.put_new(f"pointers/{9:012}.json", b"torn")
-    assert published_before(store, said.append) is not None  # an older one
-    assert said == []
+    manifest = generation(store, asked("a"), 3)
+    assert published_before(store, said.append) is not None
+    assert said == []  # a torn one before it is no matter
+    for number in (8, 9):
+        store.put_new(f"pointers/{number:012}.json", b"torn")
+    older = published_before(store, said.append)
+    assert older is not None
+    assert older.generation == manifest.id
+    (reason,) = said
+    assert reason.startswith("pointers/000000000009.json: it is no pointer")
+    assert reason.endswith(f"; they compared with generation {older.short}, the newest that a pointer names")

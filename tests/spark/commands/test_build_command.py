@@ -118,7 +118,7 @@ def test_gates_without_a_generation_to_compare_with_say_so(
     out, err = capsys.readouterr()
     reason = json.loads(out.splitlines()[-1])["not_compared"]
     assert reason.startswith(f"generation {published.generation[:12]} cannot be read: ")
-    assert f"broker-core: spark build: the gates had nothing to compare with: {reason}\n" in err
+    assert f"broker-core: spark build: the gates could not compare with what is published: {reason}\n" in err
 
 
 def test_lineage_is_sent_where_the_client_says(

@@ -57,7 +57,7 @@ class BuildResult:
     differences: GenerationDifferences | None = None
     #: Kept segments whose postings are new, because their namespaces are asked other questions.
     postings_written: int = 0
-    #: Why the gates had no generation before to compare with, though one was published.
+    #: Why the gates could not compare with the published generation.
     not_compared: str = ""
     #: The folder of the exported matches, without secrets.
     matches_export: str = ""

@@ -76,18 +76,19 @@ class PublishedBefore:
 def published_before(
     store: Store, not_read: Callable[[str], object] = lambda _: None
 ) -> PublishedBefore | None:
-    """The generation that is published now. ``None`` without one, and for one that cannot be read any more.
+    """The generation that is published now, or that of the newest readable pointer.
 
-    Then ``not_read`` is called with the reason: the gates have nothing to compare with.
+    ``None`` without one, and for one that cannot be read any more. ``not_read`` is called with the reason why the gates
+    have nothing to compare with, or an older generation.
     """
-    pointer: PublishedPointer | InvalidGeneration | None = None
+    torn: InvalidGeneration | None = None
     for pointer in read_pointers(store):
         if isinstance(pointer, PublishedPointer):
             break
-    if pointer is None:
-        return None
-    if isinstance(pointer, InvalidGeneration):
-        not_read(f"no pointer can be read: {pointer}")
+        torn = torn or pointer
+    else:
+        if torn is not None:
+            not_read(f"no pointer can be read: {torn}")
         return None
     name = f"generation {pointer.generation[:12]}"
     try:
@@ -99,6 +100,8 @@ def published_before(
     if data is None:
         not_read(f"{name} cannot be read: {manifest.questions.name} is not in the store")
         return None
+    if torn is not None:
+        not_read(f"{torn}; they compared with {name}, the newest that a pointer names")
     topics: dict[str, int] = {}
     for (namespace, _), count in manifest.counts().items():
         topics[namespace] = topics.get(namespace, 0) + count

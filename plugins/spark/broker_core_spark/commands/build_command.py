@@ -210,7 +210,7 @@ def _tell(result: BuildResult, quarantine: str | None) -> None:
     if len(result.refused) > _SHOWN:
         _say(f"refused: {len(result.refused) - _SHOWN} more patterns")
     if result.not_compared:
-        _say(f"the gates had nothing to compare with: {result.not_compared}")
+        _say(f"the gates could not compare with what is published: {result.not_compared}")
     if result.quarantined:
         _say(f"quarantine: {result.quarantined} rows of the catalogue are no topics: {quarantine}")
     if result.left_out:
