@@ -16,6 +16,8 @@ from tests.support.postgres_server import PostgresServer
 README = blocks_of((ROOT / "README.md").read_text(encoding="utf-8"), "README.md")
 #: The runner puts free ports into the place of these.
 PORTS = "export BROKER_CORE_PULSAR__LISTEN=127.0.0.1:6650 BROKER_CORE_HTTP__LISTEN=127.0.0.1:8080\n"
+#: Of the server in the background; one that has ended is told with its log.
+UNTIL_READY = "until grep -q ^ready serve.log; do kill -0 $! || { cat serve.log; exit 1; }; sleep 0.1; done"
 #: The README's topics for each one of the test.
 SCALE = 50
 
@@ -62,9 +64,9 @@ def test_the_first_plugin(home: Path, programs: Path) -> None:
         for command, _ in typed(console.text):
             words = command.partition("#")[0].strip()
             if words.startswith("broker-core serve "):
-                words += " > serve.log &\nuntil grep -q ready serve.log; do sleep 0.1; done"
+                words += f" > serve.log 2>&1 &\n{UNTIL_READY}"
             lines.append(words)
-        said = runner.script(replace(console, text="\n".join([*lines, "kill %1", "wait"])))
+        said = runner.script(replace(console, text=PORTS + "\n".join([*lines, "kill %1", "wait"])))
         # And its test, with the table that the README adds.
         (folder / "test_team_topics.py").write_text(one_with("async def test_").text)
         with (folder / "pyproject.toml").open("a") as project:
