@@ -10,8 +10,8 @@ import pytest
 from tests.docs.page_runner import pages_to_run, run_page
 from tests.support.postgres_server import PostgresServer
 
-#: Pages whose jobs are those of the tutorial too.
-LONG = {"how-to/recipes/change-log.md"}
+#: Pages that start many programs; of tests/spark/commands these are the same without them.
+LONG = {"how-to/recipes/change-log.md", "tutorial/spark.md"}
 
 
 @pytest.mark.parametrize(
