@@ -20,7 +20,7 @@ __all__ = ["CLIENTS", "canonical", "cases", "differences", "java_command", "java
 _HERE: Final = Path(__file__).resolve().parent / "kafka_clients"
 _ROOT: Final = _HERE.parents[2]
 #: Seconds for all cases of a client.
-_LONGEST: Final = 180.0
+_LONGEST: Final = 600.0
 
 #: Each client's name, and the language and the file of its program.
 CLIENTS: Final[Mapping[str, tuple[str, str]]] = {

@@ -50,7 +50,7 @@ _WRONG: Final[tuple[tuple[str, str], ...]] = (
     ("no.such", "1"),
 )
 #: Kafka's listings show a change some milliseconds after its answer; a real broker is asked again for so long.
-_PATIENCE: Final = 5.0
+_PATIENCE: Final = 60.0
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ __all__ = [
     "shares_and_takes_over",
 ]
 
-_SOON = 20.0
+_SOON = 120.0
 
 
 def _consumer(stage: Stage, pattern: str, name: str, **options: Any) -> BlockingRegexConsumer:

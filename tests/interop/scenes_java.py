@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 #: Its discovery period is 1 s here.
-_SOON = 20.0
+_SOON = 120.0
 
 
 def is_told_by_its_properties(stage: Stage) -> None:
@@ -41,7 +41,7 @@ def is_told_by_its_properties(stage: Stage) -> None:
         java.subscribe("red", pattern, properties={"team": "red"})
         java.subscribe("nobody", pattern, properties={"team": "green"})
         java.subscribe("everybody", pattern)
-        java.wait_received("everybody", sent, 30)
+        java.wait_received("everybody", sent, _SOON)
         wanted = {
             "everybody": sent,
             "blue": {(topic, text) for topic, text in sent if topic in blue},
@@ -49,7 +49,7 @@ def is_told_by_its_properties(stage: Stage) -> None:
             "nobody": set(),
         }
         for name, messages in wanted.items():
-            java.wait_received(name, messages, 30)
+            java.wait_received(name, messages, _SOON)
         # Two more answers to each: nothing joins later that was not there at once.
         so_far = len(stage.gate.questions(namespace))
         stage.gate.wait_for_questions(namespace, so_far + 8, _SOON)
@@ -84,7 +84,7 @@ def finds_what_is_created_later(stage: Stage) -> None:
 
     with stage.java_consumers("later") as java:
         java.subscribe("later", f"{base}/.*", properties={"who": "cares"})
-        java.wait_received("later", wanted, 30)
+        java.wait_received("later", wanted, _SOON)
         admin.create_topic(f"{base}/secret-1")
         admin.create_topic(f"{base}/plain-1")
         admin.create_topic(f"{base}/parts-1", 2)
@@ -107,14 +107,14 @@ def loses_nothing_while_the_plugin_fails(stage: Stage) -> None:
 
     with stage.java_consumers("failing") as java:
         java.subscribe("failing", f"{base}/.*")
-        java.wait_received("failing", wanted, 30)
+        java.wait_received("failing", wanted, _SOON)
         stage.gate.rule(namespace, fail=True)
         admin.create_topic(f"{base}/late", 2)
         late = stage.publish(partitions_of(f"{base}/late", 2), "late")
         # Five open the circuit; two more are the trials of a half-open one, five seconds apart.
         stage.gate.wait_for_failures(namespace, 7, 60)
         wanted |= stage.publish(topics, "meanwhile")
-        java.wait_received("failing", wanted, 30)
+        java.wait_received("failing", wanted, _SOON)
         assert dict(java.received("failing")) == dict.fromkeys(wanted, 1)
         for topic in topics:
             assert admin.subscriptions(topic) == {"failing"}
@@ -123,7 +123,7 @@ def loses_nothing_while_the_plugin_fails(stage: Stage) -> None:
         wanted |= late
         java.wait_received("failing", wanted, _SOON)
         wanted |= stage.publish(topics, "after")
-        java.wait_received("failing", wanted, 30)
+        java.wait_received("failing", wanted, _SOON)
         assert dict(java.received("failing")) == dict.fromkeys(wanted, 1)
 
 
@@ -138,7 +138,7 @@ def outlives_a_listing_beyond_its_limit(stage: Stage) -> None:
 
     with stage.java_consumers("limit") as java:
         java.subscribe("patient", f"{base}/.*")
-        java.wait_received("patient", wanted, 30)
+        java.wait_received("patient", wanted, _SOON)
         # 100,000 names that all match the pattern: about 10 MB, where 5,253,120 bytes are the limit.
         stage.gate.rule(namespace, topics=[f"{base}/orders"], noise=100_000)
         with pytest.raises(RuntimeError, match=r"NotAllowed.*max_message_size"):
@@ -147,7 +147,7 @@ def outlives_a_listing_beyond_its_limit(stage: Stage) -> None:
         asked = len(stage.gate.questions(namespace))
         stage.gate.wait_for_questions(namespace, asked + 2, _SOON)
         wanted |= stage.publish([f"{base}/orders"], "meanwhile")
-        java.wait_received("patient", wanted, 30)
+        java.wait_received("patient", wanted, _SOON)
         admin.create_topic(f"{base}/late")
         stage.gate.rule(namespace, topics=[f"{base}/orders", f"{base}/late"])
         wanted |= stage.publish([f"{base}/late"], "late")

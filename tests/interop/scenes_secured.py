@@ -20,7 +20,7 @@ __all__ = [
 
 #: The topics of the shared namespace begin with this word of their role.
 _WORDS = {ORDERS: "orders", BILLING: "billing"}
-_SOON = 30.0
+_SOON = 120.0
 
 
 def each_role_of_java_has_its_own(stage: SecuredStage) -> None:

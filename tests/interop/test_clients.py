@@ -25,7 +25,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "python-shown": scenes_python.sees_what_the_plugin_shows,
     "python-failing": scenes_python.loses_nothing_while_the_plugin_fails,
 }
-_LONGEST = 400.0
+_LONGEST = 1200.0
 
 
 @pytest.fixture(scope="module")

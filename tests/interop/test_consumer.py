@@ -22,7 +22,7 @@ SCENES: dict[str, Callable[[Stage], None]] = {
     "seeking": scenes_consumer.goes_on_elsewhere,
     "catalogue": scenes_consumer.is_listed_by_another_server,
 }
-_LONGEST = 300.0
+_LONGEST = 1200.0
 
 
 @pytest.fixture(scope="module")

@@ -37,7 +37,7 @@ SCENES: dict[str, Callable[[SecuredStage], None]] = {
     "python": scenes_secured.each_role_of_python_has_its_own,
     "token": scenes_secured.outlives_its_token,
 }
-_LONGEST = 400.0
+_LONGEST = 1200.0
 
 
 @pytest.fixture(scope="module")
