@@ -54,7 +54,7 @@ class Reads:
             self.loaded.append(mode)
             snapshot = load(connection, namespace, mode, keys)
             if self.held is not None:
-                assert self.held.wait(10)
+                assert self.held.wait(60)
             return snapshot
 
         def moving(snapshot: Snapshot, *arguments: Any) -> Snapshot:

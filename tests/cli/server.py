@@ -40,7 +40,7 @@ def serving(settings: Settings) -> Iterator[str]:
 
     thread = threading.Thread(target=main, name="broker")
     thread.start()
-    started.wait(30)
+    started.wait(60)
     try:
         if failures:
             raise failures[0]
@@ -48,4 +48,4 @@ def serving(settings: Settings) -> Iterator[str]:
     finally:
         if not loop.is_closed():
             loop.call_soon_threadsafe(done.set)
-        thread.join(30)
+        thread.join(60)

@@ -100,7 +100,7 @@ def one_answer(
         yield listening.getsockname()[1], heard
     finally:
         listening.close()
-        thread.join(30)
+        thread.join(60)
 
 
 def test_the_token_goes_to_the_broker(tmp_path: Path) -> None:

@@ -157,14 +157,14 @@ class Server:
 
     def get(self, path: str) -> None:
         try:
-            with urllib.request.urlopen(f"http://{self.addresses['http']}{path}", timeout=10) as answer:
+            with urllib.request.urlopen(f"http://{self.addresses['http']}{path}", timeout=60) as answer:
                 answer.read()
         except urllib.error.HTTPError as error:
             error.close()
 
     def end(self) -> None:
         self._process.terminate()
-        self._process.communicate(timeout=30)
+        self._process.communicate(timeout=60)
 
 
 @contextmanager

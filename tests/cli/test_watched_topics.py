@@ -72,7 +72,7 @@ def test_topics_come_and_go_over_an_outage_until_ctrl_c(tmp_path: Path) -> None:
             with serving(settings(tmp_path, port)):
                 assert read(process.stdout) == f"- {ORDERS}"
                 process.send_signal(signal.SIGINT)
-                assert process.wait(30) == 130
+                assert process.wait(60) == 130
                 assert process.stdout is not None
                 assert process.stdout.read() == ""
 
@@ -87,7 +87,7 @@ def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path) -> None:
         assert json.loads(read(process.stdout)) == {"added": ORDERS}
         assert process.stdout is not None
         process.stdout.close()
-        process.wait(30)
+        process.wait(60)
         assert process.stderr is not None
         assert process.stderr.read() == ""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 import pytest
 
 from broker_core.plugins.call.circuit_breaker import THRESHOLD, CircuitBreaker
 
-__all__ = ["AGES", "breakers_stay_open", "time_passes", "time_stands"]
+__all__ = ["AGES", "WallClock", "breakers_stay_open", "time_passes", "time_stands", "wall_clock"]
 
 #: Seconds that no test takes.
 AGES = 3600.0
@@ -27,6 +28,27 @@ def time_stands(monkeypatch: pytest.MonkeyPatch) -> float:
     now = loop.time()
     monkeypatch.setattr(loop, "time", lambda: now)
     return now
+
+
+class WallClock:
+    """The time of day, ``ahead`` seconds after that of the machine."""
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+
+    def __call__(self) -> float:
+        return time.time() + self.ahead
+
+
+def wall_clock(monkeypatch: pytest.MonkeyPatch) -> WallClock:
+    """The clock by which tokens end, at servers that are made from now on."""
+    from broker_core.access.authentication.tokens.token_verifier import TokenVerifier
+    from broker_core.servers.authentication import Expiries
+
+    clock = WallClock()
+    monkeypatch.setattr(TokenVerifier.__init__, "__kwdefaults__", {"clock": clock})
+    monkeypatch.setattr(Expiries.__init__, "__defaults__", (clock,))
+    return clock
 
 
 def breakers_stay_open(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -148,7 +148,7 @@ def in_a_thread(node: ScriptedKafka) -> Iterator[ScriptedKafka]:
             asyncio.run_coroutine_threadsafe(node.stop(), loop).result(30)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(30)
+        thread.join(60)
         loop.close()
 
 

@@ -63,7 +63,7 @@ class Served:
         *,
         python_path: Path | None = None,
         command: Path | None = None,
-        start_seconds: float = 60.0,
+        start_seconds: float = 300.0,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.config = folder / "broker-core.toml"
@@ -136,7 +136,7 @@ class Served:
             return 0
         process.terminate()
         try:
-            return process.wait(30)
+            return process.wait(60)
         except subprocess.TimeoutExpired:
             process.kill()
             return process.wait()

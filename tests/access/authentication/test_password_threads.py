@@ -31,7 +31,7 @@ class Gate:
     def work(self, name: str) -> Callable[[], bool]:
         def run() -> bool:
             self.begun.append(name)
-            return self.opened.wait(20)
+            return self.opened.wait(60)
 
         return run
 

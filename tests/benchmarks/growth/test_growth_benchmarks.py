@@ -182,7 +182,7 @@ def test_it_reports_a_short_run(catalogues: Catalogues, tmp_path: Path) -> None:
     effort = ["--seconds", "0.5", "--repeats", "2", "--random-changes", "3000"]
     effort += ["--cache", str(cache), "--plot", str(plot)]
     done = subprocess.run(
-        [*command, *effort, "--output", str(output)], capture_output=True, text=True, check=False, timeout=200
+        [*command, *effort, "--output", str(output)], capture_output=True, text=True, check=False, timeout=600
     )
     assert done.returncode == 0, done.stderr
     results = json.loads(output.read_text())

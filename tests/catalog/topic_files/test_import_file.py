@@ -347,15 +347,15 @@ def test_reading_a_slow_file_locks_nobody_out(catalog: SqliteCatalog) -> None:
 
         def read(self, _size: int = -1, /) -> bytes:
             reading.set()
-            go_on.wait(10)
+            go_on.wait(60)
             return next(self.parts)
 
     thread = threading.Thread(target=import_topics, args=(catalog, NAMESPACE, Slow()))
     thread.start()
-    assert reading.wait(10)
+    assert reading.wait(60)
     catalog.create(TopicName.parse("persistent://a/b/meanwhile"))
     go_on.set()
-    thread.join(10)
+    thread.join(60)
     assert len(all_names(catalog)) == 3
 
 

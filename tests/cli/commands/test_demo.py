@@ -33,7 +33,7 @@ def _run(folder: Path, *, try_commands: bool = False) -> list[str]:
             _try(commands, folder)
     finally:
         process.terminate()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0
     return said
 
 

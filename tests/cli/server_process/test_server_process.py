@@ -148,7 +148,7 @@ def test_a_second_signal_ends_it_at_once(
     assert server.process.poll() is None
     server.process.terminate()
     assert server.end() == 128 + signal.SIGTERM
-    assert asking.wait(30) == 1
+    assert asking.wait(60) == 1
     assert asking.stderr is not None
     with asking.stderr as said:
         assert said.read().startswith(b"broker-core: ")

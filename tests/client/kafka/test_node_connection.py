@@ -173,7 +173,7 @@ async def test_an_answer_that_nobody_asked_for_ends_the_connection() -> None:
 
     async with ScriptedKafka({LIST_TOPICS: lambda _: twice}) as node, opened(node) as asks:
         await asks.ask(LIST_TOPICS, {})
-        await asyncio.wait_for(asks._reading, 10)
+        await asyncio.wait_for(asks._reading, 60)
         assert not asks.is_usable
 
 

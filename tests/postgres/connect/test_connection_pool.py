@@ -47,7 +47,7 @@ def pool_to(
     probe: float = 15.0,
     **options: Any,
 ) -> PostgresPool:
-    settings = PostgresSettings(**options)
+    settings = PostgresSettings(**{"connect_timeout": _LONG, **options})
     session = SessionSettings(settings, application_name="pool under test")
     return PostgresPool(parameters, settings, session, check=check, probe=probe)
 

@@ -23,7 +23,7 @@ async def settled(condition: Callable[[], bool] = lambda: False) -> None:
 async def test_a_whole_record_is_left_unread(pair: Pair) -> None:
     server, client = pair
     client.send(RECORD + b"more")
-    await asyncio.wait_for(client_hello(server), 10)
+    await asyncio.wait_for(client_hello(server), 60)
     assert server.recv(1024) == RECORD + b"more"
 
 
@@ -35,7 +35,7 @@ async def test_byte_by_byte(pair: Pair) -> None:
         await settled()
     assert not waiting.done()
     client.send(RECORD[20:])
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 60)
     assert server.recv(1024) == RECORD
     assert server.getsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT) == 1
 
@@ -60,7 +60,7 @@ async def test_bytes_that_do_not_make_a_record_wake_nobody(
         await settled()
     assert len(waits) == before
     client.send(RECORD[100:])
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 60)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ async def test_what_is_not_tls_is_refused(pair: Pair, sent: bytes) -> None:
     server, client = pair
     client.send(sent)
     with pytest.raises(RefusedArrival) as refused:
-        await asyncio.wait_for(client_hello(server), 10)
+        await asyncio.wait_for(client_hello(server), 60)
     assert refused.value.reason == "not_tls"
 
 
@@ -89,7 +89,7 @@ async def test_a_client_that_leaves_is_no_attempt(pair: Pair) -> None:
     await settled()
     client.close()
     with pytest.raises(RefusedArrival) as refused:
-        await asyncio.wait_for(waiting, 10)
+        await asyncio.wait_for(waiting, 60)
     assert refused.value.reason == "closed"
     assert not refused.value.is_attempt
 
@@ -112,7 +112,7 @@ async def test_a_client_that_ends_in_the_midst_of_a_record_is_looked_at_seldom(
     with monkeypatch.context() as patched:
         patched.setattr(asyncio, "sleep", noted)
         waiting = asyncio.create_task(client_hello(server))
-        await asyncio.wait_for(enough.wait(), 10)
+        await asyncio.wait_for(enough.wait(), 60)
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     assert pauses == [0.02, 0.04, 0.08, 0.16, 0.32]

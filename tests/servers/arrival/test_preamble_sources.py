@@ -52,7 +52,7 @@ async def test_byte_by_byte(sources: PreambleSources, pair: Pair) -> None:
         client.send(bytes([byte]))
         for _ in range(5):
             await asyncio.sleep(0)
-    assert await asyncio.wait_for(reading, 10) == ListenAddress("192.0.2.7", 56324)
+    assert await asyncio.wait_for(reading, 60) == ListenAddress("192.0.2.7", 56324)
 
 
 async def test_a_client_without_a_preamble_is_refused(sources: PreambleSources, pair: Pair) -> None:

@@ -12,14 +12,14 @@ async def test_readable_once_bytes_come(pair: tuple[socket.socket, socket.socket
     await asyncio.sleep(0)
     assert not waiting.done()
     client.send(b"x")
-    await asyncio.wait_for(waiting, 10)
+    await asyncio.wait_for(waiting, 60)
     assert server.recv(10) == b"x"
 
 
 async def test_readable_once_the_peer_is_gone(pair: tuple[socket.socket, socket.socket]) -> None:
     server, client = pair
     client.close()
-    await asyncio.wait_for(readable(server), 10)
+    await asyncio.wait_for(readable(server), 60)
 
 
 async def test_writable_once_the_peer_has_read(pair: tuple[socket.socket, socket.socket]) -> None:

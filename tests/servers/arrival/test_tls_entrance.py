@@ -38,7 +38,7 @@ class Entrance:
         self._tls = TlsEntrance("pulsar", self.certificate, TlsMetrics(self.metrics, ("pulsar",)), self.pace)
 
     async def enter(self, sock: socket.socket) -> ssl.SSLSocket:
-        return await asyncio.wait_for(self._tls.enter(sock, HOST), 20)
+        return await asyncio.wait_for(self._tls.enter(sock, HOST), 60)
 
     async def refused(self, sock: socket.socket) -> str:
         with pytest.raises(RefusedArrival) as refused:

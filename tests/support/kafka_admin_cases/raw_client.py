@@ -21,7 +21,7 @@ class RawClient:
     def exchange(self, payload: bytes) -> bytes | None:
         """The answer (without its length) to a request (without its length), or None if the broker hung up."""
         if self.sock is None:
-            self.sock = socket.create_connection(self.address, timeout=30)
+            self.sock = socket.create_connection(self.address, timeout=60)
         try:
             self.sock.sendall(struct.pack(">i", len(payload)) + payload)
             stream = self.sock.makefile("rb")

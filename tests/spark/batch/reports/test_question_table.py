@@ -145,7 +145,7 @@ def test_a_browser_shows_some_of_many_rows(result: BuildResult, tmp_path: Path) 
         ],
         capture_output=True,
         text=True,
-        timeout=250,
+        timeout=600,
         check=True,
     )
     assert "20,002 of 20,002" in said.stdout

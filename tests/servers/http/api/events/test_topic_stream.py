@@ -18,6 +18,7 @@ from broker_core.catalog import Edit, SqliteCatalog, creation, deletion
 from broker_core.names import TopicName
 from broker_core.servers.http.api.events import event_text, listing_feed, listing_feeds, topic_stream
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.clock import AGES, wall_clock
 from tests.support.event_reader import EventReader
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf
@@ -269,11 +270,13 @@ async def test_a_gate_that_fails_holds_the_topics_back(tmp_path: Path) -> None:
 async def test_credentials_that_ended_end_the_stream(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_stream, "_HEARTBEAT", 0.05)
     monkeypatch.setattr(topic_stream, "_CREDENTIALS", 0.1)
+    clock = wall_clock(monkeypatch)
     rule = {"roles": ["a"], "namespaces": ["public/*"], "actions": ["list"]}
     async with api_served(tmp_path, **tables(rule)) as served:
-        ends = token({"sub": "a", "exp": int(time.time()) + 2}).decode()
+        ends = token({"sub": "a", "exp": int(time.time() + AGES)}).decode()
         async with stream(served, token=ends) as events:
             await events.snapshot()
+            clock.ahead = AGES + 60
             event = await events.next()
             assert (event.name, event.data["status"]) == ("error", 401)
             assert events.comments
