@@ -21,7 +21,7 @@ from broker_core.pipeline import Trace
 from broker_core.plugins import BehindFailed
 from broker_core.settings import LimitsSettings
 from tests.support.chain_plugins import A, B, C, asks, fails, lists, lists_nothing, success
-from tests.support.clock import time_passes
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import FEW, NAMES, made, names, request
@@ -357,7 +357,7 @@ async def test_what_is_kept_beyond_the_snapshots_keeps_no_other_namespace_out() 
         assert kept
     kept.clear()
     with capture_logs() as logs:
-        limits = LimitsSettings(heap_permits=peak + peak // 20, snapshots=1000, permit_timeout=0.3)
+        limits = LimitsSettings(heap_permits=peak + peak // 20, snapshots=1000, permit_timeout=AGES)
         async with made(plugins=plugins, limits=limits) as m:
             assert len(names(await m.ask())) == len(NAMES)
             assert 0 < m.permits.heap.acquired < m.permits.heap.maximum // 2

@@ -99,7 +99,7 @@ async def test_the_time_is_that_of_all_requests_of_an_operation() -> None:
 
 async def test_a_server_may_take_as_long_as_its_answer_is_waited_for() -> None:
     assert asking(Cluster()).timeout_ms == 30_000
-    assert 0 < asking(Cluster(), 1.0).timeout_ms <= 1000
+    assert 1000 < asking(Cluster(), 20.0).timeout_ms <= 20_000
 
 
 async def test_a_client_that_is_closed_does_not_ask_again() -> None:

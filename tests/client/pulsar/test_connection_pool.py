@@ -279,6 +279,7 @@ async def test_without_a_place_there_is_an_error_and_none_is_lost() -> None:
         await pool._places.take()
         with pytest.raises(ConnectionLost, match="all 1 connections to the brokers are in use"):
             await pool.use(ask)
+        pool._options = replace(pool._options, connection_wait=AGES)
         pool._places.give_back()
         assert await pool.use(ask) == 3
 

@@ -114,7 +114,7 @@ async def test_a_client_that_reads_nothing_is_closed_where_others_wait(
 ) -> None:
     # Megabytes may wait in the kernel: only who has read all of them is quick.
     monkeypatch.setattr("broker_core.servers.connection.reader_pace.SLOW", 2**30)
-    limits = LimitsSettings(heap_permits="4m", permit_timeout="10s")  # type: ignore[arg-type]
+    limits = LimitsSettings(heap_permits="4m", permit_timeout="60s")  # type: ignore[arg-type]
     async with kafka_broker(tmp_path, tables={"limits": limits}) as broker:
         catalog = broker.catalog
         assert catalog is not None
@@ -164,7 +164,7 @@ async def test_a_whole_request_is_answered_where_others_hold_frames_that_they_do
 
 
 async def test_the_permits_of_many_configs_come_before_they_are_encoded(tmp_path: Path) -> None:
-    limits = LimitsSettings(heap_permits="1m", permit_timeout="10s")  # type: ignore[arg-type]
+    limits = LimitsSettings(heap_permits="1m", permit_timeout="60s")  # type: ignore[arg-type]
     async with kafka_broker(tmp_path, tables={"limits": limits}) as broker:
         assert broker.catalog is not None
         assert broker.kafka_address is not None

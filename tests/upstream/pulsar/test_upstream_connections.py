@@ -22,7 +22,7 @@ from broker_core.upstream.pulsar.address_watch import PROBE
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
-from tests.support.clock import time_passes
+from tests.support.clock import AGES, time_passes
 from tests.support.eventually import eventually
 from tests.support.scripted_server import Peer, Script, ScriptedServer
 from tests.upstream.pulsar.test_token_expiry import token
@@ -97,7 +97,9 @@ async def test_a_redirect_without_tls_gets_no_credentials(tmp_path: Path) -> Non
         assert not plain.peers
 
 
-async def test_a_principal_that_the_brokers_hang_up_on_makes_no_address_go_down() -> None:
+async def test_a_principal_that_the_brokers_hang_up_on_makes_no_address_go_down(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def script(peer: Peer, command: BaseCommand) -> None:
         if command.connect.auth_data == b"mallory":
             peer.abort()
@@ -113,13 +115,16 @@ async def test_a_principal_that_the_brokers_hang_up_on_makes_no_address_go_down(
     async with (
         ScriptedServer(script, handshake=False) as server,
         cluster_of(
-            server.url, sessions=sessions, upstream={"forward": "client"}, connection_wait=0.2
+            server.url, sessions=sessions, upstream={"forward": "client"}, connection_wait=AGES
         ) as cluster,
     ):
         failures: list[str] = []
         cluster.health.failed = lambda address, reason: failures.append(f"{address}: {reason}")  # type: ignore[method-assign]
+        of_mallory = asyncio.create_task(cluster.lookups.use(mallory, ask))
+        await eventually(lambda: len(server.peers) > 1)
+        time_passes(monkeypatch, AGES + 1)
         with pytest.raises(ConnectionLost):
-            await cluster.lookups.use(mallory, ask)
+            await of_mallory
         assert await cluster.lookups.use(alice, ask) == 3
         assert not failures
         assert cluster.problem is None

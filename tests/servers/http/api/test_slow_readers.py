@@ -48,8 +48,10 @@ async def test_others_do_not_wait_for_a_client_that_does_not_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("broker_core.servers.connection.reader_pace._SLOW_SECONDS", 0.01)
-    limits = {"heap_permits": "40MB", "permit_timeout": "8s"}
-    async with api_served(tmp_path, plugins={"large": Large()}, limits=limits) as served:
+    limits = {"heap_permits": "40MB", "permit_timeout": "60s"}
+    patient = {"enabled": ["large"], "large": {"deadline": "60s"}}
+    large = {"large": Large()}
+    async with api_served(tmp_path, plugins=large, plugin_settings=patient, limits=limits) as served:
         path = f"{NAMESPACE}/topics"
         with await silent_reader(served, path):
             await eventually(lambda: served.broker.pipeline.permits.direct.acquired > 0)
