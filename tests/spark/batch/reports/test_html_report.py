@@ -72,7 +72,13 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     # Refused questions were asked 3 times and one without a namespace once, of 11 times.
     assert "63.6% (7 of 11)" in sections["Coverage"]
     assert "postgresql://host/<db>" in sections["Coverage"]
-    assert "\x07" not in html_page(result)
+    page = html_page(result)
+    assert "\x07" not in page
+    # Names of facts keep their words whole on a narrow screen, patterns and topics are broken anywhere.
+    assert ".facts td:first-child { overflow-wrap: break-word }" in page
+    assert page.count('<table class="facts"><tbody>') == 2
+    assert "<table><thead>" in page
+    assert "<table><tbody>" not in page
 
 
 def test_what_is_left_out_is_not_covered(tmp_path: Path) -> None:

@@ -249,9 +249,12 @@ def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], *, more: int =
         for row in rows
     ]
     rest = f'<p class="none">And {more:,} more.</p>' if more > 0 else ""
+    kind = "" if any(columns) else ' class="facts"'
     header = f"<thead><tr>{head}</tr></thead>" if any(columns) else ""
     return (
-        f'<div class="wide"><table>{header}<tbody>\n' + "\n".join(lines) + f"\n</tbody></table></div>{rest}"
+        f'<div class="wide"><table{kind}>{header}<tbody>\n'
+        + "\n".join(lines)
+        + f"\n</tbody></table></div>{rest}"
     )
 
 
