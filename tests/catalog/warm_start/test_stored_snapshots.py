@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,11 +17,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.catalog.warm_start import stored_snapshots
+from broker_core.catalog.warm_start.chunk_columns import file_of
 from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder
 from broker_core.catalog.warm_start.stored_snapshots import LEAST_TOPICS, Pace, Stored, StoredSnapshots
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.names import Mode, NamespaceName
+from tests.support.small_disk import grow, small_disk
 
 NAMESPACE = NamespaceName("t", "n")
 VERSION = CatalogVersion("id", 7, "stamp")
@@ -216,6 +220,62 @@ def test_a_write_that_fails_is_told_once_until_one_works(
         "snapshots are stored again",
     ]
     assert stored.counts.read()["write_failed"] == 3
+
+
+@contextmanager
+def small_files(most: int) -> Iterator[None]:
+    """No file of this process may have more bytes: a write of more ends in the midst."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def written_in_the_midst(stored: StoredSnapshots, some: Stored, path: Path, reason: str) -> None:
+    """Two writes of what there is no room for leave whole files alone, and what was stored before."""
+    former = {file.name for file in path.iterdir()}
+    with capture_logs() as logs:
+        assert [stored.write(some), stored.write(some)] == [None, None]
+    assert [line["event"] for line in logs] == ["snapshots cannot be stored: the next starts may be slow"]
+    assert reason in logs[0]["reason"]
+    left = {file.name: file.stat().st_size for file in path.iterdir()}
+    made = {file.name: file.size for file in (file_of(chunk, ()).reference for chunk in some.chunks)}
+    assert {name: made[name] for name in left.keys() - former} == {
+        name: size for name, size in left.items() if name not in former
+    }, "none is torn"
+    assert 0 < len(left.keys() & made.keys()) < len(made), "the writing had begun"
+
+
+def stored_again(stored: StoredSnapshots, some: Stored) -> None:
+    with capture_logs() as logs:
+        assert stored.write(some)
+    assert [line["event"] for line in logs] == ["snapshots are stored again"]
+
+
+def test_a_disk_that_fills_in_the_midst_leaves_what_was_stored(path: Path, some: Stored) -> None:
+    size = file_of(some.chunks[0], ()).reference.size
+    with small_disk(path, f"{5 * size // 2048}k"):
+        # As if others filled it while a file is written: the room that is there is not asked for.
+        stored = StoredSnapshots(SnapshotFolder(path, left_free=-(2**40)))
+        before = stored_of(1000)
+        assert stored.write(before)
+        written_in_the_midst(stored, some, path, "No space left on device")
+        assert read(StoredSnapshots(SnapshotFolder(path))) == names_of(before)
+        grow(path, "64m")
+        stored_again(stored, some)
+        assert read(StoredSnapshots(SnapshotFolder(path))) == names_of(some)
+
+
+def test_a_file_that_cannot_be_written_to_its_end_leaves_what_was_stored(opened: Opened, path: Path) -> None:
+    stored, some = opened(), stored_of()
+    some = replace(some, chunks=stored_of(1000).chunks + some.chunks[1:])  # a small one, and large ones
+    before = stored_of(500)
+    assert stored.write(before)
+    with small_files(200_000):
+        written_in_the_midst(stored, some, path, "File too large")
+    assert read(opened()) == names_of(before)
+    stored_again(stored, some)
+    assert read(opened()) == names_of(some)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

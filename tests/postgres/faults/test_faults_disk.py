@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator
 
 import asyncpg
@@ -12,22 +11,14 @@ from broker_core.client import ServerRefused
 from broker_core_postgres.connect.failures import failure_of
 from tests.postgres.fault_setup import NAMESPACE, TOPICS, fill_topics, serving
 from tests.support.postgres_server import Database, PostgresServer
+from tests.support.small_disk import small_disk
 
 
 @pytest.fixture(scope="module")
 def on_small_disk(postgres_server: PostgresServer) -> Iterator[Database]:
     """A database with its topics and temporary files on a disk of 2 MB."""
     folder = postgres_server.folder / "small"
-    folder.mkdir()
-    owner = postgres_server.data.stat()
-    options = f"size=2m,mode=700,uid={owner.st_uid},gid={owner.st_gid}"
-    mounted = subprocess.run(
-        ["mount", "-t", "tmpfs", "-o", options, "none", str(folder)], capture_output=True, check=False
-    )
-    if mounted.returncode:
-        folder.rmdir()
-        pytest.skip("a disk of 2 MB cannot be made here: mounting a tmpfs takes root and CAP_SYS_ADMIN")
-    try:
+    with small_disk(folder, "2m", like=postgres_server.data):
         postgres_server.sql(f"CREATE TABLESPACE small LOCATION '{folder}'")
         database = postgres_server.create_database()
         fill_topics(database)
@@ -37,9 +28,6 @@ def on_small_disk(postgres_server: PostgresServer) -> Iterator[Database]:
         finally:
             postgres_server.drop_database(database.name)
             postgres_server.sql("DROP TABLESPACE small")
-    finally:
-        subprocess.run(["umount", str(folder)], check=True)
-        folder.rmdir()
 
 
 async def test_a_change_that_does_not_fit_changes_nothing(on_small_disk: Database) -> None:
