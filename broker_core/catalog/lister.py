@@ -3,7 +3,7 @@
 A listing must see every change that was committed before it was asked for, also by another process. So each one looks
 at the file (:class:`~.file_watch.FileWatch`, some microseconds on the event loop), then reads the namespace's version
 where anything was committed, and only where that has changed the snapshot is moved by the change log, or read anew
-where the log does not reach. Moving and reading run in a thread, once however many ask.
+where the log does not reach. That is done once however many ask, and in a thread but for small moves.
 
 Every listing that is made here has permits before it is read and until nobody has it any more: a client that reads its
 answer slowly pins the listing that it was answered from, also after a change has moved the snapshot on
@@ -27,6 +27,7 @@ from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.recent_changes import MOST_RECENT, RecentChanges
+from broker_core.catalog.snapshots.small_moves import SmallMoves
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
@@ -93,6 +94,7 @@ class CatalogLister:
         self.depends_on = frozenset(f"{PROPERTY}{key}" for key in self._property_keys)
         self._on_ignored = on_ignored
         self._watch = FileWatch(catalog)
+        self._small_moves = SmallMoves(self._kept, self._watch)
         self._reads: dict[SnapshotKey, tuple[int, asyncio.Task[Snapshot]]] = {}
         self._selecting_now: dict[tuple[int, str], asyncio.Task[Selection]] = {}
         self._moving_soon: dict[SnapshotKey, asyncio.TimerHandle] = {}
@@ -370,14 +372,19 @@ class CatalogLister:
                 await asyncio.to_thread(self._catalog.notice)
                 self._watch.reopen()
                 self._kept.drop_all()
+        self._watch.look()
         seen = self._watch.state
         permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
         self._at_once += permit is not None
         read: list[NameChanges] = []
+        made: Snapshot | int | None = None
         try:
-            room = 0 if permit is None else _ROOM
-            known = self._kept.known(key[0])
-            made = await asyncio.to_thread(self._read_or_move, key, known, room, read)
+            if permit is not None:
+                made = await self._small_moves.moved(key, _ROOM)
+            if made is None:
+                room = 0 if permit is None else _ROOM
+                known = self._kept.known(key[0])
+                made = await asyncio.to_thread(self._read_or_move, key, known, room, read)
         except BaseException:
             if permit is not None:
                 permit.release()

@@ -296,6 +296,11 @@ class Chunk:
             self._blocks = BlockHashes.of(self.column(0, self.size))
         return self._blocks
 
+    @property
+    def has_blocks(self) -> bool:
+        """Whether :attr:`blocks` are known."""
+        return self._blocks is not None
+
     def know_blocks(self, blocks: BlockHashes) -> None:
         """Take the CRCs of blocks that were computed while the chunk was made."""
         self._blocks = blocks

@@ -12,11 +12,12 @@ import pyarrow as pa
 
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_forms import SortedForms
+from broker_core.listing.chunk_size import chunk_size
 from broker_core.listing.property_codes import PropertyCodes
 from broker_core.names.name_columns import column_data
 from broker_core.names.partition_suffix import partition_index
 
-__all__ = ["spliced_chunk"]
+__all__ = ["is_quick_to_splice", "spliced_chunk"]
 
 #: With more changes than this, forms are sorted anew, when they are asked for.
 _MANY: Final = 64
@@ -29,6 +30,22 @@ _ROWS_EACH: Final = 512
 #: Bytes that are read in some ten microseconds.
 _QUICK: Final = 64 * 1024
 _Array = np.ndarray[Any, Any]
+
+
+def is_quick_to_splice(chunk: Chunk) -> bool:
+    """Whether :func:`spliced_chunk` takes well under a millisecond for a few rows: copying is all that is left to do.
+
+    No name of the chunk has to be checked, hashed, or looked at for what patterns match.
+    """
+    if chunk.fields_size <= _QUICK:
+        return chunk.is_believed
+    return (
+        chunk.fields_size <= chunk_size().most - _QUICK  # else it is cut
+        and chunk.is_believed
+        and chunk.has_blocks
+        and chunk.is_searchable
+        and chunk.is_plain
+    )
 
 
 def spliced_chunk(chunk: Chunk, gone: _Array, put: _Array, fresh: Chunk | None) -> Chunk:

@@ -359,16 +359,10 @@ class ListingData:
         ``key`` is that of :func:`~broker_core.names.hash_order.hash_order_bytes`; it is looked for in the chunks from
         number ``first`` to ``end`` alone.
         """
-        low, high = first, len(self.chunks) if end is None else end
-        while low < high:  # the first chunk that begins behind the name
-            middle = (low + high) // 2
-            if hash_order_bytes(self.chunks[middle].name(0)) <= key:
-                low = middle + 1
-            else:
-                high = middle
-        if low == first:
+        behind = self._chunk_behind(key, first, end)
+        if behind == first:
             return first, 0, False
-        number = low - 1
+        number = behind - 1
         chunk = self.chunks[number]
         data, offsets = memoryview(chunk.fields), chunk.field_offsets.data
         row, last = 0, chunk.size
@@ -380,6 +374,21 @@ class ListingData:
             else:
                 last = middle
         return number, row, row < chunk.size and hash_order_bytes(chunk.name(row)) == key
+
+    def chunk_of(self, key: bytes) -> int:
+        """The number of that chunk alone; of a name in front of all, the first one's."""
+        return max(self._chunk_behind(key, 0, None) - 1, 0)
+
+    def _chunk_behind(self, key: bytes, first: int, end: int | None) -> int:
+        """The first chunk that begins behind the name, of those from number ``first`` to ``end``."""
+        low, high = first, len(self.chunks) if end is None else end
+        while low < high:
+            middle = (low + high) // 2
+            if hash_order_bytes(self.chunks[middle].name(0)) <= key:
+                low = middle + 1
+            else:
+                high = middle
+        return low
 
 
 def _alike(some: Sequence[Chunk], others: Sequence[Chunk]) -> int:

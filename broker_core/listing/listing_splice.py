@@ -12,10 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.concurrency.steps import Steps, finished
 from broker_core.listing.build_chunks import build_chunks, cut_chunk, joined_chunks
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import chunk_size
-from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.chunk_splice import is_quick_to_splice, spliced_chunk
 from broker_core.listing.few_names import FEW_NAMES, chunks_of_few
 from broker_core.listing.fields_codec import gathered
 from broker_core.listing.listing_data import ListingData
@@ -25,7 +26,7 @@ from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core.names.hash_order import hash_order_bytes, hash_order_keys
 from broker_core.names.name_columns import as_column, split_full_names
 
-__all__ = ["Changed", "Touched", "splice"]
+__all__ = ["Changed", "Touched", "splice", "splicing"]
 
 _Array = np.ndarray[Any, Any]
 #: With more changed names than this, and more than this part of the listing, building anew is quicker.
@@ -67,6 +68,11 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
 
     Raises :exc:`~broker_core.errors.InvalidListing` for an added name that is none of the listing's.
     """
+    return finished(splicing(listing, changed))
+
+
+def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
+    """The same in steps, one for each chunk; the first one is quick for a few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
@@ -84,7 +90,9 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
         prefix = f"{domain}://".encode()
         keys = [key for key in removed if key.startswith(prefix)]
         addition = [chunk for chunk in additions if chunk.domain == domain]
-        result = _spliced_domain(listing, low, high, keys, addition) if keys or addition else None
+        result = None
+        if keys or addition:
+            result = yield from _splicing_domain(listing, low, high, keys, addition)
         is_changed = is_changed or result is not None
         made += listing.chunks[low:high] if result is None else result
     if not is_changed:
@@ -120,9 +128,9 @@ def _by_domain(
     }
 
 
-def _spliced_domain(
+def _splicing_domain(
     listing: ListingData, low: int, high: int, removed: Sequence[bytes], addition: Sequence[Chunk]
-) -> Sequence[Chunk] | None:
+) -> Steps[Sequence[Chunk] | None]:
     """The chunks from number ``low`` to ``high``, all of one domain, after a change; ``None`` where nothing changed."""
     own = listing.chunks[low:high]
     if not own:
@@ -151,6 +159,7 @@ def _spliced_domain(
     is_changed = False
     first = 0
     for number in sorted(touched):
+        yield is_quick_to_splice(own[number])
         parts = _after(own[number], touched[number], fresh)
         is_changed = is_changed or len(parts) != 1 or parts[0] is not own[number]
         new.update(id(part) for part in parts if part.fields_size < chunk_size().least)
@@ -160,7 +169,10 @@ def _spliced_domain(
     made += own[first:]
     if not is_changed:
         return None
-    return _merged(made, new) if new else made
+    if not new or len(made) == 1:
+        return made
+    yield False
+    return _merged(made, new)
 
 
 def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:

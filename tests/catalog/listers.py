@@ -18,6 +18,7 @@ from broker_core.catalog.snapshots.load_snapshot import load_snapshot
 from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
+from broker_core.concurrency.steps import Steps
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
@@ -44,7 +45,7 @@ class Reads:
         self.moved = 0
         self.held: threading.Event | None = None
         self.fail: Exception | None = None
-        load, move = load_snapshot, Snapshot.moved
+        load, move = load_snapshot, Snapshot.moving
 
         def loading(
             connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode, keys: Any
@@ -57,12 +58,12 @@ class Reads:
                 assert self.held.wait(60)
             return snapshot
 
-        def moving(snapshot: Snapshot, *arguments: Any) -> Snapshot:
+        def moving(snapshot: Snapshot, *arguments: Any) -> Steps[Snapshot]:
             self.moved += 1
             return move(snapshot, *arguments)
 
         monkeypatch.setattr(lister_module, "load_snapshot", loading)
-        monkeypatch.setattr(Snapshot, "moved", moving)
+        monkeypatch.setattr(Snapshot, "moving", moving)
 
 
 def topic(local: str, domain: str = "persistent") -> TopicName:

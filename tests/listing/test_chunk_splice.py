@@ -10,10 +10,11 @@ import pytest
 
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.listing.chunk import Chunk
-from broker_core.listing.chunk_splice import spliced_chunk
+from broker_core.listing.chunk_splice import is_quick_to_splice, spliced_chunk
 from broker_core.listing.listing import listing_of as listing_of_data
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode
+from tests.support.chunks import tiny_chunks
 from tests.support.topics import NAMESPACE, assert_listing, visible
 
 LETTERS = "a😀\ue000é"
@@ -83,3 +84,25 @@ def test_of_a_small_chunk_it_is_found_out_whether_it_is_plain() -> None:
         asked_never = Chunk(NAMESPACE, "persistent", whole.fields, whole.field_offsets[: rows + 1])
         made = spliced_chunk(asked_never, np.array([7]), np.array([], np.int64), None)
         assert made.is_searchable is found
+
+
+def test_it_is_quick_where_copying_is_all_there_is_to_do() -> None:
+    small = chunk_of([f"n{number:03}" for number in range(100)])
+    assert is_quick_to_splice(small)
+    names = [f"n{number:05}" for number in range(5000)]
+    large = chunk_of(names)
+    assert not is_quick_to_splice(large), "it is not hashed"
+    _ = large.blocks
+    assert is_quick_to_splice(large)
+    assert is_quick_to_splice(spliced_chunk(large, np.array([3]), np.array([], np.int64), None))
+    with tiny_chunks(large.fields_size // 2):
+        assert not is_quick_to_splice(large), "it will be cut"
+    partitions = chunk_of([f"n{number:05}-partition-1" for number in range(5000)])
+    _ = partitions.blocks, partitions.forms
+    assert not is_quick_to_splice(partitions)
+    for chunk in (small, large):
+        claimed = Chunk.claimed(NAMESPACE, "persistent", chunk.fields, chunk.field_offsets)
+        assert not is_quick_to_splice(claimed), "its names are checked first"
+        claimed.check(0, claimed.size)
+        _ = claimed.blocks, claimed.is_plain
+        assert is_quick_to_splice(claimed)

@@ -14,7 +14,7 @@ from broker_core.listing import listing_splice
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.listing import data_of
-from broker_core.listing.listing_splice import Changed, splice
+from broker_core.listing.listing_splice import Changed, splice, splicing
 from broker_core.listing.topics_hash import topics_hash, utf16_key
 from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
@@ -187,3 +187,51 @@ def test_all_properties_stay_where_names_are_put_in_order_anew(monkeypatch: pyte
     (chunk,) = data.chunks
     assert chunk.properties["one"].column().to_pylist() == ["2", *["1"] * 5]
     assert chunk.properties["two"].column().to_pylist() == ["4"] * 6
+
+
+@pytest.mark.parametrize("with_room", ["none", "in front", "behind"])
+def test_a_small_chunk_stays_beside_chunks_that_have_no_room_for_it(with_room: str) -> None:
+    names = persistent(*(f"topic-{number:04d}" for number in range(600)))
+    with tiny_chunks(1000):
+        data = data_of(listing_of(names, Mode.PERSISTENT))
+        front, small, behind = (names[data.start(number) : data.start(number + 1)] for number in range(8, 11))
+        more = [f"{name}+" for name in (*front[1:-1], *behind[1:-1])]
+        if with_room == "in front":
+            more = more[len(front) - 2 :]
+        if with_room == "behind":
+            more = more[: len(front) - 2]
+        data = splice(data, Changed([], more))
+        before = data.chunks
+        after = splice(data, Changed(small[6:], []))
+    left = sorted({*names, *more} - set(small[6:]), key=utf16_key)
+    assert after.names(after.pieces(0, after.size)).to_pylist() == left
+    gone = [number for number, chunk in enumerate(before) if chunk not in after.chunks]
+    assert gone == {"none": [9], "in front": [8, 9], "behind": [9, 10]}[with_room], "others are shared"
+    assert len(after.chunks) == len(before) - (with_room != "none")
+
+
+def test_a_splice_has_a_step_for_each_chunk_and_says_which_is_quick() -> None:
+    names = persistent(*(f"topic-{number:04d}" for number in range(600)))
+    with tiny_chunks(1000):
+        data = data_of(listing_of(names, Mode.PERSISTENT))
+        few = Changed([names[0], names[300]], persistent("topic-0599x"))
+        steps = splicing(data, few)
+        assert [*steps] == [True] * 3
+        first = data.chunks[0].size
+        steps = splicing(data, Changed(names[1:first], []))
+        assert [*steps] == [True, False], "what is left of it is joined with another"
+        one = data_of(listing_of(names[:3], Mode.PERSISTENT))
+        assert [*splicing(one, Changed(names[:1], []))] == [True], "there is no other"
+    assert [*splicing(data, Changed([], []))] == []
+
+
+def test_values_that_topics_have_already_change_nothing() -> None:
+    names = persistent("a", "b", "c")
+    values = {"one": ["1", "2", None], "two": ["x", None, "x"]}
+    data = splice(data_of(listing_of([], Mode.PERSISTENT)), Changed([], names, values))
+    assert splice(data, Changed(persistent("d"), names, values)) is data
+    (before,) = data.chunks
+    (after,) = splice(data, Changed([], names[1:2], {"one": ["2"], "two": ["y"]})).chunks
+    assert after.properties["one"] is before.properties["one"]
+    assert after.properties["two"].column().to_pylist() == ["x", "y", "x"]
+    assert after.fields is before.fields

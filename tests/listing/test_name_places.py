@@ -30,6 +30,13 @@ def test_names_in_front_of_all_and_behind_all() -> None:
     assert places(data_of(listing_of([])), keys) == [(0, 0, False)] * 6
 
 
+def test_the_chunk_of_a_name_is_found_without_its_row() -> None:
+    with tiny_chunks(600):
+        listing = data_of(listing_of(persistent(*(f"b{number:03}" for number in range(200)))))
+    keys = [name.encode() for name in persistent("a", "b000", "b0000", "b100", "b199", "c")]
+    assert [listing.chunk_of(key) for key in keys] == [listing.place(key)[0] for key in keys]
+
+
 def test_names_are_looked_for_in_some_chunks_alone() -> None:
     with tiny_chunks(600):
         listing = data_of(listing_of(persistent(*(f"b{number:03}" for number in range(200)))))

@@ -58,7 +58,7 @@ class RecentChanges:
 
     def follow(self, recent: RecentRows, seen: int) -> None:
         """Take in what happened since ``version``, as of a state of the file."""
-        for number, base, before, after, had, has in recent.rows:
+        for number, _, base, before, after, had, has in recent.rows:
             lists_others = before != after
             if lists_others or self._changes_values(had, has):
                 self._changed += ((number, form, lists_others) for form in self._forms_of(base))

@@ -7,9 +7,10 @@ from typing import Final
 
 from broker_core.catalog.snapshots.name_changes import NameChanges
 from broker_core.change_log import CatalogVersion
+from broker_core.concurrency.steps import Steps, finished
 from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_splice import splice
+from broker_core.listing.listing_splice import splicing
 from broker_core.listing.select_by_properties import (
     is_quick_to_select,
     remembered_selection,
@@ -119,7 +120,7 @@ class Snapshot:
         count = changes.count(data.mode)
         if count <= _LOOKED_UP:
             keys = [hash_order_bytes(name.encode()) for name in changes.names(data.mode)]
-            numbers = {data.place(key)[0] for key in keys} if data.chunks else ()
+            numbers = {data.chunk_of(key) for key in keys} if data.chunks else ()
             touched = sum(data.chunks[number].nbytes for number in numbers)
         else:
             touched = self.nbytes
@@ -127,8 +128,14 @@ class Snapshot:
 
     def moved(self, changes: NameChanges) -> Snapshot:
         """The same after these changes: chunks without a change are shared."""
+        return finished(self.moving(changes))
+
+    def moving(self, changes: NameChanges) -> Steps[Snapshot]:
+        """The same in steps, one for each chunk; the first one is quick for a few names."""
         data = data_of(self.listing)
         changed = changes.changed(data.mode, self.property_keys)
-        spliced = splice(data, changed) if len(changed) else data
+        spliced = data
+        if len(changed):
+            spliced = yield from splicing(data, changed)
         listing = self.listing if spliced is data else listing_of(spliced)
         return Snapshot(changes.version, listing, self.property_keys)

@@ -258,9 +258,9 @@ def read_changes(
     return Changes(since, span.end, tuple(_change(namespace, row) for row in rows))
 
 
-#: A changed topic: the number of the version, its local name, what it was and is listed by, and the texts of the
-#: properties that it had and has.
-RecentRow: TypeAlias = "tuple[int, str, str, str, str | None, str | None]"
+#: A changed topic: the number of the version, that of its domain, its local name, what it was and is listed by, and the
+#: texts of the properties that it had and has.
+RecentRow: TypeAlias = "tuple[int, int, str, str, str, str | None, str | None]"
 
 
 class RecentRows(NamedTuple):
@@ -280,9 +280,13 @@ _ENDS: Final = (
 _ENDS_ALONE: Final = _ENDS.format(columns="", more="")
 # Without an order: to sort a long log would read all of it.
 _ENDS_AND_ROWS: Final = _ENDS.format(
-    columns=", c.version, c.base, c.listed_before, c.listed_after, c.properties_before, c.properties_after",
+    columns=", c.id, c.version, c.domain, c.base, c.listed_before, c.listed_after, c.properties_before,"
+    " c.properties_after",
     more=" LEFT JOIN changes c ON c.namespace = n.id AND c.version > :since LIMIT :most",
 )
+
+#: The version and the id of a row of these.
+_AGE: Final = itemgetter(7, 6)
 
 
 class _Ends(NamedTuple):
@@ -328,11 +332,11 @@ def read_recent(
     values = {"name": str(namespace), "since": since.number, "most": most + 1}
     found = connection.execute(_ENDS_AND_ROWS, values).fetchall()
     ends = _Ends(*found[0][:6])
-    rows: list[RecentRow] = [row[6:] for row in found if row[6] is not None]
-    if len(rows) > most or ends.gap_reason(since) is not None:
+    logged = [row for row in found if row[6] is not None]
+    if len(logged) > most or ends.gap_reason(since) is not None:
         return None
-    rows.sort(key=itemgetter(0))
-    return RecentRows(ends.now, rows)
+    logged.sort(key=_AGE)
+    return RecentRows(ends.now, [row[7:] for row in logged])
 
 
 def read_span(

@@ -190,8 +190,8 @@ def test_a_few_changes_are_read_by_one_statement(tmp_path: Path) -> None:
             now = catalog.version(NAMESPACE)
             assert read_recent(connection, NAMESPACE, now, 0) == RecentRows(now, [])
             rows: list[RecentRow] = [
-                (2, "x", "*", "*", '{"k":"1"}', '{"k":"2"}'),
-                (3, "y", "", "0-2", None, "{}"),
+                (2, 0, "x", "*", "*", '{"k":"1"}', '{"k":"2"}'),
+                (3, 1, "y", "", "0-2", None, "{}"),
             ]
             assert read_recent(connection, NAMESPACE, before, 2) == RecentRows(now, rows)
             assert read_recent(connection, NAMESPACE, before, 1) is None, "they are more"

@@ -1,0 +1,68 @@
+"""Moves of snapshots after a few changes, which the event loop makes itself, chunk by chunk.
+
+To hand so little work to a thread takes as long again, and questions that come meanwhile wait for the interpreter's
+lock: longer than for one chunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from broker_core.catalog.snapshots.name_changes import NameChanges
+from broker_core.catalog.snapshots.snapshot import Snapshot
+from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
+from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.namespace_change import RecentRows
+from broker_core.concurrency.steps import in_turns
+from broker_core.names import DOMAINS, Mode
+
+__all__ = ["SmallMoves"]
+
+#: Logged changes of a small move: they are looked up in one turn of the loop.
+_MOST_ROWS: Final = 16
+#: Names that these are about: a topic may have thousands of partitions.
+_MOST_NAMES: Final = 32
+
+
+class SmallMoves:
+    """Small moves of the snapshots of a cache, one at a time. For one event loop."""
+
+    def __init__(self, kept: SnapshotCache, watch: FileWatch) -> None:
+        self._kept = kept
+        self._watch = watch
+        self._is_moving = False
+
+    async def moved(self, key: SnapshotKey, room: int) -> Snapshot | None:
+        """The newest snapshot, made of the kept one; ``None`` where that is no small work, or takes more than ``room``
+        bytes, or another one is being moved."""
+        kept = self._kept.get(key)
+        if kept is None or self._is_moving:
+            return None
+        own = kept.snapshot
+        recent = self._watch.recent(key[0], own.version, _MOST_ROWS)
+        changes = None if recent is None else _few(own, self._kept.known(key[0]), key[1], recent)
+        if changes is None or own.moved_bytes(changes) > room:
+            return None
+        self._is_moving = True
+        try:
+            return await in_turns(own.moving(changes))
+        finally:
+            self._is_moving = False
+
+
+def _few(own: Snapshot, known: Sequence[Snapshot], mode: Mode, recent: RecentRows) -> NameChanges | None:
+    """The changes that lead a snapshot which is kept for a mode to the newest version.
+
+    ``None`` where they are many, or there is something to decide: one that is known is newer, and its chunks can be
+    shared; or a listing of one domain, which was all that the namespace had, may be that no more.
+    """
+    changes = NameChanges(
+        own.listing.namespace, own.version, recent.version, [row[1:] for row in recent.rows]
+    )
+    listed = own.listing.mode
+    if changes.count() > _MOST_NAMES or any(other.version.number > own.version.number for other in known):
+        return None
+    if listed is not mode and not all(listed.lists(DOMAINS[row[0]]) for row in changes.rows):
+        return None
+    return changes

@@ -1,0 +1,46 @@
+"""Work in steps: a generator that says in front of each further step whether it is quick, and returns what was made.
+
+An event loop does a little work of this kind itself, with its sockets served between the steps: to hand half a
+millisecond of work to a thread takes as long again, and the loop waits for the interpreter's lock meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Generator
+from typing import Final, TypeAlias, TypeVar
+
+__all__ = ["Steps", "finished", "in_turns"]
+
+T = TypeVar("T")
+
+Steps: TypeAlias = "Generator[bool, None, T]"
+#: Seconds until the next step: a timer that is due is called behind what the sockets have by then, and
+#: what is called soon, as after `asyncio.sleep(0)`, in front of that.
+_NEXT: Final = 1e-9
+
+
+def finished(steps: Steps[T]) -> T:
+    """What the steps make; all that are left are done here."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            made: T = end.value
+            return made
+
+
+async def in_turns(steps: Steps[T]) -> T:
+    """The same on the running event loop, which serves its sockets between two steps.
+
+    All from the first step on that is not quick are done in a thread.
+    """
+    while True:
+        try:
+            is_quick = next(steps)
+        except StopIteration as end:
+            made: T = end.value
+            return made
+        if not is_quick:
+            return await asyncio.to_thread(finished, steps)
+        await asyncio.sleep(_NEXT)
