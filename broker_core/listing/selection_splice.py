@@ -7,13 +7,15 @@ mapped files. So a further change costs a piece again.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core.errors import InvalidListing
+from broker_core.listing.block_hashes import crc_of_fields
 from broker_core.listing.build_chunks import cut_chunk, joined_chunks
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
@@ -153,7 +155,7 @@ def _touched(
     data: ListingData, pieces: Pieces, removed: Sequence[bytes], fresh: Chunk | None
 ) -> dict[int, Touched]:
     """What changes in each piece (by its position) of the pieces of one domain."""
-    touched: dict[int, Touched] = {}
+    touched: defaultdict[int, Touched] = defaultdict(Touched)
     if not pieces:
         return touched
     put = hash_order_keys(fresh.names(0, fresh.size)) if fresh is not None else []
@@ -162,24 +164,28 @@ def _touched(
     for key, (piece, row, is_there) in zip(keys, _in_pieces(data, pieces, keys), strict=True):
         index = indexes.get(key)
         if index is None and is_there:
-            touched.setdefault(piece, Touched()).gone.append(row)
+            touched[piece].gone.append(row)
         elif index is not None and not is_there:
-            change = touched.setdefault(piece, Touched())
+            change = touched[piece]
             change.put.append(row)
             change.fresh.append(index)
     return touched
 
 
-def _in_pieces(data: ListingData, pieces: Pieces, keys: Sequence[bytes]) -> Iterator[Place]:
+def _in_pieces(data: ListingData, pieces: Pieces, keys: Sequence[bytes]) -> Iterable[Place]:
     """For each key of a name its place as one in a piece: the position of that, the row of it, and whether it is
     there."""
     numbers = [number for number, _ in pieces]
     whole = {
         number: index for index, (number, rows) in enumerate(pieces) if len(rows) == data.chunks[number].size
     }
-    for place in remembered_places(data, keys):
-        index = whole.get(place[0])
-        yield _in_piece(pieces, numbers, place) if index is None else (index, *place[1:])
+    found = remembered_places(data, keys)
+    if len(whole) == len(data.chunks):  # of all topics, as of many answers
+        return found
+    places = ((whole.get(place[0]), place) for place in found)
+    return (
+        _in_piece(pieces, numbers, place) if index is None else (index, *place[1:]) for index, place in places
+    )
 
 
 def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
@@ -199,7 +205,13 @@ def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) 
     """A piece after a change."""
     added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
     gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)
-    return cut_chunk(spliced_chunk(_some(chunk, rows), gone, put, added))
+    made = cut_chunk(spliced_chunk(_some(chunk, rows), gone, put, added))
+    for each in made:
+        # Where most blocks would be hashed, all in one go takes half as long as block by block; the result may be an
+        # answer that is sent once, so blocks are made where a further change asks for them.
+        if not each.has_blocks:
+            each.know_crc(crc_of_fields(each.column(0, each.size)))
+    return made
 
 
 def _some(chunk: Chunk, rows: ChunkRows) -> Chunk:

@@ -205,3 +205,18 @@ def test_positions_are_ascending_integers(gone: Any) -> None:
     kept = Listing.from_names("t/n", Mode.PERSISTENT, ["persistent://t/n/a", "persistent://t/n/b"]).all()
     with pytest.raises(ValueError, match="ascending integers"):
         kept.spliced(np.array(gone), [], kept.range(0, 0))
+
+
+def test_where_much_changes_all_is_hashed_in_one_go() -> None:
+    names = persistent(*(f"{number:05}" for number in range(5000)))
+    every = listing_of(names, Mode.PERSISTENT).all()
+    for count, by_blocks in ((2, True), (200, False)):
+        gone = names[:: 5000 // count]
+        changed = every.with_changes(gone, every.listing.range(0, 0))
+        (chunk,) = data_of(changed.listing).chunks
+        assert chunk.is_hashed
+        assert chunk.has_blocks is by_blocks
+        assert_selection(changed, sorted({*names} - {*gone}))
+        again = changed.with_changes(persistent("00001"), every.listing.range(0, 0))
+        assert data_of(again.listing).chunks[0].has_blocks, "a small change made them"
+        assert_selection(again, sorted({*names} - {*gone, *persistent("00001")}))
