@@ -6,13 +6,13 @@ docs/how-to/monitor.md#changes-in-the-log
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal, TypeAlias, get_args
 
 import structlog
 
 from broker_core.access.asker import Asker
-from broker_core.logs import shown
+from broker_core.logs import EachLine, info_each, shown, shown_each
 
 __all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Outcome", "audit", "audit_lines"]
 
@@ -58,11 +58,14 @@ def audit(
     fields: counts, codes and versions. No field may have a value that a client gave to something, such as a property's,
     a config's or a password; fields without a value are left out. From any thread; it waits for nothing.
     """
-    audit_lines(asker, action, namespace=namespace)(outcome, target=target, cause=cause, **numbers)
+    audit_lines(asker, action, namespace=namespace)(outcome, [target], cause=cause, **numbers)
 
 
 def audit_lines(asker: Asker, action: Action, *, namespace: str = "") -> Callable[..., None]:
-    """What logs the lines of one request, by the other arguments of :func:`audit`: it may have thousands."""
+    """What logs lines of one request, by the other arguments of :func:`audit`, for many targets at a time.
+
+    All of them have a name, or none has.
+    """
     log = _log.bind()
     who: dict[str, object] = {
         "role": asker.role,
@@ -73,16 +76,22 @@ def audit_lines(asker: Asker, action: Action, *, namespace: str = "") -> Callabl
         "namespace": shown(namespace),
     }
 
-    def line(outcome: Outcome, *, target: str = "", cause: str = "", **numbers: int | str | None) -> None:
+    def lines(
+        outcome: Outcome, targets: Sequence[str] = ("",), *, cause: str = "", **numbers: int | str | None
+    ) -> None:
         fields = {
             "action": action,
             "outcome": outcome,
             "cause": cause,
             **who,
-            "target": shown(target),
+            "target": targets[0],
             **numbers,
         }
         told = {name: value for name, value in fields.items() if value is not None and value != ""}
-        log.info("audit", logger=AUDIT_LOGGER, **told)
+        if "target" in told:
+            info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **told)
+            return
+        for _ in targets:
+            log.info("audit", logger=AUDIT_LOGGER, **told)
 
-    return line
+    return lines

@@ -6,26 +6,31 @@ same was said a moment ago, dropped where the queue is full, and counted in both
 
 from __future__ import annotations
 
-from broker_core.logs.access_log import LONGEST_TEXT, AccessLog, json_fields, shown
+from broker_core.logs.access_log import LONGEST_TEXT, AccessLog, json_fields, shown, shown_each
 from broker_core.logs.captured_prints import CapturedPrints
 from broker_core.logs.dropped_line_count import DroppedLineCount, dropped_lines
+from broker_core.logs.each_line import EACH, EachLine, info_each
 from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.log_file import LogFileError, open_log_file
 from broker_core.logs.rendering import Renderer
 from broker_core.logs.repeated_lines import RepeatedLines, reason_of
 
 __all__ = [
+    "EACH",
     "LONGEST_TEXT",
     "AccessLog",
     "CapturedPrints",
     "DroppedLineCount",
+    "EachLine",
     "LineQueue",
     "LogFileError",
     "Renderer",
     "RepeatedLines",
     "dropped_lines",
+    "info_each",
     "json_fields",
     "open_log_file",
     "reason_of",
     "shown",
+    "shown_each",
 ]

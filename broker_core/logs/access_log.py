@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
@@ -12,10 +12,10 @@ from typing import Any, Final
 from broker_core.logs.dropped_line_count import DroppedLineCount
 from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.log_file import open_log_file
-from broker_core.redaction.credentials import without_credentials
+from broker_core.redaction.credentials import may_hold_credentials, without_credentials
 from broker_core.settings import AccessLogSettings
 
-__all__ = ["LONGEST_TEXT", "AccessLog", "json_fields", "shown"]
+__all__ = ["LONGEST_TEXT", "AccessLog", "json_fields", "shown", "shown_each"]
 
 #: Seconds that lines are gathered for: a thread that woke up for each would cost more than the line.
 _GATHERING: Final = 0.1
@@ -83,6 +83,18 @@ def shown(text: str) -> str:
     if len(text) > LONGEST_TEXT:
         return shown(text[:LONGEST_TEXT]) + "…"
     return without_credentials(text, value=True)
+
+
+def shown_each(texts: Sequence[str]) -> Sequence[str]:
+    """The same of many texts, which are names as a rule: one look is enough to know that all may be shown."""
+    together = "".join(texts)
+    if (
+        max(map(len, texts), default=0) <= LONGEST_TEXT
+        and len(together.split(None, 1)) <= 1
+        and not may_hold_credentials(together)
+    ):
+        return texts
+    return [shown(text) for text in texts]
 
 
 @lru_cache(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import sys
 import traceback
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from typing import Any, Final
 
 import structlog
@@ -22,6 +22,8 @@ __all__ = ["Renderer"]
 #: Characters that are shown of one value, and of one traceback.
 _LONGEST_VALUE: Final = 8 * 1024
 _LONGEST_TRACEBACK: Final = 32 * 1024
+#: What one character is at the most in JSON: two surrogates.
+_LONGEST_ESCAPE: Final = len(r"\ud83d\ude00")
 
 _INDENT: Final = "    "
 _BETWEEN: Final = (
@@ -50,6 +52,18 @@ class Renderer:
             words = printable(f"{event.get('event')!s:.200} (not shown: {type(error).__name__})")
             return (words if self._human else json.dumps({"event": words})) + "\n"
 
+    def lines(self, event: Mapping[str, Any], name: str, values: Sequence[str]) -> list[str]:
+        """The lines of an event with each of these values of its field ``name``; the rest of it is looked at once."""
+        if not self._human:
+            try:
+                frame = _frame(event, name, values)
+            except Exception:  # noqa: BLE001 - of a value's own __repr__, say: each line says so
+                frame = None
+            if frame is not None:
+                head, tail = frame
+                return [f"{head}{_quoted(value)}{tail}\n".replace("\x7f", "\\u007f") for value in values]
+        return [self.line({**event, name: value}) for value in values]
+
     def _json(self, event: MutableMapping[str, Any]) -> str:
         raised = _exception(event.pop("exc_info", None))
         line = None
@@ -74,6 +88,19 @@ class Renderer:
             text = without_credentials("".join(_chunks(raised, escaped=True)))
             plain["exception"] = _indented(text.rstrip("\n").split("\n"))
         return str(self._console(None, "", plain))
+
+
+def _frame(event: Mapping[str, Any], name: str, values: Sequence[str]) -> tuple[str, str] | None:
+    """What is before and behind each value in its line; ``None`` where lines must be looked at one by one."""
+    names = list(event)
+    at = names.index(name)
+    head = _encoded({each: event[each] for each in names[:at]} | {name: ""})[: -len('""}')]
+    tail = _encoded({each: event[each] for each in names[at:] if each != name})[1:]
+    tail = tail if tail == "}" else f", {tail}"
+    longest = _LONGEST_ESCAPE * max(map(len, values), default=0)
+    if event.get("exc_info") or len(head) + len(tail) + longest > _LONGEST_VALUE:
+        return None
+    return None if any(map(may_hold_credentials, (head, tail, "\n".join(values)))) else (head, tail)
 
 
 def _exception(exc_info: object) -> BaseException | None:
@@ -114,6 +141,7 @@ def _shown(value: object) -> str:
 
 
 _encoded: Final = json.JSONEncoder(default=_shown).encode
+_quoted: Final = json.encoder.encode_basestring_ascii
 
 
 def _cut(text: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core.access.asker import Asker
-from broker_core.access.audit_log import ACTIONS, AUDIT_LOGGER, OUTCOMES, audit
+from broker_core.access.audit_log import ACTIONS, AUDIT_LOGGER, OUTCOMES, audit, audit_lines
 from broker_core.logs import Renderer, reason_of
 from tests.docs.pages import ROOT
 
@@ -60,6 +60,17 @@ def test_fields_without_a_value_are_left_out_and_zero_is_one() -> None:
             "created": 0,
         }
     ]
+
+
+@pytest.mark.parametrize("targets", [["a", "b"], ["a", "token=geheim"], ["", ""]])
+def test_many_targets_have_a_line_each(targets: list[str]) -> None:
+    with capture_logs() as logs:
+        audit_lines(ASKER, "create_topic", namespace="a/b")("refused", targets, cause="DENIED", version=None)
+    with capture_logs() as alone:
+        for target in targets:
+            audit(ASKER, "create_topic", "refused", namespace="a/b", target=target, cause="DENIED")
+    assert logs == alone
+    assert "geheim" not in str(logs)
 
 
 def test_lines_that_are_alike_are_all_written() -> None:

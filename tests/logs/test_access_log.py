@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.logs import AccessLog, LogFileError, json_fields, shown
+from broker_core.logs import AccessLog, LogFileError, json_fields, shown, shown_each
 from broker_core.settings import AccessLogSettings
 from tests.support.eventually import eventually_sync
 
@@ -102,3 +102,20 @@ def test_a_file_that_cannot_be_reopened_leaves_the_former_one(tmp_path: Path) ->
         log.write(json_fields({"topics": 1}))
         log.close(10)
     assert [line["topics"] for line in lines(tmp_path / "moved" / "log")] == [1]
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        ["a", "b"],
+        ["a b"],
+        ["a", "--password geheim"],
+        ["a", "token=geheim"],
+        ["e", "yJhbGciOiJub25lIn0.e30"],
+        ["x" * 1001],
+        [" a", "b "],
+    ],
+)
+def test_many_texts_are_shown_as_each_is(texts: list[str]) -> None:
+    assert shown_each(texts) == [shown(text) for text in texts]

@@ -19,6 +19,15 @@ def event(**values: object) -> dict[str, Any]:
     return {"event": "bad frame", "level": "info", "timestamp": "2026-01-01T00:00:00Z", **values}
 
 
+class Unshowable:
+    """A value of a plugin that cannot be shown."""
+
+    def __str__(self) -> str:
+        raise RuntimeError("odd")
+
+    __repr__ = __str__
+
+
 def only_one_line(line: str) -> bool:
     return line.endswith("\n") and line[:-1].isprintable()
 
@@ -135,3 +144,36 @@ def test_json_hides_credentials_of_one_value_among_many() -> None:
     assert PASSWORD not in line
     assert "abc" not in line
     assert told["7"].startswith("token=")
+
+
+@pytest.mark.parametrize("human", [False, True], ids=["JSON", "for a person"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["a", "b"],
+        [],
+        ["a", HOSTILE],
+        ["a", f"token={PASSWORD}"],
+        ["a", "x" * 9000],
+        ["\U0001f600" * 800],
+        ["\ud800"],
+    ],
+    ids=["names", "none", "hostile", "secret", "long", "long once escaped", "surrogate"],
+)
+@pytest.mark.parametrize(
+    "others", [{}, {"by": HOSTILE}, {"by": f"password={PASSWORD}"}, {"by": "y" * 8000}, {"by": Unshowable()}]
+)
+def test_the_lines_of_many_values_are_those_of_each(
+    human: bool, values: list[str], others: dict[str, object]
+) -> None:
+    renderer = Renderer(human=human)
+    for said in (event(name="", **others), {"name": "", **event(**others)}, event(**others, name="")):
+        lines = renderer.lines(said, "name", values)
+        assert lines == [renderer.line({**said, "name": value}) for value in values]
+        assert PASSWORD not in "".join(lines)
+
+
+def test_the_tracebacks_of_many_values_are_those_of_each() -> None:
+    said = event(name="", exc_info=raised(PASSWORD))
+    renderer = Renderer(human=False)
+    assert renderer.lines(said, "name", ["a"]) == [renderer.line({**said, "name": "a"})]

@@ -13,12 +13,15 @@ from typing import Any, Final, Literal
 import structlog
 
 from broker_core.logs import (
+    EACH,
     CapturedPrints,
+    EachLine,
     LineQueue,
     Renderer,
     RepeatedLines,
     dropped_lines,
     open_log_file,
+    reason_of,
 )
 
 __all__ = ["ServerLog", "configure_logs", "server_log", "silence_logs"]
@@ -143,16 +146,20 @@ def configure_logs(
         else:
             offer(renderer.line(stamped))
 
-    def taken(logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:
-        take(getattr(logger, "name", ""), dict(event))
-        raise structlog.DropEvent
+    def take_each(logger: str, event: dict[str, Any], each: EachLine) -> None:
+        if reason_of(logger, event) is not None:  # may be folded
+            for value in each.values:
+                take(logger, {**event, each.field: value})
+            return
+        for line in renderer.lines(stamp(None, "", event), *each):
+            offer(line)
 
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
             structlog.processors.add_log_level,
             structlog.processors.StackInfoRenderer(),
-            taken,
+            _Last(take, take_each),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_LEVELS[level]),
         logger_factory=_Named,
@@ -170,6 +177,30 @@ def silence_logs() -> None:
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
     root = logging.getLogger()
     root.handlers = [logging.NullHandler()]
+
+
+class _Last:
+    """The last of structlog's processors, which hands an event on."""
+
+    #: What :func:`broker_core.logs.info_each` looks at.
+    takes_each_line: Final = True
+
+    def __init__(
+        self,
+        take: Callable[[str, dict[str, Any]], None],
+        take_each: Callable[[str, dict[str, Any], EachLine], None],
+    ) -> None:
+        self._take = take
+        self._take_each = take_each
+
+    def __call__(self, logger: Any, _method: str, event: MutableMapping[str, Any]) -> Any:
+        each: EachLine | None = event.pop(EACH, None)
+        name = getattr(logger, "name", "")
+        if each is None:
+            self._take(name, dict(event))
+        else:
+            self._take_each(name, dict(event), each)
+        raise structlog.DropEvent
 
 
 class _Named:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final, NamedTuple, TypeVar
 
 import structlog
@@ -96,19 +97,26 @@ def _unforeseen(call: KafkaCall, action: Action, error: Exception) -> RowError:
 
 def _tell(call: KafkaCall, action: Action, rows: Iterable[ChangedRow]) -> None:
     refused = 0
-    line = audit_lines(call.asker, action, namespace=str(call.namespace))
-    for target, code, numbers, is_unchanged in rows:
+    lines = audit_lines(call.asker, action, namespace=str(call.namespace))
+    for (_named, code, numbers, is_unchanged), some in groupby(rows, _alike):
+        targets = [row.target for row in some]
         if code:
-            refused += 1
-            if refused > _MOST_REFUSED:
-                continue
+            left = max(0, _MOST_REFUSED - refused)
+            refused += len(targets)
+            targets = targets[:left]
+        if not targets:
+            continue
         outcome: Outcome = "unchanged" if is_unchanged else "done"
         if code:
             outcome = "failed" if code in _FAILED else "refused"
-        cause = ErrorCode(code).name if code else ""
-        line(outcome, target=target, cause=cause, **numbers)
+        lines(outcome, targets, cause=ErrorCode(code).name if code else "", **numbers)
     if refused > _MOST_REFUSED:
-        line("refused", more=refused - _MOST_REFUSED)
+        lines("refused", more=refused - _MOST_REFUSED)
+
+
+def _alike(row: ChangedRow) -> tuple[bool, int, Mapping[str, int | str | None], bool]:
+    """What rows have in common whose lines differ in the target alone."""
+    return row.target != "", row.code, row.numbers, row.is_unchanged
 
 
 def _topic(call: KafkaCall, name: str | None) -> str:
@@ -118,8 +126,9 @@ def _topic(call: KafkaCall, name: str | None) -> str:
 def created_topics(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[ChangedRow]:
     """The topics of CreateTopics; ``rows`` that are not encoded yet have an error."""
     refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
+    before = _topic(call, "")
     for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
-        yield ChangedRow(_topic(call, name), refused.get(name, 0))
+        yield ChangedRow(f"{before}{name}", refused.get(name, 0))
 
 
 def deleted_topics(call: KafkaCall, fields: Fields) -> Iterator[ChangedRow]:
