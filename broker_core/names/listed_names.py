@@ -34,7 +34,7 @@ class ListedNames:
     @classmethod
     def partitioned(cls, count: int) -> ListedNames:
         """The partitions 0 to ``count - 1``; a topic of 0 partitions is a plain one, as in Pulsar."""
-        return cls(plain=False, ranges=((0, count - 1),)) if count > 0 else PLAIN
+        return _first(count) if count > 0 else PLAIN
 
     @classmethod
     def of_indices(cls, indices: Iterable[int]) -> ListedNames:
@@ -131,6 +131,12 @@ def _joined(ranges: list[tuple[int, int]]) -> tuple[tuple[int, int], ...]:
         else:
             joined.append((first, last))
     return tuple(joined)
+
+
+@lru_cache(maxsize=1024)
+def _first(count: int) -> ListedNames:
+    """So many partitions, of 1 and more: topics that are made at a time have the same as a rule."""
+    return ListedNames(plain=False, ranges=((0, count - 1),))
 
 
 @lru_cache(maxsize=1024)

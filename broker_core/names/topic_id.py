@@ -16,7 +16,14 @@ import numpy as np
 
 from broker_core.errors import InvalidName
 
-__all__ = ["RESERVED_IDS", "new_topic_id", "new_topic_ids", "parse_topic_id", "topic_id_text"]
+__all__ = [
+    "RESERVED_IDS",
+    "new_topic_id",
+    "new_topic_ids",
+    "ordered_topic_ids",
+    "parse_topic_id",
+    "topic_id_text",
+]
 
 #: ``ZERO_UUID``, which stands for no topic, and ``METADATA_TOPIC_ID`` of Kafka.
 RESERVED_IDS: Final = frozenset({uuid.UUID(int=0), uuid.UUID(int=1)})
@@ -48,6 +55,12 @@ def new_topic_id() -> uuid.UUID:
     made[6] = made[6] & 0x0F | 0x40
     made[8] = made[8] & 0x3F | 0x80
     return uuid.UUID(bytes=bytes(made))
+
+
+def ordered_topic_ids(count: int) -> list[uuid.UUID]:
+    """The ids of :func:`new_topic_ids`, one by one."""
+    made = new_topic_ids(count)
+    return [uuid.UUID(bytes=made[at : at + _ID_BYTES]) for at in range(0, len(made), _ID_BYTES)]
 
 
 def topic_id_text(topic_id: uuid.UUID) -> str:

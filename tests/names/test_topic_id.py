@@ -5,7 +5,13 @@ import uuid
 import pytest
 
 from broker_core.errors import InvalidName
-from broker_core.names.topic_id import new_topic_id, new_topic_ids, parse_topic_id, topic_id_text
+from broker_core.names.topic_id import (
+    new_topic_id,
+    new_topic_ids,
+    ordered_topic_ids,
+    parse_topic_id,
+    topic_id_text,
+)
 
 COUNT = 20_000  # one id in 64 would begin with "-" if nobody looked
 
@@ -47,3 +53,11 @@ def test_anything_else_is_an_error_that_shows_it(text: str) -> None:
     with pytest.raises(InvalidName) as raised:
         parse_topic_id(text)
     assert repr(text) in str(raised.value)
+
+
+def test_many_ids_are_in_order() -> None:
+    made = ordered_topic_ids(300)
+    assert made == sorted(set(made))
+    assert {each.version for each in made} == {4}
+    assert not any(topic_id_text(each).startswith("-") for each in made)
+    assert ordered_topic_ids(0) == []

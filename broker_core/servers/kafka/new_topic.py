@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from broker_core.kafka.configs import InvalidConfig, check_configs
 from broker_core.kafka.topic_names import why_illegal
@@ -19,8 +18,7 @@ __all__ = ["NewTopic", "new_topic", "too_many_partitions", "wrong_replicas"]
 _MOST_PARTITIONS: Final = 10_000
 
 
-@dataclass(frozen=True, slots=True)
-class NewTopic:
+class NewTopic(NamedTuple):
     """``replicas`` is what the client is told, ``replication`` the number that it asked for itself."""
 
     name: TopicName
@@ -76,14 +74,15 @@ def new_topic(
 def _configs(
     given: Sequence[Mapping[str, Any]], broker: Mapping[str, str]
 ) -> tuple[Mapping[str, str], RowError | None]:
+    if not given:  # as most
+        return {}, None
     nulls = [each["name"] for each in given if each["value"] is None]
     if nulls:
         text = f"Null value not supported for topic configs: {','.join(nulls)}"
         return {}, RowError(ErrorCode.INVALID_CONFIG, text)
     configs = {each["name"]: each["value"] for each in given}
     try:
-        if configs:
-            check_configs(configs, broker)
+        check_configs(configs, broker)
     except InvalidConfig as error:
         return {}, RowError(ErrorCode.INVALID_CONFIG, str(error))
     return configs, None

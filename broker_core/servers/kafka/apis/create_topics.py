@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from broker_core.catalog import (
@@ -21,7 +21,7 @@ from broker_core.catalog import (
 )
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
 from broker_core.kafka.topic_names import is_legal
-from broker_core.names.topic_id import new_topic_id
+from broker_core.names.topic_id import ordered_topic_ids
 from broker_core.servers.kafka.audited_changes import audited, created_topics
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
@@ -136,18 +136,24 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
 
 
 async def _made(
-    call: KafkaCall, changes: TopicChanges, topics: Iterable[NewTopic]
+    call: KafkaCall, changes: TopicChanges, topics: Sequence[NewTopic]
 ) -> Sequence[bytes | Fields]:
     """The rows of topics that can be made, once they are."""
     created = CreatedRows(call.version)
+    # In order: the catalogue's index of ids is written page by page.
+    identified = list(zip(topics, ordered_topic_ids(len(topics)), strict=True))
     if call.body["validate_only"]:
-        return [_success(call, created, topic, new_topic_id()) for topic in topics]
+        return [_success(call, created, topic, topic_id) for topic, topic_id in identified]
     rows: list[bytes | Fields] = []
     edits: list[tuple[NewTopic, Edit]] = []
-    for topic in topics:
+    for topic, topic_id in identified:
         try:
             decide = creation(
-                topic.name, topic.partitions, configs=topic.configs, replication=topic.replication
+                topic.name,
+                topic.partitions,
+                configs=topic.configs,
+                replication=topic.replication,
+                topic_id=topic_id,
             )
         except TopicInvalid as error:
             rows.append(_refused(topic.name.local, error_of(error)))
