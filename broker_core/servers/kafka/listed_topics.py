@@ -112,6 +112,10 @@ class ListedTopics:
         caller.pinned.append(visible.table)
         return found
 
+    def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
+        """A few topics by their names, or where ids are given by these, if that takes no waiting; else ``None``."""
+        return self._by_name.now(caller, names, ids)
+
     async def named(
         self,
         caller: Caller,

@@ -28,6 +28,8 @@ __all__ = ["TopicRecords", "TopicsByName"]
 
 P = ParamSpec("P")
 
+_DENIED: Final = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+
 #: Partitions of a topic whose names are made one by one.
 _FEW: Final = 1000
 
@@ -87,6 +89,50 @@ class TopicsByName:
         self._tables = tables
         self._listed = listed
 
+    def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
+        """What :meth:`named`, or :meth:`by_ids` where there are ids, says of a few that nobody else is asked about.
+
+        ``None`` where that takes waiting.
+        """
+        if (
+            self._tables is None
+            or len(names) + len(ids) > _AT_ONCE
+            or self._pipeline.has_guards
+            or self._pipeline.dispatcher.lists(caller.namespace)
+            or self._masks(caller)
+            or not loop_turn().has_time()
+        ):
+            return None
+        return self._by_ids_now(caller, ids) if ids else self._named_now(caller, names)
+
+    def _named_now(self, caller: Caller, names: Sequence[str]) -> list[NamedTopic] | None:
+        errors = {name: error for name in names if (error := self._unasked(caller, Operation.DESCRIBE, name))}
+        found = self._by_name_now(caller, [name for name in names if name not in errors])
+        if found is None:
+            return None
+        records = _by_local_name(found)
+        return [
+            _row(name, errors[name]) if name in errors else _of_record(name, records.get(name))
+            for name in names
+        ]
+
+    def _by_ids_now(self, caller: Caller, ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
+        assert self._tables is not None
+        found = self._tables.by_id_now(ids)
+        if found is None:
+            return None
+        records = _by_own_id(caller, found)
+        rows = []
+        for topic_id in ids:
+            record = records.get(topic_id)
+            row = None
+            if record is not None:
+                name = record.name.local
+                allowed = self._allowed(caller, Operation.DESCRIBE, name)
+                row = _of_record(name, record) if allowed else _row(name, _DENIED)
+            rows.append(_by_id(topic_id, row))
+        return rows
+
     async def named(
         self,
         caller: Caller,
@@ -109,12 +155,11 @@ class TopicsByName:
             for number, name in enumerate(dict.fromkeys(some)):
                 if number and not number % SLICE:
                     await loop_turn().time()
-                if not self._allowed(caller, operation, name):
-                    answers[name] = _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-                elif not is_legal(name):
-                    answers[name] = _row(name, ErrorCode.INVALID_TOPIC_EXCEPTION)
-                else:
+                error = self._unasked(caller, operation, name)
+                if error is None:
                     asked.append(name)
+                else:
+                    answers[name] = _row(name, error)
             if asked:
                 answers |= await self._found(caller, asked, action, listed)
             rows += [answers[name] for name in some]
@@ -208,7 +253,7 @@ class TopicsByName:
         try:
             topic = await self._shown(caller, name, visible, record)
             if not topic.error and not self._allowed(caller, operation, name):
-                return _row(name, ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+                return _row(name, _DENIED)
             if not topic.error:
                 await self._authorize(caller, name, action)
         except ListingFailed as failure:
@@ -249,18 +294,26 @@ class TopicsByName:
     def _allowed(self, caller: Caller, operation: Operation | None, name: str) -> bool:
         return operation is None or self._authorizer.allows(caller, operation, ResourceType.TOPIC, name)
 
+    def _unasked(self, caller: Caller, operation: Operation | None, name: str) -> ErrorCode | None:
+        """The error of a name that is not looked for."""
+        if not self._allowed(caller, operation, name):
+            return _DENIED
+        return None if is_legal(name) else ErrorCode.INVALID_TOPIC_EXCEPTION
+
     # -- the catalogue
 
     async def _records_by_name(self, caller: Caller, names: Sequence[str]) -> Mapping[str, TopicRecord]:
-        topics = [TopicName(PERSISTENT, caller.namespace, name) for name in names]
-        shown = [topic for topic in topics if topic.partition < 0 and not topic.is_system]
-        found = None
-        if self._tables is not None and len(shown) <= _AT_ONCE:
-            found = self._tables.by_name_now(shown)
+        found = self._by_name_now(caller, names)
         if found is None:
             assert self._catalog is not None
-            found = await _in_thread(self._catalog.own_topics, caller.namespace, shown)
-        return {record.name.local: record for record in found if record is not None}
+            found = await _in_thread(self._catalog.own_topics, caller.namespace, _listed_ones(caller, names))
+        return _by_local_name(found)
+
+    def _by_name_now(self, caller: Caller, names: Sequence[str]) -> list[TopicRecord | None] | None:
+        """A few of them; ``None`` where they are many, or the file cannot be read at once."""
+        if self._tables is None or len(names) > _AT_ONCE:
+            return None
+        return self._tables.by_name_now(_listed_ones(caller, names))
 
     async def _records_by_id(
         self, caller: Caller, ids: Sequence[uuid.UUID]
@@ -272,14 +325,29 @@ class TopicsByName:
         if found is None:
             assert self._catalog is not None
             found = await _in_thread(self._catalog.topics_by_id, ids)
-        return {
-            record.topic_id: record
-            for record in found
-            if record is not None
-            and (record.name.domain, record.name.namespace) == (PERSISTENT, caller.namespace)
-            and not record.name.is_system
-            and is_legal(record.name.local)
-        }
+        return _by_own_id(caller, found)
+
+
+def _listed_ones(caller: Caller, names: Sequence[str]) -> list[TopicName]:
+    """The topics of these names, without those that no listing has."""
+    topics = [TopicName(PERSISTENT, caller.namespace, name) for name in names]
+    return [topic for topic in topics if topic.partition < 0 and not topic.is_system]
+
+
+def _by_local_name(records: Sequence[TopicRecord | None]) -> Mapping[str, TopicRecord]:
+    return {record.name.local: record for record in records if record is not None}
+
+
+def _by_own_id(caller: Caller, records: Sequence[TopicRecord | None]) -> Mapping[uuid.UUID, TopicRecord]:
+    """Those of the caller's namespace that Kafka can have."""
+    return {
+        record.topic_id: record
+        for record in records
+        if record is not None
+        and (record.name.domain, record.name.namespace) == (PERSISTENT, caller.namespace)
+        and not record.name.is_system
+        and is_legal(record.name.local)
+    }
 
 
 async def _in_thread(

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import uuid
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
 from broker_core import Details, ListingRequest, TopicListingResult, TopicName
 from broker_core.access.access import Access, Refused
@@ -149,3 +151,53 @@ async def test_many_are_read_in_a_thread_and_few_where_the_file_cannot_be_read_a
         assert (row.name, row.error) == ("t0", 0)
         [row] = await m.topics.named(caller(), ["t1"])
         assert row.topic_id == ids[1]
+
+
+async def test_a_few_are_known_at_once_where_nobody_else_is_asked(catalog: SqliteCatalog) -> None:
+    made = [create(catalog, name, 2).topic_id for name in ("orders", "x", "a b", "__change_events")]
+    other = catalog.create(TopicName.parse("persistent://public/other/orders")).topic_id
+    names = ["orders", "x", "none", "a b", "orders-partition-0", "__change_events", "__transaction_state"]
+    ids = [*made, other, uuid.uuid4(), made[0]]
+    async with kafka_topics(catalog, authorizer=NotX()) as m:
+        await asyncio.sleep(0)  # a turn of the loop that has time
+        assert m.topics.now(caller(), names, []) == await m.topics.named(caller(), names)
+        await asyncio.sleep(0)
+        assert m.topics.now(caller(), [], ids) == await m.topics.by_ids(caller(), ids)
+        catalog.delete(TopicName.parse(f"{BASE}orders"))
+        await asyncio.sleep(0)
+        assert m.topics.now(caller(), names, []) == await m.topics.named(caller(), names)
+        many = [f"t{number}" for number in range(9)]
+        await asyncio.sleep(0)
+        assert m.topics.now(caller(), many, []) is None
+        m.lister.close()  # what reads at once
+        assert m.topics.now(caller(), names, []) is None
+        assert m.topics.now(caller(), [], ids) is None
+
+
+async def test_nothing_is_known_at_once_in_a_turn_without_time(
+    catalog: SqliteCatalog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.concurrency.loop_turn.TURN_SECONDS", 0.0)
+    async with kafka_topics(catalog) as m:
+        await asyncio.sleep(0)
+        assert m.topics.now(caller(), ["a"], []) is not None  # the first in a turn
+        assert m.topics.now(caller(), ["a"], []) is None
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        PluginOf(visible=lambda topics: pc.equal(topics, "")),
+        PluginOf(authorize=lambda access: Refused("no") if access.topic else None),
+        PluginOf(list_topics=lambda: TopicListingResult.success([])),
+    ],
+    ids=["a mask", "a gate", "a lister"],
+)
+async def test_nothing_is_known_at_once_where_plugins_are_asked(
+    catalog: SqliteCatalog, plugin: PluginOf
+) -> None:
+    topic_id = create(catalog, "a").topic_id
+    async with kafka_topics(catalog, {"p": plugin}) as m:
+        await asyncio.sleep(0)
+        assert m.topics.now(caller(), ["a"], []) is None
+        assert m.topics.now(caller(), [], [topic_id]) is None

@@ -26,14 +26,27 @@ __all__ = ["METADATA_ROW", "cluster_operations"]
 _UNTOLD: Final = frozenset({ErrorCode.TOPIC_AUTHORIZATION_FAILED, ErrorCode.UNKNOWN_TOPIC_ID})
 #: The version from which on topics are found by id.
 _BY_ID: Final = 12
+#: Topics, and partitions of all of them, that are answered without a task.
+_FEW: Final = 8
+_FEW_PARTITIONS: Final = 100
 
 
 def _now(call: KafkaCall) -> Fields | None:
-    """The answer without topics, as clients ask for with each connection."""
+    """The answer without topics, as clients ask for with each connection, and that of a few topics."""
     topics = call.body["topics"]
-    if topics is None or topics or call.version == 0:
+    if topics is None or (not topics and call.version == 0) or len(topics) > _FEW:
         return None
-    return _answer(call, [])
+    if not topics:
+        return _answer(call, [])
+    if call.size:  # a thread reads it
+        return None
+    question = _question(call.version, topics)
+    if question.refusal is not None:
+        return _refused(topics, question.refusal)
+    rows = call.services.topics.now(call, question.names, question.ids)
+    if rows is None or sum(row.partitions for row in rows) > _FEW_PARTITIONS:
+        return None
+    return _answer(call, [_row(call, row) for row in _in_order(rows)])
 
 
 async def _later(call: KafkaCall) -> Fields:

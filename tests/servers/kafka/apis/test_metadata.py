@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from broker_core.servers.kafka.apis.metadata import METADATA_ROW
 from broker_core.servers.kafka.large_requests import SLICE
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, ErrorCode
 from tests.support.api_serving import NAMESPACE, api_served
-from tests.support.kafka_calls import call_of
+from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_serving import kafka_broker, raw_client
-from tests.support.kafka_topics import create
+from tests.support.kafka_topics import create, kafka_topics
 from tests.support.plugins import PluginOf
 
 
@@ -185,3 +186,32 @@ async def test_many_names_leave_turns_to_others(monkeypatch: pytest.MonkeyPatch)
     beside.cancel()
     assert {row["error_code"] for row in rows} == {17}
     assert turns >= 10  # for the names, and for their rows
+
+
+async def test_a_few_topics_are_answered_at_once_as_they_are_later(catalog: SqliteCatalog) -> None:
+    ids = [create(catalog, name, count).topic_id for name, count in (("a", 3), ("b", 97), ("wide", 101))]
+    asked: list[tuple[bool, list[dict[str, Any]]]] = [
+        (True, [{"name": "b"}, {"name": "none"}, {"name": "a b"}, {"name": "a"}, {"name": "b"}]),
+        (True, [{"name": None, "topic_id": ids[1]}, {"name": "x", "topic_id": uuid.uuid4()}, {"name": "a"}]),
+        (True, [{"name": None}]),
+        (False, [{"name": "wide"}]),
+        (False, [{"name": f"t{number}"} for number in range(9)]),
+    ]
+    async with kafka_topics(catalog) as m:
+        services = services_of(topics=m.topics)
+        for version in range(14):
+            for at_once, rows in asked:
+                body = {
+                    "topics": [{"topic_id": ZERO_ID, **row} for row in rows],
+                    "include_topic_authorized_operations": version % 2 == 0,
+                }
+                call = call_of(METADATA, version, body, services=services)
+                await asyncio.sleep(0)  # a turn of the loop that has time
+                assert METADATA_ROW.now is not None
+                assert METADATA_ROW.later is not None
+                now, later = METADATA_ROW.now(call), await METADATA_ROW.later(call)
+                if at_once or call.body["topics"][0]["name"] is None:
+                    assert now == later
+                else:
+                    assert now is None
+                assert METADATA_ROW.now(replace(call, size=3000)) is None  # a thread reads it
