@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any, Final
 
@@ -17,6 +17,7 @@ from broker_core.wire.kafka import (
     Api,
     read_response,
     request_frame,
+    response_frame,
 )
 from tests.benchmarks.kafka.kafka_connection import KafkaConnection
 
@@ -26,6 +27,8 @@ __all__ = ["create_topics", "questions", "topic_count"]
 BATCH: Final = 500
 #: The type of a topic in ListConfigResources.
 _TOPIC: Final = 2
+#: Bytes behind the topics of a page: no cursor, and no tags.
+_NO_CURSOR: Final = 2
 _NUMBERS = count()
 
 
@@ -59,20 +62,23 @@ def _raise_errors(rows: list[dict[str, Any]]) -> None:
             raise RuntimeError(f"{row['name']}: error {row['error_code']}: {row['error_message']}")
 
 
-def questions(connection: KafkaConnection, *, page: int = 2000) -> dict[str, Callable[[], float]]:
-    """The figures that this server can give, by their names."""
-    names = (
+def questions(
+    connection: KafkaConnection, names: Iterable[str], *, page: int = 2000
+) -> dict[str, Callable[[], float]]:
+    """The figures that this server can give, by their names; it has topics of these names, of one partition each."""
+    ordered = sorted(names)
+    only_names = (
         _frame(LIST_TOPICS, 0, {"list_internal": True})
         if LIST_TOPICS.key in connection.apis
         else _frame(LIST_CONFIG_RESOURCES, 1, {"resource_types": [_TOPIC]})
     )
-    topics = read_response(METADATA, 13, bytes(connection.exchange(_ALL)[1]))[1]["topics"]
-    middle = topics[len(topics) // 2]["topic_id"]
-    by_id = _frame(METADATA, 13, {"topics": [{"name": None, "topic_id": middle}]})
+    middle = connection.ask(METADATA, 13, {"topics": [{"name": ordered[len(ordered) // 2]}]})["topics"][0]
+    by_id = _frame(METADATA, 13, {"topics": [{"name": None, "topic_id": middle["topic_id"]}]})
+    pages = list(_pages(ordered, page))
     found: dict[str, Callable[[], float]] = {
         "Metadata v13 of all": lambda: connection.exchange(_ALL)[0],
-        "names only": lambda: connection.exchange(names)[0],
-        f"all, in pages of {page}": lambda: sum(_pages(connection, page)),
+        "names only": lambda: connection.exchange(only_names)[0],
+        f"all, in pages of {page}": lambda: sum(_seconds(connection, *each) for each in pages),
         "Metadata v13 by id": lambda: connection.exchange(by_id)[0],
     }
     if CREATE_TOPICS.key in connection.apis:
@@ -80,15 +86,32 @@ def questions(connection: KafkaConnection, *, page: int = 2000) -> dict[str, Cal
     return found
 
 
-def _pages(connection: KafkaConnection, size: int) -> Iterator[float]:
-    cursor = None
-    while True:
+def _pages(ordered: Sequence[str], size: int) -> Iterator[tuple[bytes, bytes]]:
+    """For each page the request, and the end of its answer.
+
+    That is where the next page begins: to read a million topics for it would take longer than the turns.
+    """
+    empty = _page_of_none(None)
+    for at in range(0, len(ordered), size):
+        cursor = _cursor(ordered[at]) if at else None
         asked: dict[str, Any] = {"topics": [], "response_partition_limit": size, "cursor": cursor}
-        seconds, message = connection.exchange(_frame(DESCRIBE_TOPIC_PARTITIONS, 0, asked))
-        yield seconds
-        cursor = read_response(DESCRIBE_TOPIC_PARTITIONS, 0, bytes(message))[1]["next_cursor"]
-        if cursor is None:
-            return
+        further = _cursor(ordered[at + size]) if at + size < len(ordered) else None
+        yield _frame(DESCRIBE_TOPIC_PARTITIONS, 0, asked), _page_of_none(further)[len(empty) - _NO_CURSOR :]
+
+
+def _page_of_none(further: Mapping[str, Any] | None) -> bytes:
+    return b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 7, {"topics": [], "next_cursor": further}))
+
+
+def _cursor(name: str) -> dict[str, Any]:
+    return {"topic_name": name, "partition_index": 0}
+
+
+def _seconds(connection: KafkaConnection, frame: bytes, end: bytes) -> float:
+    seconds, message = connection.exchange(frame)
+    if message[-len(end) :] != end:
+        raise RuntimeError(f"a page ends with {bytes(message[-len(end) :])!r} instead of {end!r}")
+    return seconds
 
 
 def _create_and_list(connection: KafkaConnection) -> float:
