@@ -238,7 +238,9 @@ async def test_a_redirect_to_a_broker_that_is_gone_is_an_error_in_bounded_time(
         gone = f"pulsar://127.0.0.1:{free_port()}"
         cluster.answers[0] = lambda _number, _question: redirect(gone)
         looking = asyncio.create_task(cluster.look_up())
-        await eventually(lambda: cluster.asked(0))
+        await eventually(lambda: cluster.redirects)
+        for _ in range(20):  # it waits for a connection there
+            await asyncio.sleep(0)
         time_passes(monkeypatch, AGES + 1)
         with pytest.raises(Exception, match="no connection to"):
             await looking
