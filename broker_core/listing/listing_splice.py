@@ -72,11 +72,12 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
 
 
 def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
-    """The same in steps, one for each chunk; the first one is quick for a few names."""
+    """The same in steps, one for each chunk, and three around them; the first two are quick for a few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
     additions = _additions(listing, changed)
+    yield True
     removed = sorted(_keys(changed.removed))
     others = bisect_left(
         listing.chunks, PERSISTENT, key=attrgetter("domain")
@@ -97,6 +98,7 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
         made += listing.chunks[low:high] if result is None else result
     if not is_changed:
         return listing
+    yield True
     spliced = ListingData(listing.namespace, listing.mode, made)
     spliced.follow(listing)
     return spliced
