@@ -267,6 +267,8 @@ async def test_a_broker_that_takes_connections_and_never_shakes_hands(
         cluster.answers[0] = lambda _number, _question: redirect(cluster.url(1))
         looking = asyncio.create_task(cluster.look_up())
         await eventually(lambda: silent.peers)
+        for _ in range(20):  # it waits for the handshake
+            await asyncio.sleep(0)
         time_passes(monkeypatch, AGES + 1)
         await eventually(lambda: len(silent.peers) == 2, what="it is tried again")
         time_passes(monkeypatch, 3 * AGES)
