@@ -47,12 +47,15 @@ def test_nobody(scheme: str) -> None:
         check_server(address)
 
 
-def test_a_server_that_hangs() -> None:
+@pytest.mark.parametrize(("scheme", "parameters"), [("sc", "/;user_id=me;secret=hidden"), ("spark", "")])
+def test_a_server_that_hangs(scheme: str, parameters: str) -> None:
     with (
         listening(None) as address,
-        pytest.raises(SessionFailed, match="takes connections: timed out") as said,
+        pytest.raises(
+            SessionFailed, match=f"at {scheme}://{address}: it takes connections: timed out"
+        ) as said,
     ):
-        check_server(f"sc://{address}/;user_id=me;secret=hidden", 0.05)
+        check_server(f"{scheme}://{address}{parameters}", 0.05)
     assert "hidden" not in str(said.value)
 
 
@@ -60,6 +63,19 @@ def test_a_server_that_hangs() -> None:
 def test_another_server(answer: bytes) -> None:
     with listening(answer) as address, pytest.raises(SessionFailed, match="is no Spark Connect server"):
         check_server(f"sc://{address}")
+
+
+def test_the_web_pages_of_a_master_are_none() -> None:
+    with (
+        listening(b"HTTP/1.1 400 Bad Request\r\n\r\n") as address,
+        pytest.raises(SessionFailed, match=f"at spark://{address} is no Spark master"),
+    ):
+        check_server(f"spark://{address}")
+
+
+def test_a_master_says_that_it_has_no_such_file() -> None:
+    with listening(b"\0\0\0\0\0\0\0\x3f\x08\0\0\0\x0b/files/none\0\0\0\x23Stream") as address:
+        check_server(f"spark://{address}")
 
 
 def test_a_server_of_spark_connect() -> None:

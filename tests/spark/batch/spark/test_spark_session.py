@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
 from broker_core_spark.batch.spark.java_home import JavaMissing
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS, SessionFailed, spark_session
@@ -55,6 +57,27 @@ def test_settings_of_a_local_one(spark: SparkSession) -> None:
     assert spark.conf.get("spark.driver.memory") == "512m"
     for key in ("spark.ui.enabled", "spark.driver.bindAddress", "spark.sql.session.timeZone"):
         assert spark.conf.get(key) == LOCAL_SETTINGS[key]
+
+
+def test_an_error_of_java_at_the_start_is_one_line(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(*_: object) -> None:
+        said = (
+            "An error occurred while calling None.org.X.\n: java.lang.IllegalStateException: stopped\n\tat X"
+        )
+        raise Py4JError(said)
+
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
+    monkeypatch.setattr("os.environ", dict(os.environ))
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session.check_server", lambda _: None)
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session.start_java", start)
+    with pytest.raises(SessionFailed) as raised, spark_session(master="spark://host:1"):
+        pass
+    assert (
+        str(raised.value)
+        == "Spark does not start at spark://host:1: java.lang.IllegalStateException: stopped"
+    )
 
 
 def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import struct
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -16,10 +17,14 @@ _STANDALONE_PORT: Final = 7077
 #: How a client begins HTTP/2: the preface, and a frame of settings. A server answers with a frame of its own settings.
 _PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\4\0\0\0\0\0"
 _SETTINGS_FRAME: Final = 4
+#: A request for a file that no standalone master has, as a frame of Spark's RPC: its length, the kind 6, the name. A
+#: master says that there is none, with ``spark.authenticate`` too.
+_FILE: Final = b"/files/none"
+_FILE_REQUEST: Final = struct.pack(">qbi", 8 + 1 + 4 + len(_FILE), 6, len(_FILE)) + _FILE
 
 
 def check_server(master: str, seconds: float = _SECONDS) -> None:
-    """Raise :exc:`SessionFailed` unless a server answers at ``sc://...``, or one of ``spark://A,B`` takes connections.
+    """Raise :exc:`SessionFailed` unless a server answers at ``sc://...``, or at one of ``spark://A,B``.
 
     Other masters are not asked.
     """
@@ -34,10 +39,11 @@ def check_server(master: str, seconds: float = _SECONDS) -> None:
         failed: list[SessionFailed] = []
         addresses = master.removeprefix("spark://").split(",")
         for address in addresses:
+            shown = f"spark://{address}"
             try:
-                _connected(
-                    f"spark://{address}", *_host_and_port(master, address, _STANDALONE_PORT), seconds
-                ).close()
+                host, port = _host_and_port(master, address, _STANDALONE_PORT)
+                with _connected(shown, host, port, seconds) as connection:
+                    _check_master(shown, connection)
                 return
             except SessionFailed as error:
                 failed.append(error)
@@ -80,6 +86,19 @@ def _check_answer(master: str, connection: socket.socket) -> None:
         ) from error
     if len(answer) < 4 or answer[3] != _SETTINGS_FRAME:
         raise SessionFailed(f"What answers at {_shown(master)} is no Spark Connect server")
+
+
+def _check_master(shown: str, connection: socket.socket) -> None:
+    """Raise for a server that says nothing, or speaks HTTP. One with TLS may end the connection."""
+    try:
+        connection.sendall(_FILE_REQUEST)
+        answer = connection.recv(64)
+    except TimeoutError as error:
+        raise SessionFailed(f"No Spark server answers at {shown}: it takes connections: {error}") from error
+    except OSError:
+        return
+    if answer.startswith(b"HTTP/"):
+        raise SessionFailed(f"What answers at {shown} is no Spark master: is it the port of its web pages?")
 
 
 def _shown(master: str) -> str:

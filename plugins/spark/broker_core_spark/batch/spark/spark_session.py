@@ -23,6 +23,7 @@ from broker_core_spark.batch.spark.java_gateway import (
 )
 from broker_core_spark.batch.spark.java_home import find_java_home
 from broker_core_spark.batch.spark.reached_server import check_server
+from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
 from broker_core_spark.batch.spark.spark_version import check_spark_version
 
 if TYPE_CHECKING:
@@ -107,7 +108,6 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
 
 
 def _made(master: str | None, conf: dict[str, str], name: str, output: JavaOutput) -> SparkSession:
-    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     # Workers run this Python, unless the operator named another one.
@@ -134,8 +134,10 @@ def _made(master: str | None, conf: dict[str, str], name: str, output: JavaOutpu
         for key, value in conf.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
-    except PySparkException as error:
-        said = str(error).strip().partition("\n")[0]
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        said = spark_message(error)
         connect = isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
         advice = ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'" if connect else ""
         raise SessionFailed(
