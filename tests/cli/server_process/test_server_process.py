@@ -254,7 +254,8 @@ def test_bad_frames_and_a_log_that_nobody_reads_stop_nobody(tmp_path: Path) -> N
             assert FrameDecoder(1 << 20).feed(other.recv(100))
         closed = 'broker_core_connections_closed_total{reason="bad_frame"}'
         eventually_sync(lambda: server.sample(closed) == 300, what="all are counted")
-        assert server.sample('broker_core_log_dropped_total{reason="rate"}') == 299
+        # All but the first of each five seconds, and its count.
+        assert 250 < server.sample('broker_core_log_dropped_total{reason="rate"}') <= 299
         server.process.terminate()
         assert server.process.wait(60) == 0
     finally:
