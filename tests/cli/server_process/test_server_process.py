@@ -316,7 +316,10 @@ def test_lines_that_somebody_reads_are_all_there(
 # -- descriptors ----------------------------------------------------------------------------------------------------
 
 
-def test_more_clients_than_descriptors_stop_nobody_inside(servers: list[Server], tmp_path: Path) -> None:
+def test_more_clients_than_descriptors_stop_nobody_inside(
+    servers: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BROKER_CORE_PULSAR__KEEP_ALIVE", "1h")  # no PING comes before the answers
     limited = ["bash", "-c", 'ulimit -n 80; exec "$0" "$@"', *COMMAND]
     server = Server(tmp_path, "--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0", command=limited)
     servers.append(server)
