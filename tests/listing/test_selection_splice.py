@@ -15,7 +15,9 @@ from hypothesis import strategies as st
 
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing.listing import data_of
+from broker_core.listing.listing import data_of, part_of
+from broker_core.listing.listing_part import Part
+from broker_core.listing.selection_splice import own_chunks
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.chunks import tiny_chunks
 from tests.support.mapped import mapped_listing
@@ -220,3 +222,42 @@ def test_where_much_changes_all_is_hashed_in_one_go() -> None:
         again = changed.with_changes(persistent("00001"), every.listing.range(0, 0))
         assert data_of(again.listing).chunks[0].has_blocks, "a small change made them"
         assert_selection(again, sorted({*names} - {*gone, *persistent("00001")}))
+
+
+def test_names_beside_a_stretch_are_none_of_it() -> None:
+    names = persistent(*(f"{number:03}" for number in range(100)))
+    whole = listing_of(names, Mode.PERSISTENT)
+    for part, shown in (
+        (whole.range(10, 20), names[10:20]),
+        (whole.rows(range(10, 90, 8)), names[10:90:8]),
+    ):
+        assert part.with_changes([names[9], names[25], names[95]], whole.range(0, 0)) is part
+        added = whole.rows([3, 12, 40, 97])
+        assert_selection(part.with_changes([], added), sorted({*shown, *added.names.to_pylist()}))
+
+
+def test_small_pieces_are_joined_and_whole_chunks_shared() -> None:
+    names = persistent(*(f"{number:05}" for number in range(3000)))
+    with tiny_chunks(4096):
+        whole = listing_of(names, Mode.PERSISTENT)
+        chunks = data_of(whole).chunks
+        sizes = [chunk.size for chunk in chunks]
+        # A stretch is whole chunks but for its ends.
+        part = whole.range(1, 3000 - sizes[-1] - 1)
+        own = own_chunks(data_of(whole), part_of(part))
+        assert own[1:-1] == [*chunks[1:-2]]
+        assert not {own[0], own[-1]} & {*chunks}
+        # A tenth of each chunk: as many topics as a chunk is made of are joined, and no more.
+        picked = whole.rows(range(0, 3000, 10))
+        own = own_chunks(data_of(whole), part_of(picked))
+        assert [name for chunk in own for name in chunk.names(0, chunk.size).to_pylist()] == names[::10]
+        assert len(chunks) // 10 <= len(own) <= len(chunks) // 10 + 2
+        assert max(chunk.fields_size for chunk in own) <= 4096
+        small = whole.with_changes(names[4 : sizes[0] + sizes[1] - 4], [])
+    with tiny_chunks(40960):  # the same chunks are small ones now: of many, none is shared
+        data = data_of(small)
+        own = own_chunks(data, part_of(small.all()))
+        assert not {*own} & {*data.chunks}
+        assert len(own) < len(data.chunks) // 4
+        one = data_of(whole.range(0, sizes[0]).on_its_own().listing)
+        assert own_chunks(one, Part(0, one.size)) == [*one.chunks], "but of one it is"
