@@ -81,6 +81,13 @@ def test_progress_and_metrics_are_written_where_they_are_asked_for(
     assert "broker_core_spark_build_succeeded 0.0" in metrics.read_text()
     assert run(more[:-3]) == 0
     assert "\r" not in capsys.readouterr().err  # no terminal: nothing is shown
+    nobody = f"http://127.0.0.1:{free_port()}"
+    assert run([*more, "none", "--metrics", nobody]) == 1
+    out, err = capsys.readouterr()
+    assert json.loads(out)["number"] == 3  # the result is told all the same, and what people should know
+    assert "refused: " in err
+    assert err.splitlines()[-1].startswith(f"broker-core: Cannot push the metrics to {nobody}: ")
+    assert err.endswith("; the generation is published\n")
 
 
 def test_the_largest_segment_and_the_most_tasks(

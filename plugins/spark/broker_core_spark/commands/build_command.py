@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -161,9 +161,10 @@ def build(
             export_matches=export_matches,
             history=history,
         )
+        results: list[BuildResult] = []
         try:
             with (
-                _measured(metrics, options) as measured,
+                _measured(metrics, results, options),
                 lineage as told,
                 spark_session(master=master, conf=spark_settings) as spark,
                 _progress(progress) as shown,
@@ -193,11 +194,15 @@ def build(
                     store_options=options,
                     run=run,
                 )
-                measured.append(result)
+                results.append(result)
                 told.append(result)
         except PublishRefused as error:
             say(str(error))
             raise typer.Exit(EXIT_REFUSED) from error
+        except BrokerCoreError:
+            for result in results:  # it is published, though its metrics are not
+                _tell(result, quarantine)
+            raise
         _tell(result, quarantine)
 
 
@@ -267,14 +272,13 @@ def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
 
 
 @contextmanager
-def _measured(address: str | None, options: dict[str, str]) -> Iterator[list[BuildResult]]:
-    """Writes the metrics of the result that is put into the list, or those of a build that did not publish."""
+def _measured(address: str | None, results: Sequence[BuildResult], options: dict[str, str]) -> Iterator[None]:
+    """Writes the metrics of the result that is put into ``results``, or those of a build that did not publish."""
     from broker_core_spark.batch.errors import BatchError
     from broker_core_spark.batch.reports.build_metrics import write_metrics
 
-    results: list[BuildResult] = []
     try:
-        yield results
+        yield
     except BaseException:
         if address is not None:
             try:
