@@ -74,7 +74,7 @@ def add_acls(
     from broker_core.kafka.acls.bindings import binding_text
 
     of = _namespace(namespace, server)
-    bindings = given.bindings()
+    bindings = given.meaningful_bindings()
     if of is None:
         add_at_server(invocation, server, bindings)
         return

@@ -180,6 +180,25 @@ class GivenBindings:
             )
         )
 
+    def meaningful_bindings(self) -> list[AclBinding]:
+        """The same; raises :exc:`UnusableQuestion` too for an operation that there is not on a resource of its type.
+
+        A server takes such bindings, from whatever client.
+        """
+        from broker_core.kafka.acls.bindings import Operation
+        from broker_core.kafka.acls.operations import OPERATIONS
+
+        bindings = self.bindings()
+        for each in bindings:
+            there = (Operation.ALL, *OPERATIONS[each.resource_type])
+            if each.operation not in there:
+                names = ", ".join(operation.name for operation in there)
+                raise UnusableQuestion(
+                    f"--operation {each.operation.name}: ResourceType {each.resource_type.name} only supports "
+                    f"operations [{names}]"
+                )
+        return bindings
+
 
 option_group(
     GivenBindings,

@@ -10,7 +10,8 @@ from broker_core.kafka.acls.bindings import Operation, ResourceType
 
 __all__ = ["OPERATIONS", "allowing", "bits", "denying"]
 
-#: The operations that answers tell of, by the type of the resource (AclEntry.supportedOperations of Kafka).
+#: The operations that there are on resources of a type, besides ``ALL``: AclEntry.supportedOperations of Kafka. Answers
+#: tell of those on topics and the cluster.
 OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyType(
     {
         ResourceType.TOPIC: (
@@ -32,6 +33,16 @@ OPERATIONS: Final[Mapping[ResourceType, tuple[Operation, ...]]] = MappingProxyTy
             Operation.ALTER_CONFIGS,
             Operation.IDEMPOTENT_WRITE,
         ),
+        ResourceType.GROUP: (
+            Operation.READ,
+            Operation.DELETE,
+            Operation.DESCRIBE,
+            Operation.DESCRIBE_CONFIGS,
+            Operation.ALTER_CONFIGS,
+        ),
+        ResourceType.TRANSACTIONAL_ID: (Operation.WRITE, Operation.DESCRIBE, Operation.TWO_PHASE_COMMIT),
+        ResourceType.DELEGATION_TOKEN: (Operation.DESCRIBE,),
+        ResourceType.USER: (Operation.CREATE_TOKENS, Operation.DESCRIBE_TOKENS),
     }
 )
 #: What else allows an operation. Nothing else denies one.

@@ -1,8 +1,12 @@
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import pytest
 
 from broker_core.cli.options.kafka_acls import (
+    GivenBindings,
     given_bindings,
     given_operations,
     given_pattern,
@@ -69,3 +73,43 @@ def test_what_is_no_word() -> None:
         given_operations(["Any"])
     with pytest.raises(UnusableQuestion, match="literal or prefixed"):
         given_pattern("match")
+
+
+@pytest.mark.parametrize(
+    ("operations", "resource", "told"),
+    [
+        # As kafka-acls.sh of 4.3.1, whose order of the operations is none.
+        (
+            ["ClusterAction"],
+            {"topic": ["t"]},
+            "ResourceType TOPIC only supports operations [ALL, READ, WRITE, ",
+        ),
+        (["Read", "Create"], {"group": ["g"]}, "--operation CREATE: ResourceType GROUP only supports"),
+        (["Describe", "Read"], {"topic": ["t"], "cluster": True}, "READ: ResourceType CLUSTER only supports"),
+        (
+            ["Read"],
+            {"transactional_id": ["x"]},
+            "only supports operations [ALL, WRITE, DESCRIBE, TWO_PHASE_COMMIT]",
+        ),
+    ],
+)
+def test_an_operation_that_there_is_not_on_a_resource_is_not_added(
+    operations: list[str], resource: dict[str, Any], told: str
+) -> None:
+    given = GivenBindings(allow_principal=["User:a"], operation=operations, **resource)
+    with pytest.raises(UnusableQuestion, match=re.escape(told)):
+        given.meaningful_bindings()
+    assert len(given.bindings()) == len(operations) * len(resource)  # which may be there, and are removed
+
+
+@pytest.mark.parametrize("operation", [None, "Describe"])
+def test_an_operation_that_there_is_on_each_resource(operation: str | None) -> None:
+    given = GivenBindings(
+        allow_principal=["User:a"],
+        operation=None if operation is None else [operation],
+        topic=["t"],
+        group=["g"],
+        transactional_id=["x"],
+        cluster=True,
+    )
+    assert given.meaningful_bindings() == given.bindings()
