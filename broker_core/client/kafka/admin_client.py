@@ -61,7 +61,9 @@ class AdminClient:
     :exc:`~broker_core.client.kafka.TimeoutException` which says why.
 
     An error of a whole request is raised, one of an item alone where its result is read. All are
-    :exc:`~broker_core.client.ClientError`: those of the protocol :exc:`~broker_core.client.kafka.KafkaException`.
+    :exc:`~broker_core.client.ClientError`: those of the protocol :exc:`~broker_core.client.kafka.KafkaException`. What
+    no server takes, such as a name over 32,767 bytes, is an :exc:`~broker_core.client.InvalidQuestion`, and an argument
+    of another type a :exc:`TypeError`, both at once.
 
     It belongs to one event loop. :class:`~broker_core.client.kafka.BlockingAdminClient` is the same without ``await``.
     """

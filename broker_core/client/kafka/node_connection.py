@@ -35,6 +35,7 @@ from broker_core.wire.kafka import (
     ErrorCode,
     Fields,
     MalformedMessage,
+    fault_of,
     read_response,
     request_frame,
 )
@@ -144,9 +145,13 @@ class NodeConnection:
 
         Fields that this version lacks are left out: ``least`` is the first version that has all that must be said.
         Raises :exc:`~.errors.UnsupportedVersionException` where there is none,
+        :exc:`~broker_core.client.InvalidQuestion` for a request that says what cannot be sent,
         :exc:`~broker_core.client.ConnectionLost`, also for a node that does not answer within ``request_timeout``, and
-        :exc:`~broker_core.client.UnexpectedAnswer`, both of which end the connection.
+        :exc:`~broker_core.client.UnexpectedAnswer`; the last two end the connection.
         """
+        fault = fault_of(api.request, request)
+        if fault is not None:
+            raise InvalidQuestion(f"{api.name} cannot be asked this: {fault}")
         version = self._common(api)
         if version < max(least, api.versions.first):
             wanted = f" from version {least} on" if version >= 0 else ""

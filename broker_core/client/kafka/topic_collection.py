@@ -6,6 +6,8 @@ import uuid
 from collections.abc import Iterable
 from typing import Final, TypeAlias
 
+from broker_core.client.kafka.given import all_of
+
 __all__ = ["TopicCollection", "TopicIdCollection", "TopicNameCollection", "Topics", "as_collection"]
 
 
@@ -15,9 +17,7 @@ class TopicNameCollection:
     __slots__ = ("topic_names",)
 
     def __init__(self, names: Iterable[str]) -> None:
-        if isinstance(names, str):
-            raise TypeError("names of topics are an iterable of str, and this is one str")
-        self.topic_names: Final = tuple(dict.fromkeys(names))
+        self.topic_names: Final = tuple(dict.fromkeys(all_of(str, names, "names of topics")))
 
     def __repr__(self) -> str:
         return f"TopicCollection.of_topic_names({list(self.topic_names)!r})"
@@ -29,7 +29,7 @@ class TopicIdCollection:
     __slots__ = ("topic_ids",)
 
     def __init__(self, ids: Iterable[uuid.UUID]) -> None:
-        self.topic_ids: Final = tuple(dict.fromkeys(ids))
+        self.topic_ids: Final = tuple(dict.fromkeys(all_of(uuid.UUID, ids, "ids of topics")))
 
     def __repr__(self) -> str:
         return f"TopicCollection.of_topic_ids({list(self.topic_ids)!r})"

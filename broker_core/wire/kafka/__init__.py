@@ -30,6 +30,7 @@ from broker_core.wire.kafka.api_tables.metadata import METADATA, NOT_ASKED
 from broker_core.wire.kafka.api_tables.produce import PRODUCE
 from broker_core.wire.kafka.api_tables.sasl import SASL_AUTHENTICATE, SASL_HANDSHAKE
 from broker_core.wire.kafka.error_codes import ErrorCode
+from broker_core.wire.kafka.faults import fault_of
 from broker_core.wire.kafka.fields import ZERO_ID, Fields
 from broker_core.wire.kafka.frame_splitter import FrameSplitter
 from broker_core.wire.kafka.headers import (
@@ -83,6 +84,7 @@ __all__ = [
     "Reader",
     "RequestHeader",
     "Writer",
+    "fault_of",
     "read_header",
     "read_response",
     "request_frame",

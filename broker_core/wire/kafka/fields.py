@@ -63,9 +63,10 @@ class Versions(NamedTuple):
 
 
 class Kind(ABC):
-    """A kind of value. ``default`` is that of a field which names none."""
+    """A kind of value. ``default`` is that of a field which names none; ``packed`` is its letter in :mod:`struct`."""
 
     default: Any = None
+    packed: str = ""
 
     @abstractmethod
     def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
@@ -73,7 +74,7 @@ class Kind(ABC):
 
 
 class _Plain(Kind):
-    """A value of one size, the same in all encodings. ``packed`` is its letter in :mod:`struct`."""
+    """A value of one size, the same in all encodings."""
 
     def __init__(self, name: str, default: Any, packed: str = "") -> None:
         self.name = name

@@ -10,6 +10,7 @@ from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fi
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.errors import kafka_error, raise_for
+from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.results import Results
 from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
@@ -42,7 +43,7 @@ async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results
             for each, row in zip(some, rows, strict=True)
         }
 
-    wanted = list(dict.fromkeys(bindings))
+    wanted = list(dict.fromkeys(all_of(AclBinding, bindings, "bindings")))
     return Results(await answered_rows(asking, wanted, ask) if wanted else {})
 
 
@@ -57,7 +58,7 @@ async def delete_acls(
         rows = _fitting(answer.value["filter_results"], some)
         return {each: _deleted(row) for each, row in zip(some, rows, strict=True)}
 
-    wanted = list(dict.fromkeys(filters))
+    wanted = list(dict.fromkeys(all_of(AclFilter, filters, "filters")))
     return Results(await answered_rows(asking, wanted, ask) if wanted else {})
 
 

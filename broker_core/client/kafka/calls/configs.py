@@ -19,6 +19,7 @@ from broker_core.client.kafka.configs import (
     ConfigType,
 )
 from broker_core.client.kafka.errors import kafka_error
+from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
@@ -38,7 +39,7 @@ async def describe_configs(
     include_documentation: bool,
 ) -> Results[ConfigResource, Config]:
     """The configs of each resource, all of them or those with these names."""
-    wanted = list(dict.fromkeys(resources))
+    wanted = list(dict.fromkeys(all_of(ConfigResource, resources, "resources")))
     rows: dict[ConfigResource, Config | ClientError] = {}
     for node_id, some in _by_node(wanted).items():
 
@@ -64,8 +65,12 @@ async def incremental_alter_configs(
     asking: Asking, changes: Mapping[ConfigResource, Sequence[AlterConfigOp]], *, validate_only: bool
 ) -> Results[ConfigResource, None]:
     """Each resource by itself: all of its changes, or none."""
+    given = {
+        resource: all_of(AlterConfigOp, changes[resource], "changes of configs")
+        for resource in all_of(ConfigResource, changes, "resources")
+    }
     rows: dict[ConfigResource, ClientError | None] = {}
-    for node_id, some in _by_node(changes).items():
+    for node_id, some in _by_node(given).items():
 
         async def ask(
             some: list[ConfigResource], node_id: int | None = node_id
@@ -73,7 +78,7 @@ async def incremental_alter_configs(
             connection = await _connection(asking, node_id)
             request = {
                 "resources": [
-                    _asked(each) | {"configs": [_change(change) for change in changes[each]]} for each in some
+                    _asked(each) | {"configs": [_change(change) for change in given[each]]} for each in some
                 ],
                 "validate_only": validate_only,
             }
@@ -84,7 +89,7 @@ async def incremental_alter_configs(
             }
 
         rows |= await answered_rows(asking, some, ask)
-    return Results({each: rows[each] for each in changes})
+    return Results({each: rows[each] for each in given})
 
 
 def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[ConfigResource]]:

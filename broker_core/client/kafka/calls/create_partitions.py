@@ -20,11 +20,15 @@ async def create_partitions(
     asking: Asking, partitions: Mapping[str, NewPartitions | int], *, validate_only: bool
 ) -> Results[str, None]:
     """Each topic by itself; a number is that of all its partitions."""
+    given = {
+        name: wanted if isinstance(wanted, NewPartitions) else NewPartitions(wanted)
+        for name, wanted in partitions.items()
+    }
 
     async def ask(names: list[str]) -> dict[str, ClientError | None]:
         connection = await asking.cluster.controller()
         request = {
-            "topics": [_asked(name, partitions[name]) for name in names],
+            "topics": [_asked(name, given[name]) for name in names],
             "timeout_ms": asking.timeout_ms,
             "validate_only": validate_only,
         }
@@ -34,12 +38,10 @@ async def create_partitions(
             for row in answer.value["results"]
         }
 
-    return Results(await answered_rows(asking, partitions, ask) if partitions else {})
+    return Results(await answered_rows(asking, given, ask) if given else {})
 
 
-def _asked(name: str, wanted: NewPartitions | int) -> dict[str, Any]:
-    if isinstance(wanted, int):
-        wanted = NewPartitions(wanted)
+def _asked(name: str, wanted: NewPartitions) -> dict[str, Any]:
     assignments = wanted.assignments
     return {
         "name": name,

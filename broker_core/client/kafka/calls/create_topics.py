@@ -11,6 +11,7 @@ from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.configs import Config, ConfigEntry, ConfigSource
 from broker_core.client.kafka.created_topics import CreatedTopic, CreateTopicsResult
 from broker_core.client.kafka.errors import KafkaException, UnsupportedVersionException, kafka_error
+from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.topics import NewTopic
 from broker_core.wire.kafka import CREATE_TOPICS
 
@@ -25,7 +26,7 @@ async def create_topics(
 ) -> CreateTopicsResult:
     """Each topic by itself; ``validate_only`` says what would come of it."""
     given: dict[str, NewTopic] = {}
-    for topic in topics:
+    for topic in all_of(NewTopic, topics, "new topics"):
         if topic.name in given:
             raise InvalidQuestion(f"the topic {topic.name!r} is given twice")
         given[topic.name] = topic

@@ -1,0 +1,96 @@
+"""What is wrong with a value that a client wants to send: found before it is sent, since servers only hang up.
+
+A version that lacks a field is none of this: that is the caller's choice of the version.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any, Final
+
+from broker_core.wire.kafka.fields import BOOLEAN, BYTES, FLOAT64, STRING, UUID, Array, Kind, Struct
+from broker_core.wire.kafka.writer import Encoded
+
+__all__ = ["LONGEST_TEXT", "fault_of"]
+
+#: Bytes of a text. Encodings with variable lengths could have longer ones; servers take none in any version.
+LONGEST_TEXT: Final = 32_767
+#: Bits of a number by its letter in :mod:`struct`; those in capitals have no sign.
+_BITS: Final = {"b": 8, "h": 16, "H": 16, "i": 32, "q": 64}
+_SHOWN: Final = 50
+
+
+def fault_of(struct: Struct, value: Mapping[str, Any]) -> str | None:
+    """The first field whose value cannot be sent, and why; ``None`` where all can. Nulls are not looked at."""
+    kinds = {field.name: field.kind for field in struct.fields}
+    for name, item in value.items():
+        kind = kinds.get(name)
+        fault = None if kind is None or item is None else _fault(kind, item)
+        if fault is not None:
+            return f"{name}{fault}"
+    return None
+
+
+def _fault(kind: Kind, value: Any) -> str | None:
+    """What is wrong, behind the name of the field; it begins with the way to the value in the field."""
+    if isinstance(kind, Struct):
+        if not isinstance(value, Mapping):
+            return _not("fields", value)
+        fault = fault_of(kind, value)
+        return None if fault is None else f".{fault}"
+    if isinstance(kind, Array):
+        return _fault_in(kind.of, value)
+    if kind is STRING:
+        return _fault_of_text(value)
+    if kind is BOOLEAN:
+        return None if isinstance(value, bool) else _not("True or False", value)
+    if kind is UUID:
+        return None if isinstance(value, uuid.UUID) else _not("a uuid.UUID", value)
+    if kind is BYTES:
+        return None if isinstance(value, bytes | bytearray | memoryview) else _not("bytes", value)
+    if kind is FLOAT64:
+        return None if isinstance(value, float | int) else _not("a number", value)
+    return _fault_of_number(_BITS[kind.packed], kind.packed.isupper(), value)
+
+
+def _fault_in(kind: Kind, values: Any) -> str | None:
+    if isinstance(values, Encoded):
+        return None
+    if not isinstance(values, list | tuple):
+        return _not("a list", values)
+    for number, value in enumerate(values):
+        fault = ": null cannot be sent" if value is None else _fault(kind, value)
+        if fault is not None:
+            return f"[{number}]{fault}"
+    return None
+
+
+def _fault_of_text(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return _not("text", value)
+    if len(value) <= LONGEST_TEXT // 4 and value.isascii():
+        return None
+    try:
+        size = len(value.encode())
+    except UnicodeEncodeError:
+        return f": {_shown(value)} is not valid Unicode (a lone surrogate)"
+    return (
+        None if size <= LONGEST_TEXT else f": {size} bytes of text, at most {LONGEST_TEXT}: {_shown(value)}"
+    )
+
+
+def _fault_of_number(bits: int, is_unsigned: bool, value: Any) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return _not("a whole number", value)
+    least, most = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return None if least <= value <= most else f": {value} is not between {least} and {most}"
+
+
+def _not(expected: str, value: object) -> str:
+    return f": expected {expected}, not {type(value).__name__} {_shown(value)}"
+
+
+def _shown(value: object) -> str:
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
