@@ -65,10 +65,38 @@ class Outcomes:
             )
 
     def served(
-        self, request: ListingRequest, answer: Answer, started: float, trace: Trace | None = None
+        self,
+        request: ListingRequest,
+        answer: Answer,
+        started: float,
+        trace: Trace | None = None,
+        *,
+        tentative: bool = False,
     ) -> None:
-        """A request has an answer, or its client's hash still holds. What is answered at once has no ``trace``."""
+        """A request has an answer, or its client's hash still holds. What is answered at once has no ``trace``.
+
+        A ``tentative`` answer is told of when it is released, unless it was replaced.
+        """
         seconds = time.perf_counter() - started
+        if tentative:
+            answer.on_release += (partial(self._kept, request, answer, seconds, trace),)
+        else:
+            self._served(request, answer, seconds, trace)
+        if self._lines is not None:
+            answer.on_release += (partial(self._lines.ended, request, answer, *_times(trace, seconds)),)
+
+    def _kept(
+        self,
+        request: ListingRequest,
+        answer: Answer,
+        seconds: float,
+        trace: Trace | None,
+        _unsent: ListingFailed | None,
+    ) -> None:
+        if not answer.replaced:
+            self._served(request, answer, seconds, trace)
+
+    def _served(self, request: ListingRequest, answer: Answer, seconds: float, trace: Trace | None) -> None:
         selection = answer.selection
         outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
         self._metrics.listing(outcome, answer.plan, topics, seconds)
@@ -90,8 +118,6 @@ class Outcomes:
                 stale_seconds=answer.stale,
             )
             self._tell(request, told)
-        if self._lines is not None:
-            answer.on_release += (partial(self._lines.ended, request, answer, *_times(trace, seconds)),)
         if self._tracing is not None and trace is None:
             values = asked(QuestionText.of(request), request.asker) | answered(answer, answer.lister)
             self._tracing.listed(values, seconds)

@@ -169,8 +169,10 @@ class Pipeline:
         """
         self._outcomes.refused_unasked(question, asker, failure)
 
-    def answer_now(self, request: ListingRequest) -> Answer | None:
+    def answer_now(self, request: ListingRequest, *, tentative: bool = False) -> Answer | None:
         """The answer if it takes no waiting and well under a millisecond, else ``None``.
+
+        A ``tentative`` one is counted and told with its release, unless it was replaced (:attr:`Answer.replaced`).
 
         Raises :exc:`ListingFailed` for what cannot be answered. What the rules deny has no answer here: the long way
         says so.
@@ -187,7 +189,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._outcomes.failed(request, error, started)
         if answer is not None:
-            self._outcomes.served(request, answer, started)
+            self._outcomes.served(request, answer, started, tentative=tentative)
         return answer
 
     def answer_again(self, standing: StandingAnswer, asker: Asker) -> Ended | None:
@@ -246,18 +248,24 @@ class Pipeline:
             await self.dispatcher.authorize(access, steps)
 
     async def answer(
-        self, request: ListingRequest, trace: Trace | None = None, *, topics_pattern: str | None = None
+        self,
+        request: ListingRequest,
+        trace: Trace | None = None,
+        *,
+        topics_pattern: str | None = None,
+        tentative: bool = False,
     ) -> Answer:
         """The answer to a request, within its deadline. Raises :exc:`ListingFailed`; never a shortened success.
 
         A ``topics_pattern`` is one that the request does not have yet, and that takes a thread to compile.
+        ``tentative`` is as in :meth:`answer_now`.
         """
         tracing = self.sight.tracing
         if tracing is None:
-            return await self._answer_in_time(request, trace, topics_pattern)
+            return await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
         with tracing.listing(asked(QuestionText.of(request, topics_pattern), request.asker)) as span:
             try:
-                answer = await self._answer_in_time(request, trace, topics_pattern)
+                answer = await self._answer_in_time(request, trace, topics_pattern, tentative=tentative)
             except ListingFailed as failure:
                 span.note(**refused(failure))
                 raise
@@ -266,7 +274,7 @@ class Pipeline:
         return answer
 
     async def _answer_in_time(
-        self, request: ListingRequest, trace: Trace | None, topics_pattern: str | None
+        self, request: ListingRequest, trace: Trace | None, topics_pattern: str | None, *, tentative: bool
     ) -> Answer:
         if trace is None and self.sight:
             trace = Trace()
@@ -280,7 +288,7 @@ class Pipeline:
                 answer = await self._answer(request, trace)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._outcomes.failed(request, error, started, trace)
-        self._outcomes.served(request, answer, started, trace)
+        self._outcomes.served(request, answer, started, trace, tentative=tentative)
         return answer
 
     async def _authorize(

@@ -177,7 +177,9 @@ class ListedTopics:
             request = ListingRequest(
                 caller.namespace, Mode.PERSISTENT, asker=caller.asker, deadline=caller.deadline, wants=wants
             )
-            answer = self._pipeline.answer_now(request) or await self._pipeline.answer(request)
+            answer = self._pipeline.answer_now(request, tentative=True)
+            if answer is None:
+                answer = await self._pipeline.answer(request, tentative=True)
             try:
                 selection = answer.selection
                 assert selection is not None  # the request has no hash
@@ -216,7 +218,7 @@ class ListedTopics:
                 for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True)
             ]
             allowed = VisibleTopics(visible.table, masks, visible.is_kept)
-        if answer.on_release:  # somebody is told
+        if self._pipeline.sight:  # somebody is told
             answer.shown = allowed.count
         return allowed
 

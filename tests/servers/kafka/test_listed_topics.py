@@ -104,8 +104,10 @@ async def test_a_listing_that_changes_while_it_is_read_is_replaced(
         topics = ListedTopics(m.pipeline, AllowAll(), tables, catalog)
         given, read = Pipeline.answer_now, type(tables).of
 
-        def answer_now(pipeline: Pipeline, request: ListingRequest) -> Answer | None:
-            answer = given(pipeline, request)
+        def answer_now(
+            pipeline: Pipeline, request: ListingRequest, *, tentative: bool = False
+        ) -> Answer | None:
+            answer = given(pipeline, request, tentative=tentative)
             answers.extend([] if answer is None else [answer])
             return answer
 
@@ -117,7 +119,9 @@ async def test_a_listing_that_changes_while_it_is_read_is_replaced(
         assert names(await topics.of(caller())) == ["a"]
         monkeypatch.setattr(Pipeline, "answer_now", answer_now)
         monkeypatch.setattr(type(tables), "of", of)
+        counted = m.pipeline.questions.most_asked()[0].count
         assert names(await topics.of(caller())) == ["a"]
+        assert m.pipeline.questions.most_asked()[0].count == counted + 1  # once, as it was asked
     assert [answer.replaced for answer in answers] == [True, False]
 
 
