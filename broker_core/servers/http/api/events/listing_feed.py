@@ -256,9 +256,10 @@ class ListingFeed:
             deadline=deadline,
             topics_hash=None if self.selection is None else self.topics_hash,
         )
-        is_first = self.selection is None
-        if self._recreated is not None and is_first:
-            await self._recreated.look()
+        # While nobody follows, nobody looks: who comes back is told at once what became other topics meanwhile.
+        looks = None if self.subscribers else self._recreated
+        if looks is not None:
+            await looks.look()
         trace = Trace()
         answer = pipeline.answer_now(question) or await pipeline.answer(question, trace)
         try:
@@ -270,8 +271,8 @@ class ListingFeed:
                 _check_trace(trace)
             if answer.selection is not None:
                 await self._take(asker, answer, answer.selection)
-                if self._recreated is not None and is_first:
-                    self._recreated.of(answer.selection)
+            if looks is not None and self.selection is not None:
+                self._tell_recreated(looks.of(self.selection))
         finally:
             answer.release()
 

@@ -10,11 +10,12 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.broker import opened_pipeline
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation, deletion
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.events.listing_feed import ListingFeed
+from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
@@ -118,6 +119,58 @@ async def test_it_asks_again_when_it_is_woken(catalog: SqliteCatalog, feed: List
     assert not again.lags
     assert feed.selection is not None
     assert len(feed.selection) == 3
+
+
+@pytest.mark.parametrize("by", ["this feed", "another one"])
+async def test_who_comes_back_when_nobody_followed_is_told_of_other_topics_at_once_and_once(
+    catalog: SqliteCatalog, pipeline: Pipeline, by: str
+) -> None:
+    log = CatalogLogReader(catalog)
+
+    def new_feed() -> ListingFeed:
+        recreated = RecreatedTopics(log, NAMESPACE)
+        return ListingFeed(pipeline, ListingRequest(NAMESPACE), frozenset, lambda _: True, None, recreated)
+
+    def told(subscriber: Subscriber) -> list[tuple[bool, bool]]:
+        """Of each event, whether it has the names ``first`` and ``other``."""
+        assert not subscriber.lags
+        events = iter(subscriber.next, None)
+        return [(b"/first" in event.frame, b"/other" in event.frame) for event in events]
+
+    feed, asked = new_feed(), new_feed()
+    try:
+        feed.leave(await joined(feed))
+        catalog.set_properties(topic("first"), {"k": "v"})  # another version with the same names
+        await asked.refresh(Asker())
+        assert asked.event_id != feed.event_id
+        last_id = feed.event_id if by == "this feed" else asked.event_id
+        for left in ("", "other"):  # the second time, the answer is another one too
+            catalog.edit_many(
+                NAMESPACE,
+                [
+                    Edit(topic("first"), deletion(topic("first"))),
+                    Edit(topic("first"), creation(topic("first"))),
+                ],
+            )
+            if left:
+                catalog.create(topic(left))
+            again = Subscriber(Asker())
+            await feed.refresh(again.asker)
+            feed.join(again, last_id, await feed.recreated_since(last_id))
+            assert told(again) == ([(False, True), (True, False)] if left else [(True, False)])
+            assert feed.event_id != last_id
+            catalog.create(topic(f"new{left}"))
+            feed.wake()
+            event = await eventually(again.next)
+            assert event is not None
+            assert b"/new" in event.frame
+            assert b"/first" not in event.frame
+            assert again.next() is None
+            last_id = feed.event_id
+            feed.leave(again)
+    finally:
+        await asyncio.gather(feed.stop(), asked.stop())
+        log.close()
 
 
 async def test_what_is_kept_has_permits(
