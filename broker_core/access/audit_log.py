@@ -84,14 +84,16 @@ def audit_lines(asker: Asker, action: Action, *, namespace: str = "") -> Callabl
             "outcome": outcome,
             "cause": cause,
             **who,
-            "target": targets[0],
+            "target": shown(targets[0]),
             **numbers,
         }
         told = {name: value for name, value in fields.items() if value is not None and value != ""}
-        if "target" in told:
-            info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **told)
-            return
-        for _ in targets:
+        if len(targets) == 1:
             log.info("audit", logger=AUDIT_LOGGER, **told)
+        elif "target" in told:
+            info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **told)
+        else:
+            for _ in targets:
+                log.info("audit", logger=AUDIT_LOGGER, **told)
 
     return lines
