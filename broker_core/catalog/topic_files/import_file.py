@@ -121,10 +121,10 @@ _DELETE = f"DELETE FROM main.topics AS t WHERE t.namespace = :namespace AND NOT 
 class ImportReport:
     """The result of an import. ``topics`` counts the topics of the file: created, updated and unchanged ones.
 
-    ``repeats`` counts names that the file has more than once: each time but the first. ``deleted`` counts the topics
-    that an exact import removed, and ``names_lost`` the listed names that it took away in all. ``refusal``: why the
-    import that a dry run stands for would do nothing. ``renewed_ids``: created topics that got a new id instead of that
-    of the file, which another topic has, or had a while ago.
+    ``names`` counts the names of the file, and ``repeats`` those that it has more than once: each time but the first.
+    ``deleted`` counts the topics that an exact import removed, and ``names_lost`` the listed names that it took away in
+    all. ``refusal``: why the import that a dry run stands for would do nothing. ``renewed_ids``: created topics that
+    got a new id instead of that of the file, which another topic has, or had a while ago.
     """
 
     lines: int
@@ -137,6 +137,7 @@ class ImportReport:
     names_lost: int = 0
     refusal: Refusal | None = None
     renewed_ids: int = 0
+    names: int = 0
 
     @property
     def unchanged(self) -> int:
@@ -214,6 +215,7 @@ def import_topics(
             merged.names_lost,
             merged.refusal,
             merged.renewed_ids,
+            staged.names,
         )
 
 

@@ -83,7 +83,7 @@ _COUNT = "SELECT count(*), total(CASE WHEN listed IN ('*', '?') THEN 1 ELSE coun
 
 @dataclass(frozen=True, slots=True)
 class Staged:
-    """Counts of a read file: ``topics`` in ``lines`` lines, of whose names ``repeats`` are repetitions.
+    """Counts of a read file: ``topics`` in ``lines`` lines, of whose ``names`` ``repeats`` are repetitions.
 
     The table ``temp.staged`` has the columns ``domain``, ``base``, ``listed``, ``topic_id``, ``properties``,
     ``configs`` and ``replication`` (NULL: not given). With ``facts``, ``temp.facts`` has the ids that lines give.
@@ -96,6 +96,7 @@ class Staged:
     repeats: int
     untold: bool
     facts: bool
+    names: int
 
 
 def stage_file(
@@ -145,7 +146,7 @@ def stage_file(
         connection.execute(_WITH_FACTS)
     connection.execute("COMMIT")
     count, names = connection.execute(_COUNT).fetchone()
-    return Staged(lines.lines, count, lines.names - int(names), untold, facts)
+    return Staged(lines.lines, count, lines.names - int(names), untold, facts, lines.names)
 
 
 def _merge_staged(one: str, other: str) -> str:

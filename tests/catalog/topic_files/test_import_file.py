@@ -60,14 +60,15 @@ def test_names_that_come_again_far_apart_are_counted(
 ) -> None:
     monkeypatch.setattr("broker_core.catalog.topic_files.topic_file_reader.CHUNK_BYTES", 64)
     names = [f"t-{number}" for number in range(100)]
-    assert bring(catalog, *names, *names, "t-7", "new").repeats == 101
+    report = bring(catalog, *names, *names, "t-7", "new")
+    assert (report.names, report.repeats) == (202, 101)
 
 
 def test_a_file_becomes_topics_at_one_version(catalog: SqliteCatalog) -> None:
     report = bring(
         catalog, "orders-eu", "orders-eu-partition-0", "orders-eu-partition-2", "x", "non-persistent://a/b/x"
     )
-    assert report == ImportReport(5, 3, 3, 0, CatalogVersion(catalog.catalog_id, 1))
+    assert report == ImportReport(5, 3, 3, 0, CatalogVersion(catalog.catalog_id, 1), names=5)
     assert set(all_names(catalog)) == {
         "persistent://a/b/orders-eu",
         "persistent://a/b/orders-eu-partition-0",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -56,3 +57,21 @@ def test_refused_lines_are_put_aside_and_all_others_stay(tmp_path: Path, kind: s
     assert all(row.reason and len(row.name or "") <= 1000 for row in rows.values())
     with pytest.raises(InvalidCatalogue), NamesSource(path, "a/b").snapshot():
         pass
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_repeated_names_are_those_of_the_same_file_without_the_refused_lines(
+    tmp_path: Path, seed: int
+) -> None:
+    choose = Random(seed)
+    names = ["a", "t-partition-0", "t-partition-1", "u", "non-persistent://a/b/a", "__change_events", "t"]
+    good = [choose.choice(names) for _ in range(30)]
+    mixed = [line for name in good for line in ([name, "bad/name"] if choose.random() < 0.3 else [name])]
+    found = []
+    for lines in (good, mixed):
+        path = tmp_path / "names.txt"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        with NamesSource(path, "a/b", quarantine=True).snapshot() as snapshot:
+            assert len(snapshot.quarantined) == len(lines) - len(good)
+            found.append(snapshot.repeats)
+    assert found == [len(good) - len(set(good))] * 2

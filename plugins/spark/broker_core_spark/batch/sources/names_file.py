@@ -15,6 +15,7 @@ from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
 from broker_core_spark.batch.sources.quarantine import Quarantine, QuarantinedRow
 from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSnapshot
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
 __all__ = ["NamesSource"]
 
@@ -56,13 +57,13 @@ class NamesSource:
     def _import_good_lines(self, catalog: SqliteCatalog, file: BinaryIO, quarantine: Quarantine) -> int:
         """Import the lines between the refused ones, part by part. Returns the number of repeated names."""
         size = file.seek(0, io.SEEK_END)
-        repeats = 0
+        names = 0
         parts = [(0, size, 0)]  # from and to a position, and the number of lines before
         while parts:
             start, stop, before = parts.pop()
             file.seek(start)
             try:
-                report = import_topics(catalog, self._namespace, cast(BinaryIO, _Part(file, stop)))
+                names += import_topics(catalog, self._namespace, cast(BinaryIO, _Part(file, stop))).names
             except ImportRefused as refused:
                 file.seek(start)
                 for _ in range(refused.line - 1):
@@ -72,9 +73,8 @@ class NamesSource:
                 number = before + refused.line
                 quarantine.add([QuarantinedRow.of(line.rstrip(b"\r\n"), refused.reason, line=number)])
                 parts += [(file.tell(), stop, number), (start, end, before)]
-                continue
-            repeats += report.repeats + report.topics - report.created
-        return repeats
+        with catalog.state() as state:
+            return names - sum(len(state.names(self._namespace, domain).names) for domain in DOMAIN_ORDER)
 
 
 class _Part:
