@@ -263,7 +263,7 @@ class Selection(Sealed):
         """What answering with this holds beyond the shared listing (PIP-442's heap permits): positions, and the bytes
         that are gathered for the next piece of the answer."""
         part = part_of(self)
-        return 0 if part.pieces is None else 2 * min(self.fields_size, GATHERED) + part.nbytes
+        return 0 if part.pieces is None else min(2 * self.fields_size, GATHERED) + part.nbytes
 
     @property
     def remembered_bytes(self) -> int:

@@ -263,6 +263,7 @@ class AnswerWriter:
                 transport.write(piece)
                 pace.wrote(len(piece))
                 since_others += len(piece)
+                del piece  # the next ones are gathered when these bytes are gone
                 while self._paused and not transport.is_closing():
                     since_others = 0
                     await self._change()
