@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 
+from broker_core_spark.batch.spark.java_gateway import JavaOutput
 from broker_core_spark.batch.spark.java_home import JavaMissing
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS, SessionFailed, spark_session
 from tests.support.distributions import DISTRIBUTIONS
@@ -42,6 +43,31 @@ def test_an_interruption_that_pyspark_replaced_is_raised(
             raise ValueError("Spark failed") from error
     with pytest.raises(ValueError, match="Spark failed"), spark_session():
         raise ValueError("Spark failed") from CancelledError()
+
+
+def test_what_java_says_while_it_stops_is_not_shown(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    class Session:
+        version = spark.version
+        output: JavaOutput
+
+        def stop(self) -> None:
+            with os.fdopen(os.dup(self.output.opened()), "w") as java:
+                java.write("ERROR ContextCleaner: Error cleaning broadcast 0\n")
+            self.output.pass_on()
+
+    def made(_master: object, _conf: object, _name: object, output: JavaOutput) -> Session:
+        session.output = output
+        return session
+
+    session = Session()
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._made", made)
+    with spark_session():
+        pass
+    session.output.reason()  # has read all
+    assert capfd.readouterr().err == ""
 
 
 def test_a_session_that_is_there_is_used_as_it_is(spark: SparkSession) -> None:

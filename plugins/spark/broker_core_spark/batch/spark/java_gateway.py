@@ -154,7 +154,7 @@ class JavaOutput:
                 self._write(self._lines.popleft())
 
     def hush(self) -> None:
-        """Drop later lines: an end by a signal makes Java complain about what is no fault."""
+        """Drop later lines: at its end, and more so at one by a signal, Java complains about what is no fault."""
         self._hushed = True
 
     def reason(self) -> str:

@@ -97,6 +97,8 @@ def spark_session(
         if interruption is not None:
             raise interruption from None
         raise
+    # Spark may interrupt threads of its own that still clean up, and calls that an error.
+    output.hush()
     session.stop()
 
 
