@@ -22,7 +22,7 @@ from broker_core.listing.crc_combine import joined_groups
 from broker_core.listing.fields_codec import decode_fields, encode_fields, fields_fault
 from broker_core.listing.listing_part import row_range
 from broker_core.listing.pattern_set import match_patterns, matching_rows
-from broker_core.listing.topics_hash import crc_text, extend_crc
+from broker_core.listing.topics_hash import crc_text, crcs_of_parts, extend_crc
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.column_sort import sorted_rows
 from broker_core.names.hash_order import hash_order_key, is_ascending, names_of_key
@@ -181,6 +181,21 @@ class EncodedNames:
         text = memoryview(data)[int(offsets[0]) + 1 : int(offsets[-1])]
         return extend_crc(0, text), len(text)
 
+    def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
+        """What :meth:`crc` gives for many groups of rows at once (uint32, uint64).
+
+        ``starts`` are the first positions of the groups in ``rows``, from 0 on; no group is empty.
+        """
+        if not len(starts):
+            return np.empty(0, np.uint32), np.empty(0, np.uint64)
+        data, offsets = column_data(self._joined.take(pa.array(rows)))
+        return _parts(data, offsets[starts], offsets[np.append(starts[1:], len(rows))])
+
+    def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]:
+        """What :meth:`crc` gives for many ranges of rows at once, none empty (uint32, uint64)."""
+        data, offsets = column_data(self._joined)
+        return _parts(data, offsets[lows], offsets[highs])
+
     def matching(self, pattern: TopicsPattern) -> Picked:
         """The rows that match ``pattern``: ``(low, high)`` or ascending row numbers.
 
@@ -235,6 +250,12 @@ class EncodedNames:
 
     def __repr__(self) -> str:
         return f"<EncodedNames of {self.domain}://{self.namespace}: {len(self)}>"
+
+
+def _parts(data: pa.Buffer, starts: _Array, stops: _Array) -> tuple[_Array, _Array]:
+    """The CRCs and the bytes of parts of a text, each without the comma that it begins with."""
+    begins = starts + 1
+    return crcs_of_parts(memoryview(data), begins, stops), (stops - begins).astype(np.uint64)
 
 
 def _sound(column: Any) -> Any:

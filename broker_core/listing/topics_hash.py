@@ -10,10 +10,12 @@ are not escaped.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import google_crc32c
+import numpy as np
 
-__all__ = ["EMPTY_HASH", "crc_text", "extend_crc", "topics_hash", "utf16_key"]
+__all__ = ["EMPTY_HASH", "crc_text", "crcs_of_parts", "extend_crc", "topics_hash", "utf16_key"]
 
 EMPTY_HASH = "00000000"
 
@@ -37,6 +39,22 @@ def extend_crc(crc: int, buffer: memoryview) -> int:
     for start in range(0, len(buffer), _STEP):
         crc = google_crc32c.extend(crc, bytes(buffer[start : start + _STEP]))
     return crc
+
+
+def crcs_of_parts(
+    buffer: memoryview, starts: np.ndarray[Any, Any], stops: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """The CRC32C of each part of a buffer (contiguous bytes), from a byte to a byte (uint32)."""
+    value = google_crc32c.value
+    return np.array(
+        [
+            value(buffer[start:stop].tobytes())
+            if stop - start <= _STEP
+            else extend_crc(0, buffer[start:stop])
+            for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)
+        ],
+        np.uint32,
+    )
 
 
 def crc_text(crc: int) -> str:

@@ -128,3 +128,18 @@ def test_the_crcs_of_parts_make_that_of_the_whole() -> None:
         ["persistent://t/n/a", "persistent://t/n/b-partition-1"]
     )
     assert EncodedNames.hash_of_crc(whole.crc((1, 1))[0]) == topics_hash([])
+
+
+def test_the_crcs_of_many_groups_and_ranges_are_those_of_each() -> None:
+    names = EncodedNames.of(NAMESPACE, "persistent", drawn(11, 300)).slice(3, 200)
+    groups = [np.array(rows) for rows in ([5], [0, 7, 9], [0, 1, 2], [len(names) - 1], range(len(names)))]
+    starts = np.cumsum([0, *(len(group) for group in groups[:-1])])
+    crcs, sizes = names.crcs(np.concatenate(groups), starts)
+    assert list(zip(crcs.tolist(), sizes.tolist(), strict=True)) == [names.crc(group) for group in groups]
+    lows, highs = np.array([0, 5, 7, 0]), np.array([1, 9, len(names), len(names)])
+    crcs, sizes = names.crcs_of_ranges(lows, highs)
+    found = list(zip(crcs.tolist(), sizes.tolist(), strict=True))
+    assert found == [names.crc((low, high)) for low, high in zip(lows.tolist(), highs.tolist(), strict=True)]
+    assert [len(column) for column in names.crcs(np.empty(0, np.int64), np.empty(0, np.int64))] == [0, 0]
+    nothing = EncodedNames.of(NAMESPACE, "persistent", [])
+    assert [len(column) for column in nothing.crcs_of_ranges(starts[:0], starts[:0])] == [0, 0]

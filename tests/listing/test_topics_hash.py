@@ -8,11 +8,19 @@ from __future__ import annotations
 import random
 
 import google_crc32c
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.listing.topics_hash import EMPTY_HASH, crc_text, extend_crc, topics_hash, utf16_key
+from broker_core.listing.topics_hash import (
+    EMPTY_HASH,
+    crc_text,
+    crcs_of_parts,
+    extend_crc,
+    topics_hash,
+    utf16_key,
+)
 from tests.support.vectors import pattern_vectors
 
 T = "persistent://tenant/ns/topic"
@@ -87,3 +95,12 @@ def test_extending_goes_in_steps_to_the_same_end(data: bytes, head: bytes) -> No
 def test_extending_over_several_steps() -> None:
     data = random.Random(2).randbytes(1_000_001)
     assert extend_crc(0, memoryview(data)) == google_crc32c.value(data)
+
+
+def test_parts_have_the_crcs_that_each_has_alone() -> None:
+    data = random.Random(3).randbytes(700_000)
+    starts, stops = np.array([0, 0, 5, 9, 100_000, 1]), np.array([3, 0, 9, 300_000, 700_000, 700_000])
+    found = crcs_of_parts(memoryview(data), starts, stops)
+    assert found.dtype == np.uint32
+    expected = [google_crc32c.value(data[start:stop]) for start, stop in zip(starts, stops, strict=True)]
+    assert found.tolist() == expected

@@ -27,21 +27,22 @@ _FAULTS = """
 import os
 if os.environ.get("BATCH_FAULTS"):
     from broker_core_spark.store.folder_store import FolderStore
-    put_new = FolderStore.put_new
+    put_all_new = FolderStore.put_all_new
     def first_time(what):
         try:
             os.close(os.open(os.path.join(os.environ["BATCH_FAULTS"], what), os.O_CREAT | os.O_EXCL))
             return True
         except FileExistsError:
             return False
-    def faulty(self, path, data):
-        if path.startswith("segments/") and first_time("refused"):
+    def faulty(self, files):
+        are_segments = any(path.startswith("segments/") for path, _ in files)
+        if are_segments and first_time("refused"):
             raise OSError("injected: the disk is full")
-        result = put_new(self, path, data)
-        if path.startswith("segments/") and first_time("died"):
+        result = put_all_new(self, files)
+        if are_segments and first_time("died"):
             os._exit(9)
         return result
-    FolderStore.put_new = faulty
+    FolderStore.put_all_new = faulty
 """
 
 _JOB = """

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 
 from broker_core import EncodedNames
-from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter, read_postings
+from broker_core_spark.format.postings_collector import PostingsCollector
+from broker_core_spark.format.postings_file import PostingsWriter, read_postings
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
 NAMES = EncodedNames.of("a/b", "persistent", [f"t{number:03}" for number in range(90)])
@@ -21,7 +21,8 @@ def test_postings_are_read_as_they_were_collected() -> None:
     postings.add(KEYS[2], (4, 4))
     postings.add(KEYS[0], (4, 9))
     writer = PostingsWriter()
-    writer.add_run("a/b", "persistent", postings.finish(), SelectorKeys.of(KEYS))
+    _, (collected,) = postings.finish()
+    writer.add_run("a/b", "persistent", collected, SelectorKeys.of(KEYS))
     with writer.finish().file as file:
         (run,) = read_postings(pa.py_buffer(file.read()), "x")
     assert (run.namespace, run.domain, run.names) == ("a/b", "persistent", 90)
@@ -37,14 +38,8 @@ def test_postings_are_read_as_they_were_collected() -> None:
 
 def test_nothing_picked_is_a_run_without_entries() -> None:
     writer = PostingsWriter()
-    writer.add_run("a/b", "persistent", PostingsCollector(NAMES).finish(), NOTHING_ASKED)
+    _, (collected,) = PostingsCollector(NAMES).finish()
+    writer.add_run("a/b", "persistent", collected, NOTHING_ASKED)
     with writer.finish().file as file:
         (run,) = read_postings(pa.py_buffer(file.read()), "x")
     assert (len(run.entries), len(run.words)) == (0, 0)
-
-
-def test_a_selector_that_comes_twice_is_refused() -> None:
-    postings = PostingsCollector(NAMES)
-    postings.add(KEYS[0], (0, 1))
-    with pytest.raises(ValueError, match="come twice"):
-        postings.add(KEYS[0], (0, 1))

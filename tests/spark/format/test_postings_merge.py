@@ -10,8 +10,8 @@ import pyarrow as pa
 import pytest
 
 from broker_core import EncodedNames
+from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import (
-    PostingsCollector,
     PostingsWriter,
     StoredPostings,
     read_postings,
@@ -42,7 +42,8 @@ def part_of(keys: Sequence[bytes], namespaces: Sequence[str] = tuple(NAMES)) -> 
         postings = PostingsCollector(NAMES[namespace])
         for key in Random(1).sample(keys, len(keys)):
             postings.add(key, picked(namespace, key))
-        writer.add_run(namespace, "persistent", postings.finish(), SelectorKeys.of(KEYS))
+        _, (collected,) = postings.finish()
+        writer.add_run(namespace, "persistent", collected, SelectorKeys.of(KEYS))
     with writer.finish().file as file:
         return read_postings(pa.py_buffer(file.read()), "part")
 
@@ -73,7 +74,8 @@ def test_selectors_that_nobody_asks_for_are_left_out() -> None:
         postings = PostingsCollector(names)
         for key in some:
             postings.add(key, picked(namespace, key))
-        writer.add_run(namespace, "persistent", postings.finish(), SelectorKeys.of(some))
+        _, (collected,) = postings.finish()
+        writer.add_run(namespace, "persistent", collected, SelectorKeys.of(some))
     with writer.finish().file as file:
         assert merged([part_of(KEYS)], some) == file.read()
 

@@ -94,10 +94,15 @@ async def test_a_wrong_posting_is_caught_and_the_right_answer_sent(
 
 @pytest.mark.usefixtures("unchecked")
 async def test_a_made_up_hash_is_caught_and_the_right_one_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = EncodedNames.crc
-    monkeypatch.setattr(
-        EncodedNames, "crc", lambda names, picked: (right(names, picked)[0] ^ 1, right(names, picked)[1])
-    )
+    def wrong(right: Any) -> Any:
+        def changed(names: EncodedNames, *picked: Any) -> Any:
+            crcs, sizes = right(names, *picked)
+            return crcs ^ np.uint32(1), sizes
+
+        return changed
+
+    for method in ("crcs", "crcs_of_ranges"):
+        monkeypatch.setattr(EncodedNames, method, wrong(getattr(EncodedNames, method)))
     async with serving() as (server, plugin, model, uri):
         await model.fill([f"persistent://public/default/t-{number}" for number in range(30)], Random(1))
         await publish(uri, model, REGISTERED)

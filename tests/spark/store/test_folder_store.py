@@ -62,6 +62,62 @@ def test_a_source_that_fails_leaves_nothing(tmp_path: Path) -> None:
     assert files(tmp_path) == []
 
 
+def test_a_source_that_fails_leaves_nothing_of_the_files_beside_it(tmp_path: Path) -> None:
+    store = FolderStore(tmp_path)
+    store.check()
+    closed = io.BytesIO(b"x")
+    closed.close()
+    with pytest.raises(ValueError, match="closed file"):
+        store.put_all_new([("segments/a", b"x"), ("segments/b", closed)])
+    assert files(tmp_path) == []
+
+
+def test_files_get_their_names_when_their_bytes_are_durable_and_the_names_are_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = FolderStore(tmp_path)
+    store.check()
+    steps: list[tuple[str, int]] = []  # what is done to which file or folder
+    sync, link = os.fsync, os.link
+
+    def synced(descriptor: int) -> None:
+        sync(descriptor)
+        steps.append(("sync", os.fstat(descriptor).st_ino))
+
+    def linked(source: Any, target: Any) -> None:
+        link(source, target)
+        steps.append(("link", Path(target).stat().st_ino))
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(os, "link", linked)
+    paths = [*(f"segments/{number}" for number in range(9)), "postings/x"]
+    assert all(store.put_all_new([(path, b"x" * 9) for path in paths]))
+    inodes = [(tmp_path / path).stat().st_ino for path in paths]
+    folders = [(tmp_path / folder).stat().st_ino for folder in ("segments", "postings")]
+    assert sorted(steps[:10]) == sorted(("sync", inode) for inode in inodes)
+    assert steps[10:20] == [("link", inode) for inode in inodes]
+    assert steps[20:] == [("sync", inode) for inode in folders]
+
+
+@pytest.mark.parametrize("path", ["segments/a", "segments/b"])
+def test_bytes_that_cannot_be_made_durable_get_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    store = FolderStore(tmp_path)
+    store.check()
+    sync = os.fsync
+
+    def failing(descriptor: int) -> None:
+        if Path(f"/proc/self/fd/{descriptor}").read_bytes() == path.encode():
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(StoreFailed, match=f"cannot write {path}: Input/output error"):
+        store.put_all_new([(name, name.encode()) for name in ("segments/a", "segments/b")])
+    assert files(tmp_path) == []
+
+
 def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     store = FolderStore(tmp_path / "file")

@@ -61,6 +61,20 @@ def test_files_are_listed_and_deleted(store: Store) -> None:
     assert list(store.list("temporary")) == []
 
 
+def test_many_files_are_put_as_each_alone(store: Store) -> None:
+    store.put_new("segments/1", b"first")
+    files = [(f"segments/{number}", b"%d" % number) for number in range(300)]
+    assert store.put_all_new([*files, ("postings/x", io.BytesIO(b"from a file"))]) == [
+        number != 1 for number in range(301)
+    ]
+    assert store.put_all_new([]) == []
+    assert store.get("segments/1", 10) == b"first"
+    assert store.get("postings/x", 20) == b"from a file"
+    found = {file.path: file.size for file in store.list("segments")}
+    assert found == {path: len(data) for path, data in files} | {"segments/1": 5}
+    assert list(store.list("temporary")) == []
+
+
 def test_of_many_writers_one_creates_the_name(store: Store) -> None:
     store.check()
     with ThreadPoolExecutor(8) as threads:
@@ -75,3 +89,5 @@ def test_of_many_writers_one_creates_the_name(store: Store) -> None:
 def test_no_path_leads_out_of_a_store(store: Store, path: str) -> None:
     with pytest.raises(StoreFailed, match="no path of a store"):
         store.put_new(path, b"")
+    with pytest.raises(StoreFailed, match="no path of a store"):
+        store.put_all_new([("segments/a", b""), (path, b"")])

@@ -12,7 +12,13 @@ import pytest
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.store import Store, open_store
-from broker_core_spark.store.verified_files import fetch_verified, file_fault, file_faults, put_verified
+from broker_core_spark.store.verified_files import (
+    fetch_verified,
+    file_fault,
+    file_faults,
+    put_all_verified,
+    put_verified,
+)
 from tests.support.generations import memory
 
 DATA = b"the content"
@@ -34,6 +40,25 @@ def test_what_is_damaged_is_replaced(store: Store, found: bytes, as_file: bool) 
     assert file_fault(store, FILE) is None
     assert [file.path for file in store.list("segments")] == [FILE.name]
     assert list(store.list("temporary")) == []
+
+
+def test_of_many_files_the_damaged_and_the_missing_are_written(store: Store) -> None:
+    contents = [b"content %d" % number for number in range(6)]
+    entries = [FileEntry(f"segments/{hashlib.sha256(data).hexdigest()}.seg", len(data)) for data in contents]
+    store.put_new(entries[1].name, contents[1])
+    store.put_new(entries[4].name, b"damaged")
+    files = [(entry, io.BytesIO(data)) for entry, data in zip(entries, contents, strict=True)]
+    assert put_all_verified(store, [*files, (entries[0], contents[0])]) == [
+        True,
+        False,
+        True,
+        True,
+        True,
+        True,
+        False,
+    ]
+    assert list(file_faults(store, entries)) == []
+    assert put_all_verified(store, []) == []
 
 
 def test_what_is_whole_is_left_alone(store: Store) -> None:

@@ -2,65 +2,59 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
-__all__ = ["Matches", "divided", "joined_rows", "packed", "rows_of_bits", "unpacked", "word_counts"]
+__all__ = ["Matches", "check_matches", "joined_rows", "packed", "rows_of_bits", "unpacked", "word_counts"]
 
 #: The names of a run that a selector picks: ``[low, high)``, or ascending row numbers.
 Matches: TypeAlias = "tuple[int, int] | np.ndarray[Any, Any]"
 _Array = np.ndarray[Any, Any]
-_NONE: Final = np.empty(0, "<u4")
 
 
-def divided(picked: Matches, bounds: Sequence[int]) -> Iterator[tuple[int, Matches]]:
-    """(number, matches) of each stretch of rows between neighbouring ``bounds`` (ascending, from 0) that has any.
-
-    The matches of a stretch are counted from its first row. Stretches without matches cost next to nothing.
-    """
-    if isinstance(picked, tuple):
-        low, high = picked
-        if low < high:
-            for number in range(bisect_right(bounds, low) - 1, bisect_left(bounds, high)):
-                first, last = bounds[number], bounds[number + 1]
-                yield number, (max(low, first) - first, min(high, last) - first)
-    elif len(picked):
-        cuts = np.searchsorted(picked, np.array(bounds, picked.dtype))
-        for number in np.flatnonzero(cuts[1:] > cuts[:-1]).tolist():
-            part: _Array = picked[cuts[number] : cuts[number + 1]]
-            yield number, part - np.asarray(bounds[number], picked.dtype)
-
-
-def packed(picked: Matches, names: int) -> tuple[int, int, int, _Array]:
-    """(kind, first row of a range, count, words) of matches in canonical form: neighbouring rows are a range.
-
-    Raises :exc:`ValueError` for rows beyond the run's ``names``, and for rows that do not ascend.
-    """
+def check_matches(picked: Matches, names: int) -> int:
+    """The number of rows. Raises :exc:`ValueError` for rows beyond ``names``, and for rows that do not ascend."""
     if isinstance(picked, tuple):
         low, high = int(picked[0]), int(picked[1])
         if not 0 <= low <= high <= names:
             raise ValueError(f"a range from {low} to {high} of {names} names")
-        return KIND_RANGE, low, high - low, _NONE
+        return high - low
     if not len(picked):
-        return KIND_RANGE, 0, 0, _NONE
+        return 0
     if picked.ndim != 1 or picked.dtype.kind not in "iu" or not (picked[1:] > picked[:-1]).all():
         raise ValueError("row numbers are one column of ascending integers, each once")
     low, high = int(picked[0]), int(picked[-1]) + 1
     if low < 0 or high > names:
         raise ValueError(f"row numbers from {low} to {high - 1} of {names} names")
-    if high - low == len(picked):
-        return KIND_RANGE, low, high - low, _NONE
-    words = bit_words(names)
-    if words >= len(picked):
-        return KIND_ROWS, 0, len(picked), picked.astype("<u4", copy=False)
-    bits = np.zeros(32 * words, bool)
-    bits[picked] = True
-    return KIND_BITS, 0, len(picked), np.packbits(bits, bitorder="little").view("<u4")
+    return len(picked)
+
+
+def packed(rows: _Array, counts: _Array, names: _Array) -> tuple[_Array, _Array, _Array]:
+    """The canonical form of many groups of ascending ``rows`` at once: neighbouring rows are a range.
+
+    ``counts`` are the rows of each group, at least one, and ``names`` those of which it picks. Gives a kind a group
+    (uint32), the first row of a range or the position of the group's first word (uint64), and the words of all groups.
+    """
+    stops = np.cumsum(counts)
+    firsts = rows[stops - counts].astype(np.int64)
+    bitmap_words = bit_words(names)
+    is_range = rows[stops - 1] - firsts + 1 == counts
+    is_bits = ~is_range & (bitmap_words < counts)
+    is_rows = ~(is_range | is_bits)
+    sizes = np.where(is_bits, bitmap_words, np.where(is_rows, counts, 0))
+    kinds = np.where(is_range, KIND_RANGE, np.where(is_bits, KIND_BITS, KIND_ROWS)).astype(np.uint32)
+    words = np.empty(int(sizes.sum()), "<u4")
+    if is_rows.any():
+        words[np.repeat(is_rows, sizes)] = rows[np.repeat(is_rows, counts)]
+    if is_bits.any():
+        starts = 32 * (np.cumsum(sizes[is_bits]) - sizes[is_bits])
+        bits = np.zeros(32 * int(sizes[is_bits].sum()), bool)
+        bits[rows[np.repeat(is_bits, counts)] + np.repeat(starts, counts[is_bits])] = True
+        words[np.repeat(is_bits, sizes)] = np.packbits(bits, bitorder="little").view("<u4")
+    return kinds, np.where(is_range, firsts, np.cumsum(sizes) - sizes).astype(np.uint64), words
 
 
 def word_counts(entries: _Array, names: int) -> _Array:

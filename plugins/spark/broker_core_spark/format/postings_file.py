@@ -13,14 +13,12 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core import EncodedNames
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import FramedFile, FramedWriter, checked_padding, open_frame
-from broker_core_spark.format.picked_words import Matches, packed
 from broker_core_spark.format.segment_layout import PostingsLayout
 from broker_core_spark.format.selector_keys import SelectorKeys
 
-__all__ = ["PostingsCollector", "PostingsWriter", "RunPostings", "StoredPostings", "read_postings"]
+__all__ = ["PostingsWriter", "RunPostings", "StoredPostings", "read_postings"]
 
 _SIZES: Final = ("names", "entries", "words")
 _Array = np.ndarray[Any, Any]
@@ -36,40 +34,6 @@ class RunPostings:
     names: int
     entries: _Array
     words: Sequence[_Array]
-
-
-class PostingsCollector:
-    """Takes what selectors pick of ``names``, in any order, and keeps words: a dense selector takes a bit a name."""
-
-    def __init__(self, names: EncodedNames) -> None:
-        self._names = names
-        self._found: dict[bytes, tuple[int, int, int, int, int, _Array]] = {}
-
-    def add(self, key: bytes, picked: Matches) -> None:
-        """Add what the selector of a key picks. One that picks nothing may be left out.
-
-        Raises :exc:`ValueError` for a key that comes twice, and for rows that are none.
-        """
-        if key in self._found:
-            raise ValueError(f"the matches of the selector {key.hex()} come twice")
-        kind, first, count, words = packed(picked, len(self._names))
-        if count:
-            self._found[key] = (*self._names.crc(picked), kind, first, count, words)
-
-    def finish(self) -> RunPostings:
-        """The postings."""
-        keys = sorted(self._found)
-        entries = np.zeros(len(keys), segment_layout.ENTRY)
-        if not keys:
-            return RunPostings(len(self._names), entries, [])
-        crcs, joined, kinds, firsts, counts, parts = zip(*map(self._found.__getitem__, keys), strict=True)
-        entries["key"] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
-        entries["crc"], entries["joined"], entries["kind"], entries["count"] = crcs, joined, kinds, counts
-        sizes = np.array([len(part) for part in parts], np.int64)
-        entries["first"] = np.where(
-            entries["kind"] == segment_layout.KIND_RANGE, np.array(firsts, np.int64), np.cumsum(sizes) - sizes
-        )
-        return RunPostings(len(self._names), entries, [part for part in parts if len(part)])
 
 
 class PostingsWriter:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -79,8 +79,11 @@ def padding(size: int) -> int:
     return -size % 8
 
 
-def bit_words(names: int) -> int:
-    """Words of 32 bits that have a bit for each of so many names."""
+_Size = TypeVar("_Size", int, "np.ndarray[Any, Any]")
+
+
+def bit_words(names: _Size) -> _Size:
+    """Words of 32 bits that have a bit for each of so many names, or of each of so many sizes."""
     return -(-names // 32)
 
 

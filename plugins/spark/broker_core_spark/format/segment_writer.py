@@ -19,7 +19,8 @@ from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelect
 from broker_core_spark.format.framed_file import FramedFile, FramedWriter
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
 from broker_core_spark.format.picked_words import Matches
-from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter, RunPostings
+from broker_core_spark.format.postings_collector import PostingsCollector
+from broker_core_spark.format.postings_file import PostingsWriter, RunPostings
 from broker_core_spark.format.selector_keys import SelectorKeys
 
 __all__ = ["Matches", "NamesWriter", "SegmentFiles", "SegmentWriter"]
@@ -122,7 +123,7 @@ class SegmentWriter:
             if selector.key not in asked.keys:
                 raise ValueError(f"the matches of {selector}, which is none of those that were asked")
             found.add(selector.key, picked)
-        postings = found.finish()
+        _, (postings,) = found.finish()
         self._postings.add_run(str(names.namespace), names.domain, postings, asked)
         return postings
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, BinaryIO, Final
 from urllib.parse import urlsplit
@@ -34,6 +35,8 @@ _PREFIXES: Final = {
     "abfss": "azure_",
 }
 BUCKET_SCHEMES: Final = frozenset(_PREFIXES)
+#: Requests at once where many files are put: each waits for the bucket.
+_PUTS_AT_ONCE: Final = 8
 #: Options of the connection rather than of the store.
 _CLIENT_OPTIONS: Final = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
@@ -89,6 +92,12 @@ class BucketStore:
         except (BaseError, OSError, ValueError) as error:
             raise self._failed("cannot write", path, error) from error
         return True
+
+    def put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
+        if not self._checked:
+            self.check()
+        with ThreadPoolExecutor(_PUTS_AT_ONCE) as threads:
+            return list(threads.map(lambda file: self.put_new(*file), files))
 
     def replace(self, path: str, data: bytes | BinaryIO) -> None:
         try:

@@ -1,6 +1,7 @@
 """A store in a folder: a file is written under a temporary name, synced, and hard-linked to its own name.
 
-A link to an existing name fails, for any number of writers and over NFS too. A rename would replace the file.
+A link to an existing name fails, for any number of writers and over NFS too. A rename would replace the file. Files
+that are put together are synced at once: the file system writes its journal once for several of them.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -22,6 +25,9 @@ __all__ = ["TEMPORARY", "FolderStore"]
 
 #: Folder of unfinished files.
 TEMPORARY: Final = "temporary"
+#: Files that are written before they are synced, of which each is open, and those that are synced at once.
+_OPEN_AT_ONCE: Final = 256
+_SYNCED_AT_ONCE: Final = 4
 
 
 class FolderStore:
@@ -49,33 +55,69 @@ class FolderStore:
             raise
 
     def put_new(self, path: str, data: bytes | BinaryIO) -> bool:
-        return self._put(path, data, self._link)
+        return self._put([(path, data)], self._link)[0]
+
+    def put_all_new(self, files: Sequence[tuple[str, bytes | BinaryIO]]) -> list[bool]:
+        return [
+            created
+            for first in range(0, len(files), _OPEN_AT_ONCE)
+            for created in self._put(files[first : first + _OPEN_AT_ONCE], self._link)
+        ]
 
     def replace(self, path: str, data: bytes | BinaryIO) -> None:
-        self._put(path, data, _rename)
+        self._put([(path, data)], _rename)
 
-    def _put(self, path: str, data: bytes | BinaryIO, place: Callable[[Path, Path], bool]) -> bool:
-        """Write a file under a temporary name. ``place`` gives it its own name."""
+    def _put(
+        self, files: Sequence[tuple[str, bytes | BinaryIO]], place: Callable[[Path, Path], bool]
+    ) -> list[bool]:
+        """Write files under temporary names. ``place`` gives each its own name when the bytes of all are durable."""
         if not self._checked:
             self.check()
-        target = self._root / checked_path(path)
-        partial = self._root / TEMPORARY / f"{self._unfinished}-{secrets.token_hex(16)}"
+        targets = [(path, self._root / checked_path(path)) for path, _ in files]
+        partial: list[Path] = []
+        created: list[bool] = []
         try:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            partial.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with partial.open("xb") as file:
-                    if isinstance(data, bytes):
-                        file.write(data)
-                    else:
-                        shutil.copyfileobj(data, file, CHUNK)
-                    file.flush()
-                    os.fsync(file.fileno())
-                return place(partial, target)
-            finally:
-                partial.unlink(missing_ok=True)
-        except OSError as error:
-            raise self._failed("cannot write", path, error) from error
+            with ExitStack() as opened:
+                written = []
+                for path, data in files:
+                    with self._failing("cannot write", path):
+                        written.append((path, opened.enter_context(self._unfinished_file(partial))))
+                        _copy(data, written[-1][1])
+                self._sync(written)
+            for (path, target), own in zip(targets, partial, strict=True):
+                with self._failing("cannot write", path):
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    created.append(place(own, target))
+            for path, folder in {target.parent: (path, target.parent) for path, target in targets}.values():
+                with self._failing("cannot write", path):
+                    _sync_folder(folder)
+            return created
+        finally:
+            for own in partial:
+                own.unlink(missing_ok=True)
+
+    def _unfinished_file(self, partial: list[Path]) -> BinaryIO:
+        """A new file, whose path is appended to ``partial``."""
+        path = self._root / TEMPORARY / f"{self._unfinished}-{secrets.token_hex(16)}"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = path.open("xb")
+        partial.append(path)
+        return file
+
+    def _sync(self, files: Sequence[tuple[str, BinaryIO]]) -> None:
+        """Make the bytes of files survive a loss of power."""
+
+        def sync(one: tuple[str, BinaryIO]) -> None:
+            path, file = one
+            with self._failing("cannot write", path):
+                os.fsync(file.fileno())
+
+        if len(files) == 1:
+            sync(files[0])
+            return
+        with ThreadPoolExecutor(_SYNCED_AT_ONCE) as threads:
+            for _ in threads.map(sync, files):
+                pass
 
     def _link(self, partial: Path, target: Path) -> bool:
         try:
@@ -88,7 +130,6 @@ class FolderStore:
                 f"{self._root}: this file system makes no hard links ({error.strerror}), so a name could be created "
                 "twice: no place for generations"
             ) from error
-        _sync_folder(target.parent)
         return True
 
     def get(self, path: str, limit: int) -> bytes | None:
@@ -171,14 +212,29 @@ class FolderStore:
         os.close(descriptor)
         raise DamagedFile(f"{self._root}/{path}: it is no regular file")
 
+    @contextmanager
+    def _failing(self, what: str, path: str) -> Iterator[None]:
+        """Turns errors of the system into :exc:`StoreFailed`."""
+        try:
+            yield
+        except OSError as error:
+            raise self._failed(what, path, error) from error
+
     def _failed(self, what: str, path: str, error: OSError) -> StoreFailed:
         return StoreFailed(f"{self._root}: {what} {path}: {error.strerror or error}")
 
 
 def _rename(partial: Path, target: Path) -> bool:
     partial.replace(target)
-    _sync_folder(target.parent)
     return True
+
+
+def _copy(data: bytes | BinaryIO, file: BinaryIO) -> None:
+    if isinstance(data, bytes):
+        file.write(data)
+    else:
+        shutil.copyfileobj(data, file, CHUNK)
+    file.flush()
 
 
 def _sync_folder(folder: Path) -> None:

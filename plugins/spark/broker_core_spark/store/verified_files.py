@@ -7,7 +7,7 @@ and replaces a damaged file.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, BinaryIO, Final, cast
 
@@ -18,7 +18,7 @@ from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.store import Store
 
-__all__ = ["fetch_verified", "file_fault", "file_faults", "put_verified"]
+__all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "put_verified"]
 
 #: Files verified at once: SHA-256 of one is slower than most disks.
 _READERS: Final = 4
@@ -77,11 +77,17 @@ def file_faults(store: Store, entries: Iterable[FileEntry]) -> Iterator[tuple[st
 
 def put_verified(store: Store, entry: FileEntry, data: bytes | BinaryIO) -> bool:
     """Put a file unless the store has it. Returns whether it was written."""
-    if store.put_new(entry.name, data):
-        return True
-    if file_fault(store, entry) is None:
-        return False
-    if not isinstance(data, bytes):
-        data.seek(0)
-    store.replace(entry.name, data)
-    return True
+    return put_all_verified(store, [(entry, data)])[0]
+
+
+def put_all_verified(store: Store, files: Sequence[tuple[FileEntry, bytes | BinaryIO]]) -> list[bool]:
+    """Put each file unless the store has it. Returns which were written."""
+    written = store.put_all_new([(entry.name, data) for entry, data in files])
+    for at, (entry, data) in enumerate(files):
+        if written[at] or file_fault(store, entry) is None:
+            continue
+        if not isinstance(data, bytes):
+            data.seek(0)
+        store.replace(entry.name, data)
+        written[at] = True
+    return written

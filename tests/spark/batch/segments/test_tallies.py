@@ -11,7 +11,7 @@ import pytest
 from broker_core import EncodedNames
 from broker_core_spark.batch.segments import tallies
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter, read_tallies
-from broker_core_spark.format.postings_file import PostingsCollector
+from broker_core_spark.format.postings_collector import PostingsCollector
 from tests.support.generations import memory
 
 NAMES = EncodedNames.of("a/b", "persistent", [f"t{number:04}" for number in range(900)])
@@ -37,7 +37,8 @@ def test_parts_are_joined_in_the_order_of_segments(
             for key in half:
                 rows = PICKED[key]
                 postings.add(key, rows[(rows >= low) & (rows < high)] - low)
-            writer.add("a/b", "persistent", postings.finish().entries)
+            totals, _ = postings.finish()
+            writer.add("a/b", "persistent", totals)
     blocks = [block for writer in reversed(writers) for block in writer.finish(store, "temporary/x")]
     blocks = [TallyBlock.of(block.record()) for block in blocks]
     found = read_tallies(store, Random(held).sample(blocks, len(blocks)))

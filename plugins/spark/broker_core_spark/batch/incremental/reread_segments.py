@@ -23,7 +23,8 @@ from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
 from broker_core_spark.format.canonical_question import NameSelector
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
-from broker_core_spark.format.postings_file import PostingsCollector, StoredPostings, read_postings
+from broker_core_spark.format.postings_collector import PostingsCollector
+from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
@@ -128,7 +129,7 @@ def _added(
     collected = PostingsCollector(run.names)
     for key, found in match_selectors(run.names, {}, selectors, patterns):
         collected.add(key, found)
-    made = collected.finish()
+    _, (made,) = collected.finish()
     words = np.concatenate([np.empty(0, "<u4"), *made.words])
     return StoredPostings(
         run.namespace, run.domain, NOTHING_ASKED.digest, len(run.names), made.entries, words

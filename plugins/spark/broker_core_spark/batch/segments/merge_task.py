@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.staging_area import StagingArea
-from broker_core_spark.format.manifest import FileEntry, SegmentEntry
+from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.format.postings_file import read_postings
 from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["MergeTask", "PartsOfSegment"]
 
@@ -63,25 +63,18 @@ def _merged(store: Store, data: bytes) -> Iterator[bytes]:
     record = json.loads(data)
     selectors = StagedSelectors.of_record(record["selectors"])
     asked: dict[tuple[str, str], SelectorKeys] = {}
-    for segment, parts in record["segments"]:
-        made = SegmentResult.of(segment)
-        for namespace, domain, _ in made.entry.runs:
-            if (namespace, domain) not in asked:
-                asked[namespace, domain] = selectors.keys(store, (namespace, domain))
-        files = [
-            read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
-            for path, start, stop in parts
-        ]
-        written = merge_postings(made.entry.runs, files, asked)
-        entry = FileEntry(written.name, written.size)
-        with written.file:
-            new = put_verified(store, entry, written.file)
-        whole = SegmentEntry(
-            made.entry.name,
-            made.entry.size,
-            made.entry.first_local,
-            made.entry.runs,
-            entry,
-            made.entry.continues,
-        )
-        yield SegmentResult(whole, made.new or new, made.duplicates).to_bytes()
+    with SegmentPuts(store) as puts:
+        for segment, parts in record["segments"]:
+            made = SegmentResult.of(segment)
+            for namespace, domain, _ in made.entry.runs:
+                if (namespace, domain) not in asked:
+                    asked[namespace, domain] = selectors.keys(store, (namespace, domain))
+            files = [
+                read_postings(pa.py_buffer(store.get_range(path, start, stop)), path)
+                for path, start, stop in parts
+            ]
+            written = merge_postings(made.entry.runs, files, asked)
+            entry = replace(made.entry, postings=FileEntry(written.name, written.size))
+            done = puts.add(replace(made, entry=entry), [written])
+            yield from (result.to_bytes() for result in done)
+        yield from (result.to_bytes() for result in puts.finish())

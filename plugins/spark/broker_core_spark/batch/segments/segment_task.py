@@ -11,6 +11,7 @@ driver gets a few numbers for each segment, and where the tallies are.
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import time
 import uuid
@@ -27,6 +28,7 @@ import pyarrow.compute as pc
 from broker_core import EncodedNames
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
@@ -37,12 +39,11 @@ from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
-from broker_core_spark.format.picked_words import divided
-from broker_core_spark.format.postings_file import PostingsCollector, PostingsWriter
+from broker_core_spark.format.postings_collector import PostingsCollector
+from broker_core_spark.format.postings_file import PostingsWriter
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.format.segment_writer import NamesWriter
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import put_verified
 
 __all__ = ["SegmentTask", "TaskResult"]
 
@@ -110,7 +111,8 @@ class SegmentTask:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         store = self.staging.open()
         for number, data in numbered_work(store, self.assignments, batches):
-            yield _Making(store, self.staging, TaskAssignment.parse(data)).run(number).to_bytes()
+            assignment = TaskAssignment.parse(data)
+            yield _Making(store, self.staging, assignment, SegmentPuts(store)).run(number).to_bytes()
 
 
 @dataclass(slots=True)
@@ -122,9 +124,13 @@ class _Piece:
     continues: bool
     names: NamesWriter | None
     postings: PostingsWriter = field(default_factory=PostingsWriter)
+    #: Whether its files are somebody else's to close.
+    given: bool = False
 
     def close(self) -> None:
         """Discard what is not finished."""
+        if self.given:
+            return
         self.postings.close()
         if self.names is not None:
             self.names.close()
@@ -137,6 +143,7 @@ class _Making:
     store: Store
     staging: StagingArea
     assignment: TaskAssignment
+    puts: SegmentPuts
     patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     asked: dict[tuple[str, str], AskedOfPlace] = field(default_factory=dict)
@@ -146,7 +153,7 @@ class _Making:
     def run(self, number: int) -> TaskResult:
         """Make the segments, or the group's part of them."""
         began = time.process_time()
-        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part:
+        with tempfile.SpooledTemporaryFile(max_size=_SPOOLED) as part, self.puts:
             last: bytes | None = None
             for group in self._groups():
                 if last is None or last != group[0].low:
@@ -156,6 +163,7 @@ class _Making:
                         raise ValueError("segments that are matched together are neighbours")
                 last = group[-1].high
                 self._make(group, cast(BinaryIO, part))
+            self.segments += self.puts.finish()
             blocks = self.tallies.finish(self.store, self.staging.folder)
             path = ""
             if self.spans:
@@ -206,25 +214,23 @@ class _Making:
                 key: column[low:high] for key, column in zip(property_keys, rows.properties, strict=True)
             }
             asked = self._asked(namespace, domain)
-            own: list[tuple[_Piece, PostingsCollector]] = []
+            own: list[_Piece] = []
             bounds = [0]
             for piece in pieces[ahead:]:
                 if piece.low >= high:
                     break
+                own.append(piece)
                 bounds.append(min(piece.high, high) - low)
-                part_names = names.slice(*bounds[-2:])
-                own.append((piece, PostingsCollector(part_names)))
                 if self.assignment.group == 0:
                     piece.names = piece.names or NamesWriter()
-                    piece.names.add_run(part_names)
-            # Rows become words one selector after the other: all rows of dense selectors would be too many.
+                    piece.names.add_run(names.slice(*bounds[-2:]))
+            collected = PostingsCollector(names, bounds)
             for key, found in match_selectors(names, values, asked.selectors, self.patterns):
-                for at, part_found in divided(found, bounds):
-                    own[at][1].add(key, part_found)
-            for piece, collected in own:
-                run = collected.finish()
+                collected.add(key, found)
+            totals, runs = collected.finish()
+            self.tallies.add(namespace, domain, totals)
+            for piece, run in zip(own, runs, strict=True):
                 piece.postings.add_run(namespace, domain, run, asked.every)
-                self.tallies.add(namespace, domain, run.entries)
                 if piece.high <= high:
                     count = int(np.count_nonzero((twice >= piece.low) & (twice < piece.high)))
                     self._finish(piece, count, part)
@@ -254,38 +260,30 @@ class _Making:
     def _finish(self, piece: _Piece, duplicates: int, part: BinaryIO) -> None:
         """Put the files of a piece, or add its postings to the staged part."""
         postings = piece.postings.finish()
-        with postings.file:
-            if self.assignment.groups > 1:
-                start = part.tell()
-                part.write(postings.file.read())
-                self.spans.append((start, part.tell()))
-                entry, new = _PENDING, False
-            else:
-                entry, new = _stored(self.store, postings)
+        files: list[FramedFile] = []
+        entry = _PENDING
+        if self.assignment.groups > 1:
+            start = part.tell()
+            with postings.file:
+                shutil.copyfileobj(postings.file, part)
+            self.spans.append((start, part.tell()))
+        else:
+            entry = FileEntry(postings.name, postings.size)
+            files.append(postings)
         if piece.names is None:
             return
         names = piece.names.finish()
-        with names.file:
-            own, new_names = _stored(self.store, names)
-        self.segments.append(
-            SegmentResult(
-                SegmentEntry(
-                    own.name,
-                    own.size,
-                    piece.names.first_local,
-                    tuple(piece.names.runs),
-                    entry,
-                    piece.continues,
-                ),
-                new or new_names,
-                duplicates,
-            )
+        files.append(names)
+        made = SegmentEntry(
+            names.name,
+            names.size,
+            piece.names.first_local,
+            tuple(piece.names.runs),
+            entry,
+            piece.continues,
         )
-
-
-def _stored(store: Store, written: FramedFile) -> tuple[FileEntry, bool]:
-    entry = FileEntry(written.name, written.size)
-    return entry, put_verified(store, entry, written.file)
+        piece.given = True
+        self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates), files)
 
 
 def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[int]:

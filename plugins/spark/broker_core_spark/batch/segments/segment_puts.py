@@ -1,0 +1,71 @@
+"""Putting the files of a task's segments into the store, many at a time: a sync or a request takes milliseconds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from types import TracebackType
+from typing import Final, Self
+
+from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.format.framed_file import FramedFile
+from broker_core_spark.format.manifest import FileEntry
+from broker_core_spark.store import Store
+from broker_core_spark.store.verified_files import put_all_verified
+
+__all__ = ["SegmentPuts"]
+
+#: Files and bytes that wait, in memory.
+_MOST_FILES: Final = 256
+_MOST_BYTES: Final = 32 * 1024 * 1024
+
+
+class SegmentPuts:
+    """Takes written files segment by segment, and gives the segments whose files are in the store, in order.
+
+    Leaving its context closes the files.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._waiting: list[tuple[SegmentResult, Sequence[FramedFile]]] = []
+        self._files = 0
+        self._bytes = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for _, files in self._waiting:
+            for written in files:
+                written.file.close()
+
+    def add(self, result: SegmentResult, files: Sequence[FramedFile]) -> list[SegmentResult]:
+        """Take a segment and files of it, and give the segments that are stored now, perhaps none.
+
+        They are new where one of their files is.
+        """
+        self._waiting.append((result, files))
+        self._files += len(files)
+        self._bytes += sum(written.size for written in files)
+        return self.finish() if self._files >= _MOST_FILES or self._bytes >= _MOST_BYTES else []
+
+    def finish(self) -> list[SegmentResult]:
+        """Store all that is left, and give its segments."""
+        entries = [
+            (FileEntry(written.name, written.size), written.file)
+            for _, files in self._waiting
+            for written in files
+        ]
+        new = iter(put_all_verified(self._store, entries))
+        stored: list[SegmentResult] = []
+        for result, files in self._waiting:
+            own = [next(new) for _ in files]
+            stored.append(replace(result, new=result.new or any(own)))
+            for written in files:
+                written.file.close()
+        self._waiting.clear()
+        self._files = self._bytes = 0
+        return stored
