@@ -9,6 +9,7 @@ import threading
 import warnings
 import weakref
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, TypeVar
 
 from broker_core.client.errors import ConnectionLost
@@ -45,18 +46,31 @@ class LoopThread:
         """
         self._refuse_loops()
 
+        given_up = asyncio.Event()  # an interrupt may come before this thread knows of the future
+
         async def running() -> T:
+            tasks.append(asyncio.current_task())
+            if given_up.is_set():
+                raise asyncio.CancelledError
             return await work()
 
+        def give_up() -> None:
+            given_up.set()
+            for task in tasks:
+                if task is not None:
+                    task.cancel()  # nothing, where it has ended
+
+        tasks: list[asyncio.Task[T] | None] = []
         with self._lock:
             if self._is_closed:
                 raise ConnectionLost(f"{self._name} is closed")
             loop = self._started().loop
-            future = asyncio.run_coroutine_threadsafe(running(), loop)
         try:
-            return future.result()
-        finally:
-            future.cancel()  # nothing, where it has ended
+            return asyncio.run_coroutine_threadsafe(running(), loop).result()
+        except BaseException:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(give_up)
+            raise
 
     def close(self) -> None:
         """Do the last work, and end the thread. Closing again waits for the end."""
