@@ -46,21 +46,22 @@ class LoopThread:
         """
         self._refuse_loops()
 
-        given_up = asyncio.Event()  # an interrupt may come before this thread knows of the future
+        task: asyncio.Task[T] | None = None
+        given_up = False  # an interrupt may come before this thread knows of the future
 
         async def running() -> T:
-            tasks.append(asyncio.current_task())
-            if given_up.is_set():
+            nonlocal task
+            task = asyncio.current_task()
+            if given_up:
                 raise asyncio.CancelledError
             return await work()
 
         def give_up() -> None:
-            given_up.set()
-            for task in tasks:
-                if task is not None:
-                    task.cancel()  # nothing, where it has ended
+            nonlocal given_up
+            given_up = True
+            if task is not None:
+                task.cancel()  # nothing, where it has ended
 
-        tasks: list[asyncio.Task[T] | None] = []
         with self._lock:
             if self._is_closed:
                 raise ConnectionLost(f"{self._name} is closed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import signal
 import subprocess
@@ -11,6 +12,7 @@ import threading
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -83,6 +85,37 @@ def test_an_interrupt_cancels_what_runs(thread: LoopThread) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     assert cancelled.wait(60)
+    thread.run(nothing)
+
+
+@pytest.mark.parametrize("started", [False, True])
+def test_an_interrupt_before_the_future_is_known_cancels_too(
+    thread: LoopThread, monkeypatch: pytest.MonkeyPatch, started: bool
+) -> None:
+    submit = asyncio.run_coroutine_threadsafe
+    began, ended = threading.Event(), threading.Event()
+    futures = []
+
+    async def for_ever() -> None:
+        began.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    def interrupted(work: Any, loop: asyncio.AbstractEventLoop) -> None:
+        futures.append(submit(work, loop))
+        if started:
+            assert began.wait(60)
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(asyncio, "run_coroutine_threadsafe", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            thread.run(for_ever)
+    with pytest.raises(concurrent.futures.CancelledError):
+        futures[0].result(60)
+    assert ended.is_set() == began.is_set()
     thread.run(nothing)
 
 
