@@ -62,15 +62,18 @@ class LoopThread:
             if task is not None:
                 task.cancel()  # nothing, where it has ended
 
-        with self._lock:
-            if self._is_closed:
-                raise ConnectionLost(f"{self._name} is closed")
-            loop = self._started().loop
+        loop: asyncio.AbstractEventLoop | None = None
         try:
-            return asyncio.run_coroutine_threadsafe(running(), loop).result()
+            with self._lock:  # the last work of the thread comes behind this
+                if self._is_closed:
+                    raise ConnectionLost(f"{self._name} is closed")
+                loop = self._started().loop
+                future = asyncio.run_coroutine_threadsafe(running(), loop)
+            return future.result()
         except BaseException:
-            with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(give_up)
+            if loop is not None:
+                with suppress(RuntimeError):  # the loop is closed
+                    loop.call_soon_threadsafe(give_up)
             raise
 
     def close(self) -> None:
