@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import shlex
+import signal
 import subprocess
 import sys
 from asyncio import CancelledError
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+from pyspark.core import context
 
 from broker_core_spark.batch.spark.java_gateway import JavaOutput
 from broker_core_spark.batch.spark.java_home import JavaMissing
@@ -43,6 +46,29 @@ def test_an_interruption_that_pyspark_replaced_is_raised(
             raise ValueError("Spark failed") from error
     with pytest.raises(ValueError, match="Spark failed"), spark_session():
         raise ValueError("Spark failed") from CancelledError()
+
+
+def test_pyspark_does_not_handle_interrupts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its handler would call the JVM, also in the midst of another call, as while a session is made."""
+    assert inspect.getsource(context.SparkContext).count("signal.signal(signal.SIGINT, signal_handler)") == 1
+    before = signal.getsignal(signal.SIGINT)
+    seen = []
+
+    class Session:
+        version = spark.version
+
+        def stop(self) -> None: ...
+
+    def made(*_: object) -> Session:
+        context.signal.signal(context.signal.SIGINT, signal.SIG_IGN)  # type: ignore[attr-defined]
+        seen.append(signal.getsignal(signal.SIGINT))
+        return Session()
+
+    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._made", made)
+    with spark_session():
+        assert context.signal is signal  # type: ignore[attr-defined]
+    assert seen == [before]
 
 
 def test_what_java_says_while_it_stops_is_not_shown(

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import warnings
 from collections.abc import Mapping
 from contextlib import contextmanager, suppress
@@ -79,11 +78,9 @@ def spark_session(
         return
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
-    handler = signal.getsignal(signal.SIGINT)
     output = JavaOutput()
-    session = _made(master, dict(conf or {}), name, output)
-    if threading.current_thread() is threading.main_thread():
-        signal.signal(signal.SIGINT, handler)  # PySpark puts one of its own in its place
+    with _interrupts_kept():
+        session = _made(master, dict(conf or {}), name, output)
     try:
         check_spark_version(session.version, "Spark")
         yield session
@@ -100,6 +97,31 @@ def spark_session(
     # Spark may interrupt threads of its own that still clean up, and calls that an error.
     output.hush()
     session.stop()
+
+
+class _KeptHandlers:
+    """The module :mod:`signal` for one that shall not handle signals."""
+
+    SIGINT: Final = signal.SIGINT
+
+    @staticmethod
+    def signal(number: int, _: object) -> object:
+        return signal.getsignal(number)
+
+
+@contextmanager
+def _interrupts_kept() -> Iterator[None]:
+    """Inside, PySpark does not handle SIGINT itself: its handler calls the JVM, where a call may be under way."""
+    try:
+        from pyspark.core import context
+    except ImportError:  # the client of Spark Connect alone has no JVM
+        yield
+        return
+    context.signal = _KeptHandlers  # type: ignore[attr-defined, assignment]
+    try:
+        yield
+    finally:
+        context.signal = signal  # type: ignore[attr-defined]
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
