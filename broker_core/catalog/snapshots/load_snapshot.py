@@ -57,6 +57,10 @@ _LISTED: Final = (
 )
 
 
+#: Bytes of a snapshot for which memory is given back to the system.
+_LARGE: Final = 1 << 20
+
+
 @lru_cache(maxsize=1024)
 def _name_count(listed: str) -> int:
     return len(ListedNames.parse(listed))
@@ -113,6 +117,9 @@ def load_snapshot(
                 del block  # before the next one is read
             chunks += stream.chunks()
             del stream
-    # Building needs more than what stays: give it back to the system, not to the next build.
-    pa.default_memory_pool().release_unused()
-    return Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), property_keys)
+    snapshot = Snapshot(version, listing_of(ListingData(namespace, mode, chunks)), property_keys)
+    if snapshot.nbytes >= _LARGE:
+        # Building needs more than what stays: give it back to the system, not to the next build. After a small one
+        # the next would ask for the same pages again, which takes longer than to build it.
+        pa.default_memory_pool().release_unused()
+    return snapshot

@@ -4,11 +4,13 @@
 the NULs are the offsets of an Arrow column. Topics that are listed by their plain name are the usual case; where there
 are partitions, the compact forms of :mod:`~broker_core.names.listed_names` come the same way and are expanded by
 repeating
-and joining columns. Properties come as JSON texts, of which Arrow's own reader takes the different ones apart.
+and joining columns. Properties come as JSON texts, of which Arrow's own reader takes the different ones apart. A few
+texts are read one by one: to start Arrow's reader takes as long as some hundred of them.
 """
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ __all__ = ["LoadedNames", "expand_listed", "load_names", "read_names", "split_te
 #: Topics read at a time, so that no step holds the interpreter for long, nor much memory.
 _BLOCK: Final = 25_000
 _TEXT: Final = pa.large_string()
+#: So many different texts of properties, at most, are read one by one.
+_FEW_TEXTS: Final = 64
 
 _LAST: Final = (
     "SELECT base FROM topics WHERE namespace = ? AND domain = ? AND base > ? ORDER BY base LIMIT 1 OFFSET ?"
@@ -155,6 +159,9 @@ def _parsed(forms: pa.LargeStringArray) -> tuple[_Array, _Array]:
 
 def _values(texts: pa.LargeStringArray, property_keys: Sequence[str]) -> dict[str, pa.LargeStringArray]:
     """The value of each key in each JSON text, null where it has none."""
+    if len(texts) <= _FEW_TEXTS:
+        read = [json.loads(text) for text in texts.to_pylist()]
+        return {key: pa.array([each.get(key) for each in read], _TEXT) for key in property_keys}
     whole = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts.cast(pa.string()))
     source = pa.BufferReader(pc.binary_join(whole, "\n")[0].as_buffer())  # JSON leaves no line feed unescaped
     table = pyarrow.json.read_json(

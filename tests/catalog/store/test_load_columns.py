@@ -70,12 +70,13 @@ KEYS = ("region", "", 'a"b', "a\\b", "a.b", "é", "\n")
 
 
 @settings(max_examples=40, deadline=None)
-@given(TOPICS, st.sampled_from([(), KEYS]), st.sampled_from([1, 3, 1000]))
+@given(TOPICS, st.sampled_from([(), KEYS]), st.sampled_from([1, 3, 1000]), st.sampled_from([0, 64]))
 def test_all_names_and_properties_are_loaded(
     tmp_path_factory: pytest.TempPathFactory,
     topics: dict[str, tuple[int, dict[str, str]]],
     keys: tuple[str, ...],
     chunk: int,
+    few: int,
 ) -> None:
     lines = [
         json.dumps({"name": f"{domain}://a/b/{name}", "partitions": partitions, "properties": properties})
@@ -87,6 +88,7 @@ def test_all_names_and_properties_are_loaded(
         SqliteCatalog(tmp_path_factory.mktemp("l") / "c.sqlite") as catalog,
     ):
         patch.setattr("broker_core.catalog.store.load_columns._BLOCK", chunk)
+        patch.setattr("broker_core.catalog.store.load_columns._FEW_TEXTS", few)
         import_topics(catalog, NamespaceName("other", "space"), io.BytesIO(b"theirs"))
         import_topics(catalog, NAMESPACE, io.BytesIO("\n".join(lines).encode()))
         with catalog.topics(NAMESPACE) as (_, records):
