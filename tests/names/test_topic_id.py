@@ -8,9 +8,9 @@ from broker_core.errors import InvalidName
 from broker_core.names.topic_id import (
     new_topic_id,
     new_topic_ids,
-    ordered_topic_ids,
     parse_topic_id,
     topic_id_text,
+    topic_ids_of_a_request,
 )
 
 COUNT = 20_000  # one id in 64 would begin with "-" if nobody looked
@@ -55,9 +55,14 @@ def test_anything_else_is_an_error_that_shows_it(text: str) -> None:
     assert repr(text) in str(raised.value)
 
 
-def test_many_ids_are_in_order() -> None:
-    made = ordered_topic_ids(300)
-    assert made == sorted(set(made))
-    assert {each.version for each in made} == {4}
-    assert not any(topic_id_text(each).startswith("-") for each in made)
-    assert ordered_topic_ids(0) == []
+def test_ids_of_a_request_are_in_order_and_stand_together() -> None:
+    requests = [topic_ids_of_a_request(300) for _ in range(200)]
+    for made in requests:
+        assert made == sorted(set(made))
+        assert {each.version for each in made} == {4}
+        assert len({each.bytes[0] for each in made}) == 1
+        assert len({each.bytes[1] for each in made}) > 100
+        assert not any(topic_id_text(each).startswith("-") for each in made)
+    assert len(set().union(*requests)) == 200 * 300
+    assert len({made[0].bytes[0] for made in requests}) > 50
+    assert topic_ids_of_a_request(0) == []

@@ -21,7 +21,7 @@ from broker_core.catalog import (
 )
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
 from broker_core.kafka.topic_names import is_legal
-from broker_core.names.topic_id import ordered_topic_ids
+from broker_core.names.topic_id import topic_ids_of_a_request
 from broker_core.servers.kafka.audited_changes import audited, created_topics
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
@@ -140,8 +140,7 @@ async def _made(
 ) -> Sequence[bytes | Fields]:
     """The rows of topics that can be made, once they are."""
     created = CreatedRows(call.version)
-    # In order: the catalogue's index of ids is written page by page.
-    identified = list(zip(topics, ordered_topic_ids(len(topics)), strict=True))
+    identified = list(zip(topics, topic_ids_of_a_request(len(topics)), strict=True))
     if call.body["validate_only"]:
         return [_success(call, created, topic, topic_id) for topic, topic_id in identified]
     rows: list[bytes | Fields] = []
