@@ -19,6 +19,7 @@ class Remembered(Enum):
     HASH = auto()
     CHECKED = auto()
     PLACES = auto()
+    SPLICED = auto()
 
 
 #: The text of a pattern, or what is remembered and of what.

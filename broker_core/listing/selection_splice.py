@@ -6,10 +6,12 @@ mapped files. So a further change costs a piece again.
 
 from __future__ import annotations
 
+import hashlib
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
+from weakref import ref
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,7 @@ from broker_core.listing.joined_crcs import joined
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
 from broker_core.listing.listing_splice import Touched
+from broker_core.listing.memo_key import Remembered
 from broker_core.listing.name_places import Place, remembered_places
 from broker_core.listing.part_hash import compute_hash
 from broker_core.names import NON_PERSISTENT, PERSISTENT
@@ -33,6 +36,8 @@ from broker_core.names.name_columns import column_data
 
 __all__ = ["bytes_to_splice", "own_chunks", "spliced_at", "spliced_part"]
 
+#: Bytes of a weak reference, about.
+_REFERENCE: Final = 128
 #: The first byte of what a full name of the domain begins with.
 _FIRST: Final = {NON_PERSISTENT: b"n", PERSISTENT: b"p"}
 _Array = np.ndarray[Any, Any]
@@ -109,6 +114,8 @@ def spliced_part(
         own = tuple(piece for piece in pieces if data.chunks[piece[0]].domain == domain)
         addition = [chunk for chunk in fresh if chunk.domain == domain]
         joint = joined_chunks(addition) if addition else None
+        if joint is not None:
+            _ = joint.is_plain  # found out once, not of what goes into each chunk
         touched = _touched(data, own, [key for key in gone if key[:1] == _FIRST[domain]], joint)
         is_changed = is_changed or bool(touched) or (joint is not None and not own)
         for index, (number, rows) in enumerate(own):
@@ -202,10 +209,33 @@ def _in_piece(pieces: Pieces, numbers: list[int], place: Place) -> Place:
 
 
 def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
-    """A piece after a change."""
+    """A piece after a change. Of a whole chunk it is made once for all answers that have it: as long as one does."""
     added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
     gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)
-    made = cut_chunk(spliced_chunk(_some(chunk, rows), gone, put, added))
+    if len(rows) < chunk.size or not chunk.memo_limit:
+        return _made(_some(chunk, rows), gone, put, added)
+    key = (Remembered.SPLICED, _key_of(gone, added))
+    remembered: tuple[ref[Chunk], ...] | None = chunk.memo.get(key)
+    known = [] if remembered is None else [each() for each in remembered]
+    alive = [each for each in known if each is not None]
+    if remembered is not None and len(alive) == len(known):
+        return alive
+    made = _made(chunk, gone, put, added)
+    chunk.memo.put(key, tuple(map(ref, made)), _REFERENCE * len(made))
+    return made
+
+
+def _key_of(gone: _Array, added: Chunk | None) -> bytes:
+    """A key of what changes in a chunk; where names are put in, these say themselves."""
+    digest = hashlib.blake2b(gone.data, digest_size=16)
+    if added is not None:
+        digest.update(added.body(0, added.size))
+    return digest.digest()
+
+
+def _made(chunk: Chunk, gone: _Array, put: _Array, added: Chunk | None) -> Sequence[Chunk]:
+    """A chunk after a change, hashed."""
+    made = cut_chunk(spliced_chunk(chunk, gone, put, added))
     for each in made:
         # Where most blocks would be hashed, all in one go takes half as long as block by block; the result may be an
         # answer that is sent once, so blocks are made where a further change asks for them.

@@ -261,3 +261,47 @@ def test_small_pieces_are_joined_and_whole_chunks_shared() -> None:
         assert len(own) < len(data.chunks) // 4
         one = data_of(whole.range(0, sizes[0]).on_its_own().listing)
         assert own_chunks(one, Part(0, one.size)) == [*one.chunks], "but of one it is"
+
+
+def test_answers_that_get_the_same_changes_share_the_chunks_that_changed() -> None:
+    names = persistent(*(f"{number:05}-{'x' * 40}" for number in range(3000)))
+    listing = listing_of(names, Mode.PERSISTENT)
+    fresh = listing_of([f"{name}y" for name in names[10:2900:7]], Mode.PERSISTENT).all()
+    gone = names[5:2900:11]
+    every = listing.all().with_changes(gone, fresh)
+    expected = sorted({*names, *fresh.names.to_pylist()} - {*gone})
+    # Others have a whole chunk as well, or not; or other changes, also in the same places.
+    again = listing.all().with_changes(gone, fresh)
+    assert again is not every
+    assert data_of(again.listing).chunks == data_of(every.listing).chunks
+    assert_selection(again, expected)
+    part = listing.range(0, 2990).with_changes(gone, fresh)
+    assert_selection(part, expected[:-10])
+    assert_selection(listing.all().with_changes(gone, fresh.range(0, 0)), sorted({*names} - {*gone}))
+    assert_selection(listing.all().with_changes([], fresh), sorted({*names, *fresh.names.to_pylist()}))
+    renamed = listing_of([name.replace("y", "z") for name in fresh.names.to_pylist()], Mode.PERSISTENT)
+    other = listing.all().with_changes(gone, renamed.all())
+    assert_selection(other, [name.replace("y", "z") for name in expected])
+    for before, after in ((names[20], []), ([], names[20])):  # one row goes, or one comes in front of it
+        added = listing_of([f"{names[19]}z"] if after else [], Mode.PERSISTENT).all()
+        made = listing.all().with_changes([before] if before else [], added)
+        assert_selection(
+            made, sorted(({*names} - {*([before] if before else [])}) | {*added.names.to_pylist()})
+        )
+    # What no answer has any more is freed, and made once more.
+    (chunk,) = data_of(every.listing).chunks
+    ended = weakref.ref(chunk)
+    del chunk, every
+    gc.collect()
+    assert ended() is not None, "the other answer has it"
+    del again
+    gc.collect()
+    assert ended() is None
+    assert_selection(listing.all().with_changes(gone, fresh), expected)
+
+
+def test_all_answers_of_a_chunk_may_lose_all_of_it() -> None:
+    names = persistent(*(f"{number:05}-{'x' * 40}" for number in range(3000)))
+    listing = listing_of(names, Mode.PERSISTENT)
+    for _ in range(2):
+        assert_selection(listing.all().with_changes(names, listing.range(0, 0)), [])
