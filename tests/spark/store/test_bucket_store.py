@@ -67,6 +67,13 @@ def test_a_server_that_is_not_there_is_said() -> None:
         assert "\n" not in str(caught.value)
 
 
+def test_an_endpoint_without_tls_needs_an_option(s3_options: dict[str, str]) -> None:
+    del s3_options["allow_http"]
+    store = bucket_store("s3://generations/x", s3_options)
+    with pytest.raises(StoreFailed, match=r"allow_http=true permits an http:// endpoint$"):
+        list(store.list("segments"))
+
+
 @pytest.mark.parametrize("options", [{"nonsense": "1"}, {"aws_nonsense": "1"}])
 def test_an_option_that_is_none_is_refused(options: dict[str, str]) -> None:
     with pytest.raises(StoreFailed, match="s3://bucket"):

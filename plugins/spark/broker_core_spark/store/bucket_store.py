@@ -168,7 +168,10 @@ class BucketStore:
 def obstore_message(error: Exception) -> str:
     """The first line of obstore's message. The rest is a debug print of its structures."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:300]
+    line = lines[0][:300]
+    # All that it says where an endpoint without TLS is not permitted.
+    refused = "http://" in line and line.endswith("builder error")
+    return f"{line}: allow_http=true permits an http:// endpoint" if refused else line
 
 
 def bucket_store(uri: str, options: Mapping[str, str], *, checked: bool = False) -> BucketStore:
