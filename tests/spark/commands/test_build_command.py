@@ -13,6 +13,8 @@ import pytest
 
 from broker_core.cli.command_tree import run
 from broker_core_spark.batch import job
+from broker_core_spark.batch.reports import html_report
+from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import open_store
 from broker_core_spark.store.addressed_file import addressed_file
 from broker_core_spark.store.published_pointers import current_pointer
@@ -88,6 +90,32 @@ def test_progress_and_metrics_are_written_where_they_are_asked_for(
     assert "refused: " in err
     assert err.splitlines()[-1].startswith(f"broker-core: Cannot push the metrics to {nobody}: ")
     assert err.endswith("; the generation is published\n")
+
+
+def test_the_exit_code_and_the_metrics_of_a_build_whose_report_fails_agree(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFailed("report.html: no space")
+
+    metrics = tmp_path / "build.prom"
+    more = [*arguments, "--property-keys", "region", "--metrics", str(metrics)]
+    with monkeypatch.context() as patch:
+        patch.setattr(html_report, "html_page", full)
+        assert run([*more, "--report", str(tmp_path / "report.html")]) == 1
+    out, err = capsys.readouterr()
+    assert err.endswith(
+        "broker-core: Cannot write the report report.html: no space; the generation is published\n"
+    )
+    record = json.loads(out)
+    published = current_pointer(open_store(str(tmp_path / "store")))
+    assert published is not None
+    assert (record["generation"], record["number"]) == (published.generation, 1)
+    written = metrics.read_text()
+    for said in ("succeeded 0.0", "generation_number 1.0", "questions 1.0", "published_timestamp_seconds 1"):
+        assert f"broker_core_spark_build_{said}" in written, said
+    assert run(more) == 0
+    assert "broker_core_spark_build_succeeded 1.0" in metrics.read_text()
 
 
 def test_the_largest_segment_and_the_most_tasks(

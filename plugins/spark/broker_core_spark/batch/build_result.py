@@ -9,16 +9,28 @@ from html import escape
 from typing import Any, Final
 
 from broker_core_spark.batch.builder import Builder
+from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.generation_differences import GenerationDifferences
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 
-__all__ = ["BuildResult"]
+__all__ = ["BuildResult", "OutputFailed"]
 
 #: Refused patterns and unknown namespaces of the result line. The report has all of them.
 _SHOWN: Final = 20
+
+
+class OutputFailed(BatchError):
+    """The generation is published, and something after it failed: its record, the report, a table or an export.
+
+    ``result`` is that of the build.
+    """
+
+    def __init__(self, message: str, result: BuildResult) -> None:
+        super().__init__(message)
+        self.result = result
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_core.errors import BrokerCoreError
 from broker_core_spark.batch.build_record import build_record
-from broker_core_spark.batch.build_result import BuildResult
+from broker_core_spark.batch.build_result import BuildResult, OutputFailed
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.errors import BatchError, NothingToKeep
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
@@ -65,7 +66,7 @@ from broker_core_spark.store.publishing import BuildRun, begin_build
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["BuildResult", "build"]
+__all__ = ["BuildResult", "OutputFailed", "build"]
 
 
 #: The step that has all others.
@@ -134,7 +135,7 @@ def build(
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
-    errors of the report and the export, which say so.
+    :exc:`OutputFailed`: a report, a table or an export failed, and the error has the result.
     """
     if partitions is not None and partitions < 1:
         raise BatchError(f"{partitions} partitions: at least 1")
@@ -265,18 +266,23 @@ def build(
             else redacted_source(matches_folder(export_matches, published.number))
         ),
     )
-    write_build_record(place, result.generation, build_record(result), totals_file(totals))
-    if report is not None:
-        from broker_core_spark.batch.reports.html_report import write_html_report
+    try:
+        write_build_record(place, result.generation, build_record(result), totals_file(totals))
+        if report is not None:
+            from broker_core_spark.batch.reports.html_report import write_html_report
 
-        write_html_report(str(report), result, store_options)
-    if history is not None:
-        append_history(spark, history, result, store_options, questions=history_questions)
-    if export_parquet is not None:
-        export_totals(spark, export_parquet, result, store_options)
-    if export_matches is not None:
-        with showing(progress), clock.of("matches"):
-            write_matches(spark, export_matches, result, building.run, store_options, partitions=partitions)
+            write_html_report(str(report), result, store_options)
+        if history is not None:
+            append_history(spark, history, result, store_options, questions=history_questions)
+        if export_parquet is not None:
+            export_totals(spark, export_parquet, result, store_options)
+        if export_matches is not None:
+            with showing(progress), clock.of("matches"):
+                write_matches(
+                    spark, export_matches, result, building.run, store_options, partitions=partitions
+                )
+    except BrokerCoreError as error:
+        raise OutputFailed(str(error), result) from error
     return result
 
 

@@ -169,38 +169,42 @@ def build(
                 spark_session(master=master, conf=spark_settings) as spark,
                 _progress(progress) as shown,
             ):
-                result = job.build(
-                    spark,
-                    catalogue=catalogue,
-                    patterns=patterns,
-                    store=out,
-                    namespace=namespace,
-                    partitions=partitions,
-                    segment_bytes=largest_segment // 2,
-                    largest_segment_bytes=largest_segment,
-                    property_keys=keys,
-                    always=always,
-                    keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
-                    gates=gates,
-                    incremental=incremental,
-                    report=report,
-                    export_parquet=export_parquet,
-                    export_matches=export_matches,
-                    history=history,
-                    history_questions=history_questions,
-                    quarantine=quarantine,
-                    progress=shown,
-                    max_pattern_length=longest,
-                    store_options=options,
-                    run=run,
-                )
+                try:
+                    result = job.build(
+                        spark,
+                        catalogue=catalogue,
+                        patterns=patterns,
+                        store=out,
+                        namespace=namespace,
+                        partitions=partitions,
+                        segment_bytes=largest_segment // 2,
+                        largest_segment_bytes=largest_segment,
+                        property_keys=keys,
+                        always=always,
+                        keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
+                        gates=gates,
+                        incremental=incremental,
+                        report=report,
+                        export_parquet=export_parquet,
+                        export_matches=export_matches,
+                        history=history,
+                        history_questions=history_questions,
+                        quarantine=quarantine,
+                        progress=shown,
+                        max_pattern_length=longest,
+                        store_options=options,
+                        run=run,
+                    )
+                except job.OutputFailed as failed:
+                    results.append(failed.result)
+                    raise
                 results.append(result)
                 told.append(result)
         except PublishRefused as error:
             say(str(error))
             raise typer.Exit(EXIT_REFUSED) from error
         except BrokerCoreError:
-            for result in results:  # it is published, though its metrics are not
+            for result in results:  # it is published, though its report or its metrics are not
                 _tell(result, quarantine)
             raise
         _tell(result, quarantine)
@@ -273,7 +277,10 @@ def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
 
 @contextmanager
 def _measured(address: str | None, results: Sequence[BuildResult], options: dict[str, str]) -> Iterator[None]:
-    """Writes the metrics of the result that is put into ``results``, or those of a build that did not publish."""
+    """Writes the metrics of the result that is put into ``results``, or those of a build that did not publish.
+
+    A build that failed after it published has both: it did not succeed, and this is its generation.
+    """
     from broker_core_spark.batch.errors import BatchError
     from broker_core_spark.batch.reports.build_metrics import write_metrics
 
@@ -282,12 +289,12 @@ def _measured(address: str | None, results: Sequence[BuildResult], options: dict
     except BaseException:
         if address is not None:
             try:
-                write_metrics(address, None, options)
+                write_metrics(address, results[-1] if results else None, options, succeeded=False)
             except BatchError as error:
                 _say(str(error))
         raise
     if address is not None:
-        write_metrics(address, results[0], options)
+        write_metrics(address, results[-1], options)
 
 
 def _lineage(asked: bool, **addresses: Any) -> AbstractContextManager[list[BuildResult]]:

@@ -74,6 +74,14 @@ def test_a_file_has_every_metric(result: BuildResult, tmp_path: Path) -> None:
     assert found["published_timestamp_seconds"] == datetime(2026, 3, 1, tzinfo=UTC).timestamp()
 
 
+def test_a_build_that_failed_after_it_published_has_its_generation_and_no_success(
+    result: BuildResult, tmp_path: Path
+) -> None:
+    write_metrics(str(tmp_path / "build.prom"), result, succeeded=False)
+    found = samples((tmp_path / "build.prom").read_text())
+    assert (found["succeeded"], found["generation_number"], found["questions"]) == (0, 1, 1)
+
+
 def test_a_gateway_keeps_what_a_failed_build_does_not_have(result: BuildResult) -> None:
     with push_gateway() as (address, got):
         write_metrics(address, result)

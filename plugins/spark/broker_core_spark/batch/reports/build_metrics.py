@@ -20,7 +20,7 @@ __all__ = ["METRICS", "build_metrics", "is_push_gateway", "write_metrics"]
 
 #: The metrics and their meanings. All are gauges, and begin with ``broker_core_spark_build_``.
 METRICS: Final[Mapping[str, str]] = {
-    "succeeded": "1 if the last build published, 0 if it failed or a gate was closed.",
+    "succeeded": "1 if the last build ended with exit code 0: it published, and all that was asked for is written.",
     "ended_timestamp_seconds": "When the last build ended.",
     "published_timestamp_seconds": "When a build published last.",
     "seconds": "Seconds of each step of the build that published last.",
@@ -41,13 +41,16 @@ _JOB: Final = "broker_core_spark_build"
 _TIMEOUT: Final = 5.0
 
 
-def build_metrics(result: BuildResult | None) -> CollectorRegistry:
-    """The metrics of a build. Of one that did not publish (``None``) only that and when it ended."""
+def build_metrics(result: BuildResult | None, *, succeeded: bool = True) -> CollectorRegistry:
+    """The metrics of a build. Of one that did not publish (``None``) only that it failed and when it ended.
+
+    One that published has not ``succeeded`` where something after that failed.
+    """
     from prometheus_client import CollectorRegistry, Gauge
 
     registry = CollectorRegistry()
     values: dict[str, float | None] = {
-        "succeeded": float(result is not None),
+        "succeeded": float(succeeded and result is not None),
         "ended_timestamp_seconds": time.time(),
     }
     if result is not None:
@@ -78,14 +81,20 @@ def is_push_gateway(address: str) -> bool:
     return address.startswith(("http://", "https://"))
 
 
-def write_metrics(address: str, result: BuildResult | None, options: Mapping[str, str] | None = None) -> None:
+def write_metrics(
+    address: str,
+    result: BuildResult | None,
+    options: Mapping[str, str] | None = None,
+    *,
+    succeeded: bool = True,
+) -> None:
     """Push the metrics to a gateway, or replace a file with them. A gateway keeps those that a build does not have.
 
     Raises :exc:`BatchError`, which says that the generation is published, if it is.
     """
     from prometheus_client import generate_latest, pushadd_to_gateway
 
-    registry = build_metrics(result)
+    registry = build_metrics(result, succeeded=succeeded)
     published = "" if result is None else "; the generation is published"
     try:
         if is_push_gateway(address):
