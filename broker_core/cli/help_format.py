@@ -13,6 +13,8 @@ from broker_core.cli.help_examples import TITLE
 
 __all__ = ["HelpCommand", "HelpGroup", "without_markup"]
 
+#: Characters of a help text in a list of commands, which breaks lines itself: typer's 45 would cut sentences off.
+_IN_A_LIST: Final = 1000
 #: A tag of rich's markup, as ``[bold]`` or ``[/bold]``, and the backslashes before it.
 _TAG: Final = re.compile(r"(\\*)\[[a-z#/@][^[]*?]")
 
@@ -48,6 +50,9 @@ class HelpCommand(typer.core.TyperCommand):
         if not _write_examples(self.epilog, formatter):
             super().format_epilog(ctx, formatter)
 
+    def get_short_help_str(self, limit: int = _IN_A_LIST) -> str:
+        return super().get_short_help_str(max(limit, _IN_A_LIST))
+
 
 class HelpGroup(typer.core.TyperGroup):
     """The same for a group; one that is called without a command shows its help, and ends as wrong usage does."""
@@ -59,6 +64,9 @@ class HelpGroup(typer.core.TyperGroup):
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
         if not _write_examples(self.epilog, formatter):
             super().format_epilog(ctx, formatter)
+
+    def get_short_help_str(self, limit: int = _IN_A_LIST) -> str:
+        return super().get_short_help_str(max(limit, _IN_A_LIST))
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not args and self.no_args_is_help and not ctx.resilient_parsing:

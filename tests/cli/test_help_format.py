@@ -3,8 +3,11 @@ from __future__ import annotations
 import sys
 
 import pytest
+import typer
 
+from broker_core import hookimpl
 from broker_core.cli.help_format import without_markup
+from broker_core.cli.plugin_commands import commands_of
 from tests.cli.conftest import Cli
 
 
@@ -30,6 +33,30 @@ def test_the_first_paragraph_is_whole_in_a_list(cli: Cli) -> None:
     assert (
         "list Ask a server for the topics of a namespace, as a consumer with a topics pattern does." in said
     )
+
+
+def test_it_is_whole_in_the_group_of_a_plugin_too() -> None:
+    class Plugin:
+        @hookimpl
+        def broker_core_commands(self, app: typer.Typer) -> None:
+            group = typer.Typer(help="Things of this plugin that nobody could name in forty-five characters.")
+
+            @group.command("alone")
+            @app.command("build")
+            def build() -> None:
+                """Build all the things that are said to be built in a sentence of many words.
+
+                More of it.
+                """
+
+            app.add_typer(group, name="things")
+
+    group = commands_of("acme", Plugin())
+    said = {name: one.get_short_help_str() for name, one in group.commands.items()}
+    assert said == {
+        "build": "Build all the things that are said to be built in a sentence of many words.",
+        "things": "Things of this plugin that nobody could name in forty-five characters.",
+    }
 
 
 def test_on_a_terminal_rich_shows_it(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
