@@ -37,11 +37,28 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
         yield Check.ok(_NAME, "none is stored, and nothing is denied for want of one")
         return
     yield Check.ok(_NAME, f"{_acls(len(rows))}; {_otherwise(kafka)}")
+    yield from _denied_by_rules(settings, kafka)
     if not configured:
         yield Check.warning(
             _NAME, "everybody may do everything once the last ACL is deleted: kafka.super_users is empty"
         )
     yield from _without_effect(settings, kafka, rows)
+
+
+def _denied_by_rules(settings: Settings, kafka: KafkaSettings) -> Iterator[Check]:
+    """Super users who may do nothing: ACLs do not bind them, but the rules of all transports do."""
+    from broker_core.access.authorization import Authorization
+
+    authorization = Authorization(settings.authorization, authentication=settings.authentication.is_on)
+    for principal in sorted(set(kafka.super_users) - set(_ANYBODY)):
+        role = principal.removeprefix("User:")
+        namespace = str(kafka.namespaces.get(principal, kafka.namespace))
+        if not authorization.decide(role, "admin", namespace).allowed:
+            yield Check.warning(
+                "kafka.super_users",
+                f"{principal} has no right to admin in namespace {namespace}: "
+                "name its role in authorization.super_roles, or write a rule for it",
+            )
 
 
 def _without_effect(settings: Settings, kafka: KafkaSettings, rows: list[_Row]) -> Iterator[Check]:

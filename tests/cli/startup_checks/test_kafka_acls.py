@@ -54,6 +54,29 @@ def test_acls_without_a_listener_have_no_effect(path: Path) -> None:
     assert list(kafka_acl_checks(settings(upstream={"service_url": "pulsar://a:6650"}))) == []
 
 
+def test_a_super_user_that_the_rules_deny(path: Path) -> None:
+    def told(authorization: dict[str, Any]) -> list[str]:
+        kafka = {**SASL, "super_users": ["User:root", "User:ann"], "namespaces": {"User:ann": "acme/orders"}}
+        return warnings(
+            list(
+                kafka_acl_checks(
+                    settings(catalog={"path": str(path)}, kafka=kafka, authorization=authorization)
+                )
+            )
+        )
+
+    orders = {"roles": ["ann"], "namespaces": ["acme/orders"], "actions": ["admin"]}
+    assert told({}) == []
+    assert told({"super_roles": ["root"], "rules": [orders]}) == []
+    (text,) = told({"rules": [orders]})
+    assert text == (
+        "User:root has no right to admin in namespace public/default: "
+        "name its role in authorization.super_roles, or write a rule for it"
+    )
+    listing = orders | {"actions": ["list"]}
+    assert "User:ann has no right to admin in namespace acme/orders" in told({"rules": [listing]})[0]
+
+
 def test_the_last_acl_may_be_deleted(path: Path) -> None:
     (text,) = warnings(found(path, acl("a", "READ"), **SASL))
     assert "everybody may do everything once the last ACL is deleted" in text
