@@ -11,6 +11,8 @@ __all__ = ["FrameSplitter"]
 _HEADER: Final = 4
 #: A request has its header.
 _LEAST: Final = 8
+#: How each handshake of TLS begins. Read as a length it is more than 300 MB, which no message has.
+_TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
 class FrameSplitter:
@@ -40,7 +42,10 @@ class FrameSplitter:
         while end - at >= _HEADER:
             size = int.from_bytes(held[at : at + _HEADER], "big", signed=True)
             if not self.least <= size <= self.max_size:
+                tls = held.startswith(_TLS_HANDSHAKE, at)
                 held.clear()
+                if tls:
+                    raise MalformedMessage("a TLS handshake, where TLS is not spoken")
                 raise MalformedMessage(
                     f"a frame of {size} bytes; from {self.least} to {self.max_size} are possible"
                 )

@@ -20,6 +20,14 @@ def test_frames_come_out_however_the_stream_is_cut(messages: list[bytes], data: 
     assert splitter.buffered == 0
 
 
+def test_a_tls_handshake_is_named() -> None:
+    splitter = FrameSplitter(1000)
+    with pytest.raises(MalformedMessage, match="TLS handshake"):
+        splitter.feed((8).to_bytes(4, "big") + bytes(8) + b"\x16\x03\x01\x02\x00\x01\x00")
+    with pytest.raises(MalformedMessage, match="from 8 to 1000"):
+        splitter.feed(b"\x17\x03\x01\x02")
+
+
 @pytest.mark.parametrize("length", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\x00\x00\x00\x07"])
 def test_a_length_that_no_request_has_is_malformed(length: bytes) -> None:
     splitter = FrameSplitter(1000)
