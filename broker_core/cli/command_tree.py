@@ -15,7 +15,9 @@ from broker_core.cli.version import print_version
 
 __all__ = ["app", "is_of_the_core", "run"]
 
-_HELP: Final = "Answers which topics of a namespace match, for whom: a listing service for Pulsar clients."
+_HELP: Final = (
+    "Answers which topics of a namespace match, for whom: a listing service for clients of Pulsar and Kafka."
+)
 
 
 class _RootCommands(PluginCommandsGroup):

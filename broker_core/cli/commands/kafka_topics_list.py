@@ -59,7 +59,8 @@ async def list_topics(
     if form == "json":
         print_json(rows)
     else:
-        columns = ["name", *(["topic_id"] if ids else []), "internal"]
         print_table(
-            columns, ([row[column] for column in columns] for row in rows), caption=f"{len(rows)} topics"
+            ["name", *(["topic_id"] if ids else []), "internal"],
+            ([*(row | {"internal": "yes" if row["internal"] else "no"}).values()] for row in rows),
+            caption="1 topic" if len(rows) == 1 else f"{len(rows)} topics",
         )

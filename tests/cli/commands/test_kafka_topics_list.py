@@ -41,7 +41,8 @@ def test_json_with_ids(cli: Cli) -> None:
         assert with_ids == [{"name": "orders", "topic_id": "ksf6rUojS2iU7DnIrJzHlg", "internal": False}]
         shown = cli(*asked, "table", "--ids").out
         assert "ksf6rUojS2iU7DnIrJzHlg" in shown
-        assert "1 topics" in shown
+        assert shown.splitlines()[3].split() == ["orders", "ksf6rUojS2iU7DnIrJzHlg", "no"]
+        assert "1 topic\n" in shown
 
 
 def test_ids_are_no_names(cli: Cli) -> None:

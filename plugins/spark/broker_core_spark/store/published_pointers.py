@@ -142,4 +142,6 @@ def previous_generation(store: Store) -> str:
     for pointer in found:
         if isinstance(pointer, PublishedPointer) and pointer.generation != served:
             return pointer.generation
-    raise NoSuchGeneration(f"{store.uri}: no other generation was served before")
+    raise NoSuchGeneration(
+        f"{store.uri}: there is no other generation to go back to: none was published, or gc has removed it"
+    )
