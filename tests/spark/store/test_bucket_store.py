@@ -6,11 +6,11 @@ from typing import Any
 
 import obstore
 import pytest
-from obstore.exceptions import NotSupportedError
+from obstore.exceptions import GenericError, NotSupportedError
 from obstore.store import MemoryStore
 
 from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store.bucket_store import BucketStore, bucket_store, memory_store
+from broker_core_spark.store.bucket_store import BucketStore, bucket_store, memory_store, obstore_message
 
 
 def test_a_bucket_that_ignores_the_condition_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,6 +72,17 @@ def test_an_endpoint_without_tls_needs_an_option(s3_options: dict[str, str]) -> 
     store = bucket_store("s3://generations/x", s3_options)
     with pytest.raises(StoreFailed, match=r"allow_http=true permits an http:// endpoint$"):
         list(store.list("segments"))
+
+
+def test_a_cloud_without_credentials_is_told_so() -> None:
+    # As recorded of obstore where neither the environment nor an instance has any.
+    line = (
+        "Generic S3 error: Error performing PUT http://169.254.169.254/latest/api/token in 3.2s, after 10 retries, "
+        "max_retries: 10, retry_timeout: 180s - HTTP error: error sending request"
+    )
+    assert obstore_message(GenericError(f"{line}\n\nDebug source:\nGeneric {{")) == (
+        f"{line}: the environment has no credentials, and no instance of a cloud gives any"
+    )
 
 
 @pytest.mark.parametrize("options", [{"nonsense": "1"}, {"aws_nonsense": "1"}])

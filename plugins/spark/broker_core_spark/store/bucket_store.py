@@ -41,6 +41,8 @@ _PUTS_AT_ONCE: Final = 8
 _CLIENT_OPTIONS: Final = frozenset(
     {"allow_http", "connect_timeout", "timeout", "proxy_url", "pool_max_idle_per_host"}
 )
+#: Who gives an instance of a cloud its credentials: asked where the environment has none.
+_METADATA_HOSTS: Final = ("169.254.169.254", "metadata.google.internal")
 
 
 class BucketStore:
@@ -170,8 +172,11 @@ def obstore_message(error: Exception) -> str:
     lines = str(error).strip().splitlines() or [type(error).__name__]
     line = lines[0][:300]
     # All that it says where an endpoint without TLS is not permitted.
-    refused = "http://" in line and line.endswith("builder error")
-    return f"{line}: allow_http=true permits an http:// endpoint" if refused else line
+    if "http://" in line and line.endswith("builder error"):
+        return f"{line}: allow_http=true permits an http:// endpoint"
+    if any(host in line for host in _METADATA_HOSTS):
+        return f"{line}: the environment has no credentials, and no instance of a cloud gives any"
+    return line
 
 
 def bucket_store(uri: str, options: Mapping[str, str], *, checked: bool = False) -> BucketStore:

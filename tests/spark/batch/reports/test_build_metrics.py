@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.reports.build_metrics import METRICS, write_metrics
+from tests.support.ports import free_port
 from tests.support.spark_catalogues import result_of
 
 SECRET = "hidden-word"
@@ -103,6 +104,10 @@ def test_metrics_that_cannot_be_written_are_told(result: BuildResult, tmp_path: 
         pytest.raises(BatchError, match=r"Cannot push the metrics to http://127.*500"),
     ):
         write_metrics(address, None)
+    nobody = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(BatchError) as error:
+        write_metrics(nobody, None)
+    assert str(error.value) == f"Cannot push the metrics to {nobody}: [Errno 111] Connection refused"
     with pytest.raises(BatchError) as error:
         write_metrics(f"http://ann:{SECRET}@127.0.0.1:1", None)
     assert SECRET not in str(error.value)

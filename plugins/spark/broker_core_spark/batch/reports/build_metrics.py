@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
+from urllib.error import URLError
 
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.source_redaction import redacted_source
@@ -104,7 +105,8 @@ def write_metrics(
     except StoreFailed as error:
         raise BatchError(f"Cannot write the metrics {error}{published}") from error
     except (OSError, ValueError) as error:
-        said = str(error) if redacted_source(address) == address else type(error).__name__
+        cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, OSError) else error
+        said = str(cause) if redacted_source(address) == address else type(error).__name__
         raise BatchError(
             f"Cannot push the metrics to {redacted_source(address)}: {said}{published}"
         ) from error
