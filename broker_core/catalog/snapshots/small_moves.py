@@ -23,6 +23,8 @@ __all__ = ["SmallMoves"]
 _MOST_ROWS: Final = 16
 #: Names that these are about: a topic may have thousands of partitions.
 _MOST_NAMES: Final = 32
+#: Characters of their names and properties: each is read, in one turn of the loop.
+_MOST_TEXT: Final = 32 * 1024
 
 
 class SmallMoves:
@@ -61,7 +63,12 @@ def _few(own: Snapshot, known: Sequence[Snapshot], mode: Mode, recent: RecentRow
         own.listing.namespace, own.version, recent.version, [row[1:] for row in recent.rows]
     )
     listed = own.listing.mode
-    if changes.count() > _MOST_NAMES or any(other.version.number > own.version.number for other in known):
+    text = sum(len(part or "") for row in changes.rows for part in row[1:])
+    if (
+        text > _MOST_TEXT
+        or changes.count() > _MOST_NAMES
+        or any(other.version.number > own.version.number for other in known)
+    ):
         return None
     if listed is not mode and not all(listed.lists(DOMAINS[row[0]]) for row in changes.rows):
         return None

@@ -137,6 +137,23 @@ async def test_more_is_left_to_others(kept: Kept) -> None:
     assert await kept.moved() is None
 
 
+@pytest.mark.parametrize("of_properties", [False, True])
+async def test_long_texts_are_left_to_others(kept: Kept, of_properties: bool) -> None:
+    """Of names and of properties together: a name of 30 kB is no more work than a hundred usual ones."""
+    for count, is_small in ((1, True), (2, False)):
+        kept.keep(Mode.PERSISTENT)
+        for number in range(count):
+            long = f"{'x' * 20_000}-{count}-{number}"
+            if of_properties:
+                kept.catalog.create(topic(long[-30:]), properties={"note": long})
+            else:
+                kept.catalog.create(topic(long))
+        moved = await kept.moved()
+        assert (moved is not None) is is_small
+        if is_small:
+            assert_same(moved, kept.read(Mode.PERSISTENT))
+
+
 async def test_one_is_moved_at_a_time(kept: Kept) -> None:
     kept.keep(Mode.PERSISTENT)
     kept.catalog.create(topic("a"))
