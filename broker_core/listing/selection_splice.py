@@ -212,7 +212,9 @@ def _after(chunk: Chunk, rows: ChunkRows, change: Touched, fresh: Chunk | None) 
     """A piece after a change. Of a whole chunk it is made once for all answers that have it: as long as one does."""
     added = None if fresh is None or not change.fresh else _some(fresh, ChunkRows.of(np.array(change.fresh)))
     gone, put = np.array(change.gone, np.int64), np.array(change.put, np.int64)
-    if len(rows) < chunk.size or not chunk.memo_limit:
+    # The key has no values of properties: chunks with some are made for each.
+    has_values = chunk.properties or (added is not None and added.properties)
+    if len(rows) < chunk.size or has_values or not chunk.memo_limit:
         return _made(_some(chunk, rows), gone, put, added)
     key = (Remembered.SPLICED, _key_of(gone, added))
     remembered: tuple[ref[Chunk], ...] | None = chunk.memo.get(key)

@@ -16,7 +16,9 @@ from hypothesis import strategies as st
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing import data_of, part_of
+from broker_core.listing.listing import listing_of as own_listing_of
 from broker_core.listing.listing_part import Part
+from broker_core.listing.listing_splice import Changed, splice
 from broker_core.listing.selection_splice import own_chunks
 from broker_core.patterns import TopicsPattern, compile_pattern
 from tests.support.chunks import tiny_chunks
@@ -305,3 +307,21 @@ def test_all_answers_of_a_chunk_may_lose_all_of_it() -> None:
     listing = listing_of(names, Mode.PERSISTENT)
     for _ in range(2):
         assert_selection(listing.all().with_changes(names, listing.range(0, 0)), [])
+
+
+def test_the_same_names_with_other_properties_are_another_change() -> None:
+    name = "persistent://t/n/a0049-new"
+    listing = valued([f"persistent://t/n/a{number:04}" for number in range(3000)], "old")
+    kept = []
+    for value in ("red", "blue"):
+        changed = listing.all().with_changes([], valued([name], value).all())
+        kept.append(changed)
+        codes = [chunk.properties["color"] for chunk in data_of(changed.listing).chunks]
+        values = [text for each in codes for text in each.column().to_pylist()]
+        assert values == ["old"] * 50 + [value] + ["old"] * 2950
+
+
+def valued(names: list[str], value: str) -> Listing:
+    """A listing of topics that all have the same value of a property."""
+    nothing = data_of(Listing.from_names("t/n", Mode.ALL, []))
+    return own_listing_of(splice(nothing, Changed([], names, {"color": [value] * len(names)})))
