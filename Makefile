@@ -88,7 +88,8 @@ bench-postgres: $(TEST_STAMP)
 bench-growth: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.growth $(ARGS)
 
-# With an empty real broker beside it: `make bench-kafka ARGS="--peer 127.0.0.1:9092"`.
+# With an empty real broker beside it: `make bench-kafka ARGS="--peer 127.0.0.1:9092"`. The second takes some minutes;
+# `.venv/bin/python -m tests.benchmarks.kafka.neighbours --scenes many` runs a part of it.
 bench-kafka: $(STAMP)
 	$(BIN)/python -m tests.benchmarks.kafka $(ARGS)
 	$(BIN)/python -m tests.benchmarks.kafka.neighbours

@@ -4,7 +4,7 @@ Each scene has a server of its own. Beside it a process PINGs over Pulsar's prot
 took, and how late the machine itself woke it. The memory is the most that was resident above that of the server at
 rest.
 
-``--scenes names,unfinished`` runs some of them.
+``--scenes many,unfinished`` runs some of them.
 """
 
 from __future__ import annotations
@@ -461,8 +461,11 @@ def _pinged(served: Served, beside: Beside) -> Iterator[None]:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measure and report."""
     parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.kafka.neighbours", description=__doc__)
-    parser.add_argument("--scenes", default=",".join(SCENES))
+    parser.add_argument("--scenes", default=",".join(SCENES), help=f"some of: {', '.join(SCENES)}")
     options = parser.parse_args(arguments)
+    unknown = sorted(set(options.scenes.split(",")) - set(SCENES))
+    if unknown:
+        parser.error(f"no scenes: {', '.join(unknown)}")
     print(machine())
     with tempfile.TemporaryDirectory(prefix="broker-core-bench-") as folder:
         for name in options.scenes.split(","):

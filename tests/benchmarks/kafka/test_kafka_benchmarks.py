@@ -2,8 +2,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.benchmarks.kafka.__main__ import measure
-from tests.benchmarks.kafka.neighbours import run
+from tests.benchmarks.kafka.neighbours import main, run
 from tests.benchmarks.ours import make_catalogue
 
 
@@ -22,3 +24,9 @@ def test_what_is_felt_beside_a_scene_is_noted(tmp_path: Path) -> None:
     assert beside.ends["answered"] == 1
     assert beside.pings
     assert beside.cpu > 0
+
+
+def test_a_scene_that_there_is_not_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--scenes", "many,names"])
+    assert "no scenes: names\n" in capsys.readouterr().err
