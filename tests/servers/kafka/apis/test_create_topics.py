@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
-from contextlib import AsyncExitStack
+import io
+import sqlite3
+from contextlib import AsyncExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from broker_core.access.access import Access, Refused
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import TopicName
 from broker_core.servers.kafka.apis.create_topics import CREATE_TOPICS_ROW
 from broker_core.wire.kafka import CREATE_TOPICS, METADATA, ZERO_ID, Fields
@@ -55,6 +57,19 @@ async def test_a_name_of_one_partition_is_that_of_a_partitioned_topic(catalog: S
     record = catalog.topic(TopicName("persistent", NAMESPACE, "a"))
     assert record is not None
     assert list(record.names) == ["persistent://public/default/a-partition-0"]
+
+
+async def test_hundreds_beside_many_write_a_few_pages_of_the_index_of_ids(catalog: SqliteCatalog) -> None:
+    others = "\n".join(f"persistent://{NAMESPACE}/n{number:05}" for number in range(20_000))
+    import_topics(catalog, NAMESPACE, io.BytesIO(others.encode()))
+    with closing(sqlite3.connect(catalog.path)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        async with kafka_broker(catalog.path.parent) as broker:
+            request = _request(*(f"m{number:03}" for number in range(300)))
+            rows = (await ask_once(broker, CREATE_TOPICS, 7, request))["topics"]
+            (_, written, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    assert {row["error_code"] for row in rows} == {0}
+    assert 0 < written < 60, "nearly each page of the index would have one of 300 ids"
 
 
 async def test_trying_it_writes_nothing(catalog: SqliteCatalog) -> None:
