@@ -87,8 +87,8 @@ def test_listings_from_postgresql(home: Path, programs: Path, postgres_server: P
 
 def test_topics_for_kafka_clients(home: Path, programs: Path) -> None:
     console = one_with("$ broker-core kafka topics create")
-    setting, _, commands = console.text.partition("\n")
-    assert setting == "$ export BROKER_CORE_CONFIG=broker-core.toml"
+    activate, setting, commands = console.text.split("\n", 2)
+    assert (activate, setting) == ("$ . .venv/bin/activate", "$ export BROKER_CORE_CONFIG=broker-core.toml")
     each = re.sub(r"^[$] ([^&#\n]+).*$", r"$ \1 --config broker-core.toml", commands, flags=re.MULTILINE)
     with PageRunner(home, programs, no_server) as runner:
         runner.run(one_with("[kafka]\n"))
