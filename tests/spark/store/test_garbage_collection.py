@@ -337,6 +337,18 @@ def test_force_has_a_reason_that_the_build_says() -> None:
             StoreFailed, match=r"mark of this build has gone.*gc --force at .*: the node has gone"
         ):
             build.publish(manifest)
+    with pytest.raises(ValueError, match="its own fault"), begin_build(store):
+        raise ValueError("its own fault")
+    # Without grace what it staged goes with its mark: it fails where it misses that first.
+    with (
+        pytest.raises(StoreFailed, match=r"mark of this build has gone.*: the rack has gone") as caught,
+        begin_build(store) as build,
+    ):
+        staged = f"{build.run.staged}-work"
+        store.put_new(staged, b"")
+        collect_garbage(store, force="the rack has gone", grace=AT_ONCE)
+        store.get_range(staged, 0, 1)
+    assert staged in str(caught.value.__cause__)
     assert [pointer.number for pointer in readable_pointers(store)] == [1]
     # The note is an old file some day.
     assert collect_garbage(store).removed == ()

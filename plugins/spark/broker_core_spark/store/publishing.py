@@ -124,6 +124,11 @@ class BuildInProgress:
         except StoreFailed:
             if error is None:  # a failed build has the more important error
                 raise
+        if isinstance(error, Exception):
+            # Whatever it missed then: what was removed with its mark.
+            note = removal_note(self.store, self.run.id)
+            if note and note not in str(error):
+                raise self._mark_gone(note) from error
 
     def sign(self) -> None:
         """Give a sign of life. Raises :exc:`StoreFailed`."""
@@ -163,13 +168,15 @@ class BuildInProgress:
         while True:
             marks = read_marks(self.store)
             if not any(mark.file.path == self._mark for mark in marks):
-                note = removal_note(self.store, self.run.id)
-                raise StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published{note}")
+                raise self._mark_gone(removal_note(self.store, self.run.id))
             if not live_marks(self.store, marks, "gc", self._mark, GC_GRACE):
                 return
             if time.monotonic() >= give_up:
                 raise StoreFailed(f"{self.store.uri}: gc is under way there: not published")
             time.sleep(_WAIT)
+
+    def _mark_gone(self, note: str) -> StoreFailed:
+        return StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published{note}")
 
     def _next_pointer(self, manifest: Manifest) -> PublishedPointer:
         number = 0
