@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,8 @@ import pytest
 
 from broker_core.cli.command_tree import run
 from broker_core_spark.batch import job
-from broker_core_spark.batch.reports import html_report
+from broker_core_spark.batch.reports import build_metrics, html_report
+from broker_core_spark.commands import build_command
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.store import open_store
 from broker_core_spark.store.addressed_file import addressed_file
@@ -116,6 +118,28 @@ def test_the_exit_code_and_the_metrics_of_a_build_whose_report_fails_agree(
         assert f"broker_core_spark_build_{said}" in written, said
     assert run(more) == 0
     assert "broker_core_spark_build_succeeded 1.0" in metrics.read_text()
+
+
+def test_a_build_that_ends_before_spark_starts_writes_that_it_failed(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    metrics = tmp_path / "build.prom"
+    metrics.write_text("broker_core_spark_build_succeeded 1.0\n")
+    more = [*arguments, "--patterns", str(tmp_path / "none.jsonl"), "--metrics", str(metrics)]
+    assert run(more) == 1
+    assert "broker_core_spark_build_succeeded 0.0" in metrics.read_text()
+    capsys.readouterr()
+
+    # The place of the metrics may give no answer: it has a time of its own.
+    answered = threading.Event()
+    monkeypatch.setattr(build_metrics, "write_metrics", lambda *_, **__: answered.wait())
+    monkeypatch.setattr(build_command, "_METRICS_SECONDS", 0.01)
+    assert run(more) == 1
+    answered.set()
+    said = capsys.readouterr().err.splitlines()
+    assert len(said) == 2
+    assert said[0].startswith(f"broker-core: spark build: {metrics}: no answer for 0.01 seconds")
+    assert "none.jsonl" in said[1]
 
 
 def test_the_largest_segment_and_the_most_tasks(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -60,6 +60,8 @@ EXIT_REFUSED: Final = 3
 
 
 _SHOWN: Final = 20  # refused patterns of the output
+#: Time to write the metrics of a build that failed, which may wait for the same store.
+_METRICS_SECONDS: Final = 5.0
 
 EXAMPLES: Final = examples(
     "broker-core spark build --catalogue broker-core.sqlite --patterns patterns.jsonl --out generations",
@@ -126,78 +128,72 @@ def build(
         from broker_core_spark.store import open_store
         from broker_core_spark.store.publishing import BuildRun
 
-        keys = _selecting() if property_keys is None else _property_keys(property_keys)
-        settings = _settings()
-        gates = _gates(
-            settings,
-            min_questions=min_questions,
-            max_question_loss=max_question_loss,
-            max_topic_loss=max_topic_loss,
-            max_coverage_loss=max_coverage_loss,
-            allow_shrink=allow_shrink or None,
-        )
-        spark_settings = parse_pairs("--conf", conf)
         options = chosen_options(out, store_options)
-        always = settings.always if always is None else always
-        _check_places(
-            out,
-            (catalogue, namespace),
-            (patterns, always),
-            (report, _metrics_file(metrics)),
-            (export_parquet, quarantine),
-            (export_matches, history),
-            options,
-        )
-        longest = broker_settings().max_pattern_length
-        run = BuildRun()
-        runs.append(run)
-        lineage = _lineage(
-            openlineage,
-            run=run.id,
-            store=out,
-            catalogue=catalogue,
-            patterns=[source for source in (patterns, always) if source is not None],
-            export_parquet=export_parquet,
-            export_matches=export_matches,
-            history=history,
-        )
         results: list[BuildResult] = []
         try:
-            with (
-                _measured(metrics, results, options),
-                lineage as told,
-                spark_session(master=master, conf=spark_settings) as spark,
-                _progress(progress) as shown,
-            ):
-                try:
-                    result = job.build(
-                        spark,
-                        catalogue=catalogue,
-                        patterns=patterns,
-                        store=out,
-                        namespace=namespace,
-                        partitions=partitions,
-                        segment_bytes=largest_segment // 2,
-                        largest_segment_bytes=largest_segment,
-                        property_keys=keys,
-                        always=always,
-                        keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
-                        gates=gates,
-                        incremental=incremental,
-                        report=report,
-                        export_parquet=export_parquet,
-                        export_matches=export_matches,
-                        history=history,
-                        history_questions=history_questions,
-                        quarantine=quarantine,
-                        progress=shown,
-                        max_pattern_length=longest,
-                        store_options=options,
-                        run=run,
-                    )
-                except job.OutputFailed as failed:
-                    results.append(failed.result)
-                    raise
+            with _measured(metrics, results, options), ExitStack() as stack:
+                keys = _selecting() if property_keys is None else _property_keys(property_keys)
+                settings = _settings()
+                gates = _gates(
+                    settings,
+                    min_questions=min_questions,
+                    max_question_loss=max_question_loss,
+                    max_topic_loss=max_topic_loss,
+                    max_coverage_loss=max_coverage_loss,
+                    allow_shrink=allow_shrink or None,
+                )
+                spark_settings = parse_pairs("--conf", conf)
+                always = settings.always if always is None else always
+                _check_places(
+                    out,
+                    (catalogue, namespace),
+                    (patterns, always),
+                    (report, _metrics_file(metrics)),
+                    (export_parquet, quarantine),
+                    (export_matches, history),
+                    options,
+                )
+                longest = broker_settings().max_pattern_length
+                run = BuildRun()
+                runs.append(run)
+                lineage = _lineage(
+                    openlineage,
+                    run=run.id,
+                    store=out,
+                    catalogue=catalogue,
+                    patterns=[source for source in (patterns, always) if source is not None],
+                    export_parquet=export_parquet,
+                    export_matches=export_matches,
+                    history=history,
+                )
+                told = stack.enter_context(lineage)
+                spark = stack.enter_context(spark_session(master=master, conf=spark_settings))
+                shown = stack.enter_context(_progress(progress))
+                result = job.build(
+                    spark,
+                    catalogue=catalogue,
+                    patterns=patterns,
+                    store=out,
+                    namespace=namespace,
+                    partitions=partitions,
+                    segment_bytes=largest_segment // 2,
+                    largest_segment_bytes=largest_segment,
+                    property_keys=keys,
+                    always=always,
+                    keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
+                    gates=gates,
+                    incremental=incremental,
+                    report=report,
+                    export_parquet=export_parquet,
+                    export_matches=export_matches,
+                    history=history,
+                    history_questions=history_questions,
+                    quarantine=quarantine,
+                    progress=shown,
+                    max_pattern_length=longest,
+                    store_options=options,
+                    run=run,
+                )
                 results.append(result)
                 told.append(result)
         except PublishRefused as error:
@@ -276,22 +272,32 @@ def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:
 
 
 @contextmanager
-def _measured(address: str | None, results: Sequence[BuildResult], options: dict[str, str]) -> Iterator[None]:
+def _measured(address: str | None, results: list[BuildResult], options: dict[str, str]) -> Iterator[None]:
     """Writes the metrics of the result that is put into ``results``, or those of a build that did not publish.
 
     A build that failed after it published has both: it did not succeed, and this is its generation.
     """
-    from broker_core_spark.batch.errors import BatchError
+    from broker_core_spark.batch.build_result import OutputFailed
     from broker_core_spark.batch.reports.build_metrics import write_metrics
+    from broker_core_spark.batch.source_redaction import redacted_source
+    from broker_core_spark.store.reached_store import within
 
     try:
         yield
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OutputFailed):
+            results.append(error.result)
         if address is not None:
+            result = results[-1] if results else None
             try:
-                write_metrics(address, results[-1] if results else None, options, succeeded=False)
-            except BatchError as error:
-                _say(str(error))
+                # The place of the metrics may be what gives no answer.
+                within(
+                    redacted_source(address),
+                    partial(write_metrics, address, result, options, succeeded=False),
+                    _METRICS_SECONDS,
+                )
+            except BrokerCoreError as failed:
+                _say(str(failed))
         raise
     if address is not None:
         write_metrics(address, results[-1], options)
