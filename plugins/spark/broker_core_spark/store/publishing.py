@@ -124,6 +124,7 @@ class BuildInProgress:
         except StoreFailed:
             if error is None:  # a failed build has the more important error
                 raise
+            return  # a store that is away is not asked again
         if isinstance(error, Exception):
             # Whatever it missed then: what was removed with its mark.
             note = removal_note(self.store, self.run.id)
