@@ -15,7 +15,6 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from enum import Enum, auto
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -137,12 +136,11 @@ class StoredSnapshots:
         """All chunks of a manifest, verified; ``None`` where any of them is not as it says."""
         namespace, mode = manifest.key
         try:
+            # All are read, also behind a damaged one: a damaged file that stayed would be taken for the right one when
+            # the namespace is stored again, and each start would find one of them.
             with ThreadPoolExecutor(_READERS, thread_name_prefix="stored-snapshot") as readers:
-                try:
-                    chunks = tuple(readers.map(partial(self._chunk, namespace), manifest.files))
-                except BaseException:
-                    readers.shutdown(cancel_futures=True)
-                    raise
+                reads = [readers.submit(self._chunk, namespace, file) for file in manifest.files]
+            chunks = tuple(read.result() for read in reads)
             if not in_order(chunks) or not all(mode.lists(chunk.domain) for chunk in chunks):
                 raise Refused("its chunks do not follow each other")
         except (OSError, Refused) as error:

@@ -155,6 +155,22 @@ def test_a_damaged_chunk_is_refused_and_written_again(opened: Opened, some: Stor
     assert read(opened()) == names_of(some)
 
 
+def test_of_several_damaged_chunks_none_is_left(opened: Opened, some: Stored, path: Path) -> None:
+    opened().write(some)
+    files = sorted(path.glob("*.columns"))
+    assert len(files) == len(some.chunks) > 2
+    for file in files[1:]:
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+    with capture_logs() as logs:
+        assert read(opened()) is None
+    assert len(logs) == 1
+    assert list(path.iterdir()) == files[:1]
+    opened().write(some)
+    assert read(opened()) == names_of(some)
+
+
 def test_chunks_in_another_order_are_refused(opened: Opened, some: Stored) -> None:
     opened().write(replace(some, chunks=some.chunks[::-1]))
     assert read(opened()) is None
