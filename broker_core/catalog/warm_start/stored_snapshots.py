@@ -159,8 +159,9 @@ class StoredSnapshots:
             columns, facts = read_columns(self._folder.read(file.name, file.size), file)
             return chunk_of(namespace, self._property_keys, file.rows, columns, facts)
         except (OSError, Refused) as error:
-            if getattr(error, "errno", None) not in _OF_THE_PROCESS:
-                self._folder.remove(file.name)  # a file of that size would not be written again
+            if getattr(error, "errno", None) in _OF_THE_PROCESS:
+                raise
+            self._folder.remove(file.name)  # a file of that size would not be written again
             raise Refused(f"{file.name}: {error}") from error
 
     def stale(self, manifest: Manifest) -> None:

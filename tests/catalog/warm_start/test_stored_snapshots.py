@@ -171,6 +171,24 @@ def test_of_several_damaged_chunks_none_is_left(opened: Opened, some: Stored, pa
     assert read(opened()) == names_of(some)
 
 
+def test_a_chunk_for_which_no_descriptor_is_left_is_kept(
+    opened: Opened, some: Stored, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    opened().write(some)
+    files = sorted(path.iterdir())
+    stored = opened()
+    manifest = stored.find(NAMESPACE, Mode.PERSISTENT, "id")
+    assert manifest is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(SnapshotFolder, "read", no_descriptor)
+        assert stored.read(manifest) is None
+    assert sorted(path.iterdir()) == files
+    assert read(stored) == names_of(some)
+
+
 def test_chunks_in_another_order_are_refused(opened: Opened, some: Stored) -> None:
     opened().write(replace(some, chunks=some.chunks[::-1]))
     assert read(opened()) is None
