@@ -1,7 +1,8 @@
-"""The hooks of the plugin: topic listings from a PostgreSQL index, by pattern and by properties.
+"""Topic listings from a PostgreSQL index, by pattern and by properties: migrate, fill and check it.
 
-The module is the plugin. The entry point ``postgres`` of the group ``broker_core`` loads it, and its hooks are those of
-one :class:`PostgresPlugin`. A program that embeds several brokers makes an instance for each.
+The module is the plugin: its first line is what the help of its commands says. The entry point ``postgres`` of the
+group ``broker_core`` loads it, and its hooks are those of one :class:`PostgresPlugin`. A program that embeds several
+brokers makes an instance for each.
 """
 
 from __future__ import annotations
