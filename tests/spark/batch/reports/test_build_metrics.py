@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
@@ -101,9 +102,11 @@ def test_metrics_that_cannot_be_written_are_told(result: BuildResult, tmp_path: 
         write_metrics(str(tmp_path / "none" / "build.prom"), result)
     with (
         push_gateway(500) as (address, _),
-        pytest.raises(BatchError, match=r"Cannot push the metrics to http://127.*500"),
+        pytest.raises(BatchError, match=r"Cannot push the metrics to http://127.*500") as refused,
     ):
         write_metrics(address, None)
+    assert isinstance(refused.value.__cause__, HTTPError)
+    assert refused.value.__cause__.closed, "else its connection stays open"
     nobody = f"http://127.0.0.1:{free_port()}"
     with pytest.raises(BatchError) as error:
         write_metrics(nobody, None)

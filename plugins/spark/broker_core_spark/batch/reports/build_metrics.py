@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
-from urllib.error import URLError
+from urllib.error import HTTPError, URLError
 
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.source_redaction import redacted_source
@@ -107,6 +107,8 @@ def write_metrics(
     except (OSError, ValueError) as error:
         cause = error.reason if isinstance(error, URLError) and isinstance(error.reason, OSError) else error
         said = str(cause) if redacted_source(address) == address else type(error).__name__
+        if isinstance(error, HTTPError):
+            error.close()  # it is the answer too, and keeps the connection open
         raise BatchError(
             f"Cannot push the metrics to {redacted_source(address)}: {said}{published}"
         ) from error
