@@ -24,6 +24,7 @@ from tests.benchmarks.http_listings import http_listings
 from tests.benchmarks.names import Questions, namespace_of
 from tests.benchmarks.ours import Catalogue, make_catalogue
 from tests.benchmarks.processes import machine
+from tests.benchmarks.progress import say
 from tests.benchmarks.python_client import client_figures
 from tests.benchmarks.real_broker import running_broker
 from tests.benchmarks.reconnects import Reconnects, run_reconnects
@@ -42,7 +43,7 @@ def main() -> None:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="broker-core-bench-")))
         broker = None
         if options.peer:
-            _say("the real broker: populate what is missing, start")
+            say("the real broker: populate what is missing, start")
             try:
                 broker = stack.enter_context(running_broker(options.sizes))
             except PeerUnavailable as error:
@@ -50,7 +51,7 @@ def main() -> None:
         for size in options.sizes:
             subjects: dict[str, Any] = {}
             if not options.peer_only:
-                _say(f"{size:,} topics: import")
+                say(f"{size:,} topics: import")
                 catalogue = make_catalogue(work / str(size), size)
                 subjects["import_seconds"] = catalogue.import_seconds
                 subjects["broker-core"] = summarize(
@@ -75,7 +76,7 @@ def main() -> None:
 
 def _run_ours(catalogue: Catalogue, seconds: float, run: int) -> dict[str, Any]:
     size = catalogue.size
-    _say(f"{size:,} topics: broker-core, run {run + 1}")
+    say(f"{size:,} topics: broker-core, run {run + 1}")
     about = Questions(size)
     prefix = get_topics_frame(1, about.namespace, about.prefix(0))
     nothing = get_topics_frame(2, about.namespace)
@@ -113,13 +114,13 @@ def _run_broker(broker: PulsarBroker, size: int, seconds: float, runs: int) -> l
     expected = check_answers(address, size)
     measured = []
     for run in range(runs):
-        _say(f"{size:,} topics: the real broker, run {run + 1}")
+        say(f"{size:,} topics: the real broker, run {run + 1}")
         measured.append(asdict(run_questions(address, broker.pid, size, expected, effort)))
     return measured
 
 
 def _crowd(catalogue: Catalogue) -> dict[str, Any]:
-    _say(f"{catalogue.size:,} topics: 200 clients at once")
+    say(f"{catalogue.size:,} topics: 200 clients at once")
     with catalogue.server() as served:
         client = RawClient(served.address, capacity(catalogue.size))
         client.ask(
@@ -131,20 +132,20 @@ def _crowd(catalogue: Catalogue) -> dict[str, Any]:
 
 
 def _client(catalogue: Catalogue) -> dict[str, Any]:
-    _say(f"{catalogue.size:,} topics: the Python client")
+    say(f"{catalogue.size:,} topics: the Python client")
     folder = catalogue.folder
     return client_figures(folder / "catalog.sqlite", folder / "client", catalogue.size)
 
 
 def _http(catalogue: Catalogue, runs: int) -> dict[str, Any]:
-    _say(f"{catalogue.size:,} topics: over HTTP")
+    say(f"{catalogue.size:,} topics: over HTTP")
     with catalogue.server(http=True) as served:
         return asdict(http_listings(served, catalogue.path, catalogue.size, times=10 * runs))
 
 
 def _reconnects(work: Path, returning: int) -> dict[str, Any]:
     wanted = Reconnects(plain=returning * 5, tls=returning)
-    _say(f"{wanted.plain + wanted.tls:,} clients come back at once")
+    say(f"{wanted.plain + wanted.tls:,} clients come back at once")
     return asdict(run_reconnects(wanted, work / "reconnects"))
 
 
@@ -157,10 +158,6 @@ def _seconds(client: RawClient, frame: bytes) -> float:
     begun = time.perf_counter()
     client.ask(frame)
     return time.perf_counter() - begun
-
-
-def _say(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def _options(arguments: Sequence[str] | None = None) -> argparse.Namespace:

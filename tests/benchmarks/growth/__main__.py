@@ -14,7 +14,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from tests.benchmarks.growth.measure_parts import measure
 from tests.benchmarks.growth.report import draw, put_into_page, report
 from tests.benchmarks.growth.trees import ROOT, BenchmarkFailed, Tree
 from tests.benchmarks.processes import machine
+from tests.benchmarks.progress import say
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,10 +52,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with tempfile.TemporaryDirectory(prefix="broker-core-bench-") as work:
             measure(
                 trees,
-                Catalogues(options.cache, Path(work), _say),
+                Catalogues(options.cache, Path(work), say),
                 options,
                 results,
-                _say,
+                say,
                 lambda: _write(results, options.output),
             )
     except BenchmarkFailed as error:
@@ -76,10 +76,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _write(results: dict[str, Any], output: Path) -> None:
     output.write_text(json.dumps(results, indent=1) + "\n")
-
-
-def _say(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -13,7 +13,6 @@ import json
 import os
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -34,6 +33,7 @@ from tests.benchmarks.postgres.devices import Devices
 from tests.benchmarks.postgres.rounds import Subject, measure_rounds
 from tests.benchmarks.postgres.tables import draw, print_tables
 from tests.benchmarks.processes import machine, resident, resident_peak
+from tests.benchmarks.progress import say
 from tests.benchmarks.real_broker import running_broker
 from tests.benchmarks.subject import capacity
 from tests.benchmarks.wire_client import RawClient, get_topics_frame, read_answer
@@ -63,18 +63,18 @@ def main() -> None:
         for size in options.sizes:
             devices = Devices(size, options.line)
             if size >= options.quick_from:
-                _say(f"{size:,} topics: rows, then indexes")
+                say(f"{size:,} topics: rows, then indexes")
                 filled.append(fill_quickly(server, devices))
             else:
-                _say(f"{size:,} topics: load, load again, COPY")
+                say(f"{size:,} topics: load, load again, COPY")
                 filled.append(fill(server, devices, work))
             served = stack.enter_context(filled[-1].served(work / str(size)))
             results["sizes"][str(size)] = {"load": filled[-1].seconds}
-            _say(f"{size:,} topics: compare answers with brute force")
+            say(f"{size:,} topics: compare answers with brute force")
             turns = (0,) if size > _GOALS_UP_TO else (0, 1, 17)
             everything = check_questions(served.address, devices, turns)
             subjects.append(Subject(devices, served, asked(devices, everything)))
-        _say("one connection, all sizes in turns")
+        say("one connection, all sizes in turns")
         for subject, figures in zip(
             subjects, measure_rounds(subjects, options.seconds, options.rounds), strict=True
         ):
@@ -83,7 +83,7 @@ def main() -> None:
         at = options.sizes.index(main_size)
         results["goals_at"] = main_size
         results["memory"] = _memory(subjects[at])
-        _say(f"{main_size:,} topics: {_CLIENTS} clients, and pgbench")
+        say(f"{main_size:,} topics: {_CLIENTS} clients, and pgbench")
         results["clients"] = _many(filled[at], subjects[at].served, options)
         if options.peer:
             results["peer"] = _peer(server, work, options.peer_size)
@@ -126,7 +126,7 @@ def _many(filled: Filled, served: Served, options: argparse.Namespace) -> dict[s
 
 def _peer(server: PostgresServer, work: Path, size: int) -> dict[str, Any]:
     """A thousand of a million by prefix, of broker-core with PostgreSQL and of a stock broker, in turns."""
-    _say("the real broker: populate what is missing, start")
+    say("the real broker: populate what is missing, start")
     try:
         with (
             running_broker([size]) as broker,
@@ -169,10 +169,6 @@ def _peer(server: PostgresServer, work: Path, size: int) -> dict[str, Any]:
         "ratio": min(seen["broker"]) / min(seen["broker-core"]),
         "topics": size,
     }
-
-
-def _say(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def _options() -> argparse.Namespace:

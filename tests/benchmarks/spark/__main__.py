@@ -26,6 +26,7 @@ from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.spark.spark_session import spark_session
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from tests.benchmarks.processes import machine
+from tests.benchmarks.progress import say
 from tests.benchmarks.spark import goals, serving
 from tests.benchmarks.spark.catalogue import distinct_rows, pattern_rows, write_catalogue, write_patterns
 from tests.benchmarks.spark.cross_join import cross_join
@@ -42,7 +43,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="broker-core-bench-spark-") as folder:
         results = _measure(Path(folder), options)
     if options.serving:
-        _progress("serving")
+        say("serving")
         results["serving"] = serving.measure(small=options.small)
     print(json.dumps(results, indent=2), flush=True)
     print("\n".join(goals.lines(goals.of(results))), file=sys.stderr)
@@ -54,13 +55,13 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     results: dict[str, Any] = {"machine": machine(), "load": os.getloadavg()[0]}
     catalogue, patterns = folder / "topics.parquet", folder / "patterns.jsonl"
     asked = options.questions or options.patterns
-    _progress(f"making {options.topics:,} topics")
+    say(f"making {options.topics:,} topics")
     write_catalogue(catalogue, options.topics)
     write_patterns(patterns, distinct_rows(asked) if options.questions else pattern_rows(asked))
     size = SEGMENT_BYTES if options.segments is None else options.topics * _NAME_BYTES // options.segments
     with PeakOfTree() as memory, spark_session(master=options.master) as spark:
         spark.range(1000).mapInArrow(_unchanged, "id long").count()  # the workers are there
-        _progress(f"the batch: {options.topics:,} topics x {asked:,} patterns")
+        say(f"the batch: {options.topics:,} topics x {asked:,} patterns")
         began, worked = time.monotonic(), tree_cpu(os.getpid())
         result = build(
             spark,
@@ -92,10 +93,6 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
     return results
 
 
-def _progress(what: str) -> None:
-    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
-
-
 def _spread(seconds: Sequence[float]) -> dict[str, float]:
     """The median and the longest of the tasks that make segments, in seconds of a processor."""
     return {"median": round(statistics.median(seconds), 2), "longest": round(max(seconds), 2)}
@@ -107,7 +104,7 @@ def _unchanged(batches: Iterator[Any]) -> Iterator[Any]:
 
 def _ratio(folder: Path, options: argparse.Namespace, spark: Any) -> dict[str, Any]:
     """Both ways over the same small catalogue; pairs are names times the patterns of their namespace."""
-    _progress(f"the cross join: {options.join_topics:,} topics x {options.join_patterns:,} patterns")
+    say(f"the cross join: {options.join_topics:,} topics x {options.join_patterns:,} patterns")
     catalogue, patterns = folder / "small.parquet", folder / "small.jsonl"
     write_catalogue(catalogue, options.join_topics)
     write_patterns(patterns, pattern_rows(options.join_patterns))

@@ -1,0 +1,13 @@
+"""What a benchmark is at, for who waits for it: on standard error, beside its result."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+__all__ = ["say"]
+
+
+def say(what: str) -> None:
+    """A line with the time of day."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
