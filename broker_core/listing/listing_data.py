@@ -7,10 +7,11 @@ The chunks of ``non-persistent://`` come before those of ``persistent://``.
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import accumulate, pairwise
-from operator import attrgetter, is_
+from operator import attrgetter
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -41,6 +42,10 @@ _Array = np.ndarray[Any, Any]
 _REMEMBERED: Final = 8 * 1024
 _REMEMBERED_EACH: Final = 2 * 1024
 _SMALL_PART: Final = 16
+#: Bytes of what is known of each chunk besides: where it begins, its first name, the borders of its forms.
+_KNOWN_EACH: Final = 256
+#: Numbers of rows: 64 bits.
+_ROWS: Final = "q"
 _SIZE: Final = attrgetter("size")
 
 
@@ -51,11 +56,14 @@ class ListingData:
         "_believed",
         "_borders_checked",
         "_bytes_before",
+        "_first_keys",
         "_form_edges",
+        "_former",
         "_hash",
         "_joined",
         "_nbytes",
         "_starts",
+        "_version",
         "chunks",
         "memo",
         "mode",
@@ -64,8 +72,14 @@ class ListingData:
         "size",
     )
 
-    def __init__(self, namespace: NamespaceName, mode: Mode, chunks: Sequence[Chunk]) -> None:
-        """Of chunks that are not empty and in order."""
+    def __init__(
+        self,
+        namespace: NamespaceName,
+        mode: Mode,
+        chunks: Sequence[Chunk],
+        starts: array[int] | None = None,
+    ) -> None:
+        """Of chunks that are not empty and in order; ``starts`` are the rows where they begin, if these are known."""
         if type(namespace) is not NamespaceName or type(mode) is not Mode:
             raise TypeError(
                 f"a listing is of a NamespaceName and a Mode, not of {namespace!r:.100} and {mode!r:.100}"
@@ -74,8 +88,11 @@ class ListingData:
         self.mode = mode
         self.chunks = tuple(chunks)
         #: The row of the first topic of each chunk, and the one behind the last.
-        self._starts: list[int] = [0, *accumulate(map(_SIZE, self.chunks))]
+        self._starts = (
+            array(_ROWS, accumulate(map(_SIZE, self.chunks), initial=0)) if starts is None else starts
+        )
         self._bytes_before: list[int] | None = None
+        self._first_keys: list[bytes] | None = None
         self._form_edges: tuple[list[bytes], list[bytes]] | None = None
         #: How many topics there are.
         self.size = self._starts[-1]
@@ -86,6 +103,9 @@ class ListingData:
         self._nbytes: int | None = None
         self._borders_checked = True
         self._believed = False
+        self._version = object()
+        #: The version that this was made of, and the numbers of the chunks that are new since.
+        self._former: tuple[object, int, int] | None = None
         #: The parts of this listing that patterns match, and the hashes of parts, by what they are of. They do not
         #: refer to the listing, which is freed at once with its last reference.
         self.memo: BoundedCache[tuple[MemoKey, RowsKey | None], Any] = BoundedCache(self._memo_room)
@@ -131,7 +151,7 @@ class ListingData:
     @property
     def own_bytes(self) -> int:
         """Bytes that are this version's alone: those of the chunks are not."""
-        return self.memo.limit + 128 * len(self.chunks)
+        return self.memo.limit + _KNOWN_EACH * len(self.chunks)
 
     @property
     def nbytes(self) -> int:
@@ -315,17 +335,6 @@ class ListingData:
             self._joined = JoinedCrcs.of(*_crcs_of(self.chunks))
         return self._joined.total
 
-    def follow(self, former: ListingData) -> None:
-        """Take over what is known of the listing before a change, of its hash too: only new chunks are looked at."""
-        first = _alike(former.chunks, self.chunks)
-        most = min(len(former.chunks), len(self.chunks)) - first
-        last = min(_alike(former.chunks[::-1], self.chunks[::-1]), most)
-        new = self.chunks[first : len(self.chunks) - last]
-        if former._believed and self._borders_checked:
-            self._believed = all(chunk.is_believed for chunk in new)
-        if former._joined is not None:
-            self._joined = former._joined.replaced(first, len(former.chunks) - last, *_crcs_of(new))
-
     @property
     def is_nearly_hashed(self) -> bool:
         """Whether the hash of all takes no look at the chunks."""
@@ -351,7 +360,47 @@ class ListingData:
             self.memo.put(((Remembered.HASH, key), None), known)
         return known
 
+    # -- changes
+
+    def replaced(self, first: int, end: int, chunks: Sequence[Chunk]) -> ListingData:
+        """The listing with other chunks, any number of them, in the place of those from number ``first`` to ``end``.
+
+        They fit in that place, and the order from chunk to chunk was checked (:meth:`check_borders`). What is known of
+        this listing, of its hash too, is taken over: only the new chunks are looked at.
+        """
+        starts = array(_ROWS, accumulate(map(_SIZE, chunks), initial=self._starts[first]))
+        grown = starts.pop() - self._starts[end]
+        behind = np.frombuffer(self._starts, np.int64)[end:] + grown
+        starts = self._starts[:first] + starts
+        starts.frombytes(behind.tobytes())
+        made = ListingData(
+            self.namespace, self.mode, (*self.chunks[:first], *chunks, *self.chunks[end:]), starts
+        )
+        made._former = self._version, first, first + len(chunks)
+        if self._believed:
+            made._believed = all(chunk.is_believed for chunk in chunks)
+        if self._first_keys is not None:
+            known = self._first_keys
+            made._first_keys = [*known[:first], *map(_first_key, chunks), *known[end:]]
+        if self._joined is not None:
+            made._joined = self._joined.replaced(first, end, *_crcs_of(chunks))
+        return made
+
+    def chunks_since(self, former: ListingData) -> Collection[Chunk]:
+        """The chunks that another listing does not have, and perhaps a few that it has."""
+        if self._former is not None and self._former[0] is former._version:
+            _, first, end = self._former
+            return self.chunks[first:end]
+        return set(self.chunks).difference(former.chunks)
+
     # -- looking names up
+
+    @property
+    def first_keys(self) -> list[bytes]:
+        """The key of each chunk's first name (:func:`~broker_core.names.hash_order.hash_order_bytes`)."""
+        if self._first_keys is None:
+            self._first_keys = [*map(_first_key, self.chunks)]
+        return self._first_keys
 
     def place(self, key: bytes, first: int = 0, end: int | None = None) -> tuple[int, int, bool]:
         """The chunk and the row in it where a name is or would be put, and whether it is there.
@@ -359,7 +408,7 @@ class ListingData:
         ``key`` is that of :func:`~broker_core.names.hash_order.hash_order_bytes`; it is looked for in the chunks from
         number ``first`` to ``end`` alone.
         """
-        behind = self._chunk_behind(key, first, end)
+        behind = bisect_right(self.first_keys, key, first, end)
         if behind == first:
             return first, 0, False
         number = behind - 1
@@ -377,24 +426,12 @@ class ListingData:
 
     def chunk_of(self, key: bytes) -> int:
         """The number of that chunk alone; of a name in front of all, the first one's."""
-        return max(self._chunk_behind(key, 0, None) - 1, 0)
-
-    def _chunk_behind(self, key: bytes, first: int, end: int | None) -> int:
-        """The first chunk that begins behind the name, of those from number ``first`` to ``end``."""
-        low, high = first, len(self.chunks) if end is None else end
-        while low < high:
-            middle = (low + high) // 2
-            if hash_order_bytes(self.chunks[middle].name(0)) <= key:
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        return max(bisect_right(self.first_keys, key) - 1, 0)
 
 
-def _alike(some: Sequence[Chunk], others: Sequence[Chunk]) -> int:
-    """How many chunks at the beginning of both are the same."""
-    alike = [*map(is_, some, others), False]
-    return alike.index(False)
+def _first_key(chunk: Chunk) -> bytes:
+    """What puts a chunk's first name in the order of the hash."""
+    return hash_order_bytes(chunk.name(0))
 
 
 def _crcs_of(chunks: Sequence[Chunk]) -> tuple[list[int], list[int]]:

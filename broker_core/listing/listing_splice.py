@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -63,6 +63,14 @@ class Touched:
     kept_from: list[int] = field(default_factory=list)
 
 
+class _Window(NamedTuple):
+    """What is in the place of the chunks from number ``first`` to ``end`` after a change."""
+
+    first: int
+    end: int
+    chunks: Sequence[Chunk]
+
+
 def splice(listing: ListingData, changed: Changed) -> ListingData:
     """``listing`` after a change. Costs the chunks that have the changed names, and a binary search for each name.
 
@@ -72,18 +80,16 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
 
 
 def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
-    """The same in steps, one for each chunk, and three around them; the first two are quick for a few names."""
+    """The same in steps, one for each chunk, and one in front of them, which is quick for a few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
     additions = _additions(listing, changed)
-    yield True
     removed = sorted(_keys(changed.removed))
     others = bisect_left(
         listing.chunks, PERSISTENT, key=attrgetter("domain")
     )  # the non-persistent come first
-    made: list[Chunk] = []
-    is_changed = False
+    windows: list[_Window] = []
     for domain, low, high in (
         (NON_PERSISTENT, 0, others),
         (PERSISTENT, others, len(listing.chunks)),
@@ -91,17 +97,18 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
         prefix = f"{domain}://".encode()
         keys = [key for key in removed if key.startswith(prefix)]
         addition = [chunk for chunk in additions if chunk.domain == domain]
-        result = None
         if keys or addition:
-            result = yield from _splicing_domain(listing, low, high, keys, addition)
-        is_changed = is_changed or result is not None
-        made += listing.chunks[low:high] if result is None else result
-    if not is_changed:
+            window = yield from _splicing_domain(listing, low, high, keys, addition)
+            if window is not None:
+                windows.append(window)
+    if not windows:
         return listing
-    yield True
-    spliced = ListingData(listing.namespace, listing.mode, made)
-    spliced.follow(listing)
-    return spliced
+    first, end = windows[0].first, windows[-1].end
+    if len(windows) == 1:
+        return listing.replaced(first, end, windows[0].chunks)
+    left, right = windows
+    between = listing.chunks[left.end : right.first]
+    return listing.replaced(first, end, [*left.chunks, *between, *right.chunks])
 
 
 def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
@@ -132,11 +139,10 @@ def _by_domain(
 
 def _splicing_domain(
     listing: ListingData, low: int, high: int, removed: Sequence[bytes], addition: Sequence[Chunk]
-) -> Steps[Sequence[Chunk] | None]:
-    """The chunks from number ``low`` to ``high``, all of one domain, after a change; ``None`` where nothing changed."""
-    own = listing.chunks[low:high]
-    if not own:
-        return addition or None
+) -> Steps[_Window | None]:
+    """What changes in the chunks from number ``low`` to ``high``, all of one domain; ``None`` where nothing does."""
+    if low == high:
+        return _Window(low, high, addition) if addition else None
     fresh = joined_chunks(addition) if addition else None
     touched: dict[int, Touched] = {}
     kept: set[tuple[int, int]] = set()
@@ -144,37 +150,40 @@ def _splicing_domain(
         if is_there:
             kept.add((number, row))
             if fresh is not None and fresh.properties:
-                change = touched.setdefault(number - low, Touched())
+                change = touched.setdefault(number, Touched())
                 change.kept.append(row)
                 change.kept_from.append(index)
             continue
-        change = touched.setdefault(number - low, Touched())
+        change = touched.setdefault(number, Touched())
         change.put.append(row)
         change.fresh.append(index)
     for number, row, is_there in places(listing, removed, low, high):
         if is_there and (number, row) not in kept:
-            touched.setdefault(number - low, Touched()).gone.append(row)
+            touched.setdefault(number, Touched()).gone.append(row)
     if not touched:
         return None
+    own = listing.chunks
     made: list[Chunk] = []
-    new: set[int] = set()
+    small: set[int] = set()
     is_changed = False
-    first = 0
+    first = end = min(touched)
     for number in sorted(touched):
         yield is_quick_to_splice(own[number])
         parts = _after(own[number], touched[number], fresh)
         is_changed = is_changed or len(parts) != 1 or parts[0] is not own[number]
-        new.update(id(part) for part in parts if part.fields_size < chunk_size().least)
-        made += own[first:number]
+        small.update(id(part) for part in parts if part.fields_size < chunk_size().least)
+        made += own[end:number]
         made += parts
-        first = number + 1
-    made += own[first:]
+        end = number + 1
     if not is_changed:
         return None
-    if not new or len(made) == 1:
-        return made
-    yield False
-    return _merged(made, new)
+    if small and (len(made) > 1 or high - low > 1):
+        yield False
+        # A neighbour of what changed may be joined with it.
+        before, behind = own[max(first - 1, low) : first], own[end : min(end + 1, high)]
+        made = _merged([*before, *made, *behind], small)
+        first, end = first - len(before), end + len(behind)
+    return _Window(first, end, made)
 
 
 def _after(chunk: Chunk, change: Touched, fresh: Chunk | None) -> Sequence[Chunk]:
@@ -218,7 +227,7 @@ def _picked(fresh: Chunk, rows: Sequence[int]) -> Chunk:
     return picked
 
 
-def _merged(chunks: Sequence[Chunk], small: set[int]) -> Sequence[Chunk]:
+def _merged(chunks: Sequence[Chunk], small: set[int]) -> list[Chunk]:
     """The chunks, small ones (by identity) joined with a neighbour where both together are not too large."""
     made: list[Chunk] = []
     for chunk in chunks:

@@ -25,8 +25,6 @@ _Array = np.ndarray[Any, Any]
 
 #: The number of a chunk, the row of it where a name is or would be put, and whether it is there.
 Place: TypeAlias = tuple[int, int, bool]
-#: With fewer names for each chunk than one in so many, looking at the first name of every chunk costs more.
-_CHUNKS_A_NAME: Final = 8
 #: Fewer names are looked up again each time.
 _REMEMBERED: Final = 64
 #: No key has this byte (:mod:`~broker_core.names.hash_order`).
@@ -53,22 +51,19 @@ def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | N
 
     They are looked for in the chunks from number ``low`` to ``high`` alone.
     """
-    chunks = data.chunks[low:high]
-    if len(keys) * _CHUNKS_A_NAME <= len(chunks) or len(keys) < 2:
-        return [data.place(key, low, high) for key in keys]
-    firsts = [hash_order_bytes(chunk.name(0)) for chunk in chunks]
+    if len(keys) == 1:
+        return [data.place(keys[0], low, high)]
+    firsts, last = data.first_keys, len(data.chunks) if high is None else high
     found: list[Place] = []
     begin = 0
     while begin < len(keys):
-        number = bisect_right(firsts, keys[begin]) - 1
-        if number < 0:
+        behind = bisect_right(firsts, keys[begin], low, last)
+        if behind == low:
             found.append((low, 0, False))
             begin += 1
             continue
-        end = len(keys)
-        if number + 1 < len(firsts):
-            end = bisect_left(keys, firsts[number + 1], begin)
-        found += _places_in(chunks[number], low + number, keys[begin:end])
+        end = len(keys) if behind == last else bisect_left(keys, firsts[behind], begin)
+        found += _places_in(data.chunks[behind - 1], behind - 1, keys[begin:end])
         begin = end
     return found
 

@@ -12,6 +12,7 @@ import pytest
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing import data_of
+from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from tests.support.mapped import mapped
@@ -188,6 +189,35 @@ def test_what_is_known_of_a_listing_is_known_after_a_change() -> None:
     assert again.is_believed
     assert again.is_nearly_hashed
     assert again.range_hash(0, again.size) == added.range_hash(0, added.size)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_taken_over_is_what_a_fresh_look_at_all_chunks_says(seed: int) -> None:
+    pick = random.Random(seed)
+    listing = Listing.from_names(NAMESPACE, Mode.ALL, names_of(400, seed))
+    known, _, _ = data_of(listing), listing.topics_hash, data_of(listing).first_keys
+    for step in range(30):
+        names = listing.names.to_pylist()
+        at = pick.randrange(len(names))
+        gone = names[at : at + pick.choice([0, 1, 1, 60])] + pick.sample(names, pick.choice([0, 0, 3]))
+        more = [
+            f"{pick.choice(['persistent', 'non-persistent'])}://t/n/n{pick.randrange(500)}+{step}"
+            for _ in range(pick.choice([0, 1, 1, 40]))
+        ]
+        listing = listing.with_changes(sorted(set(gone)), sorted(set(more)))
+        data = data_of(listing)
+        fresh = ListingData(data.namespace, data.mode, data.chunks)
+        numbers = range(len(data.chunks) + 1)
+        assert [data.start(number) for number in numbers] == [fresh.start(number) for number in numbers]
+        assert data.size == fresh.size
+        assert data.first_keys == fresh.first_keys
+        assert data.is_nearly_hashed
+        assert data.range_hash(0, data.size) == fresh.range_hash(0, fresh.size)
+        for former in (known, fresh):
+            since = set(data.chunks_since(former))
+            assert set(data.chunks) - set(former.chunks) <= since <= set(data.chunks)
+        assert not set(data.chunks_since(fresh))
+        known = data
 
 
 def test_a_change_does_not_make_lies_about_the_order_of_chunks_true() -> None:

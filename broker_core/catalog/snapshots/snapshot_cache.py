@@ -189,8 +189,7 @@ class SnapshotCache:
         the listing has besides them."""
         data, kept = data_of(listing), self._kept.get(key)
         # A chunk of the one that is kept has its permits: of a large listing it is not worth asking for each.
-        shared = () if kept is None else data_of(kept.snapshot.listing).chunks
-        fresh = set(data.chunks).difference(shared) if len(shared) > 1 else data.chunks
+        fresh = data.chunks if kept is None else data.chunks_since(data_of(kept.snapshot.listing))
         parts: list[tuple[object, int]] = [
             (chunk, chunk.nbytes) for chunk in fresh if not self._is_leased(chunk)
         ]
