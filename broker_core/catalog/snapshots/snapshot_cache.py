@@ -188,8 +188,10 @@ class SnapshotCache:
         """What of a listing has no permits of the budget for what is kept, and how many bytes each is: chunks, and what
         the listing has besides them."""
         data, kept = data_of(listing), self._kept.get(key)
-        # A chunk of the one that is kept has its permits: of a large listing it is not worth asking for each.
-        fresh = data.chunks if kept is None else data.chunks_since(data_of(kept.snapshot.listing))
+        former = None if kept is None else data_of(kept.snapshot.listing)
+        # A chunk of the one that is kept has its permits, unless it is alone and has them by its listing: of a large
+        # listing it is not worth asking for each.
+        fresh = data.chunks if former is None or len(former.chunks) < 2 else data.chunks_since(former)
         parts: list[tuple[object, int]] = [
             (chunk, chunk.nbytes) for chunk in fresh if not self._is_leased(chunk)
         ]

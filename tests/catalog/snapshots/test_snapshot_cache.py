@@ -17,7 +17,7 @@ from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, Snapsho
 from broker_core.change_log import CatalogVersion, Change, Changes, Operation
 from broker_core.listing.listing import Listing, data_of
 from broker_core.memory.permits import Permits
-from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.settings import LimitsSettings
 from tests.support.chunks import tiny_chunks
@@ -199,14 +199,14 @@ def all_domains(topics: int = 1000) -> Snapshot:
     return Snapshot(CatalogVersion("id", 1), Listing.from_names(ONE, Mode.ALL, names))
 
 
-def changed(old: Snapshot, name: str) -> Snapshot:
+def changed(old: Snapshot, name: str, domain: str = PERSISTENT) -> Snapshot:
     """One topic more."""
     since = old.version
     version = CatalogVersion(since.catalog_id, since.number + 1)
     change = Change(
         version.number,
         Operation.CREATE,
-        TopicName("persistent", old.listing.namespace, name),
+        TopicName(domain, old.listing.namespace, name),
         uuid.uuid4(),
         NOTHING,
         PLAIN,
@@ -246,6 +246,22 @@ async def test_a_changed_listing_takes_permits_for_its_new_chunks_alone() -> Non
     made.kept.drop_all()
     assert made.counted == (two.nbytes, 0)
     new.clear()
+    del two
+    assert made.counted == (0, 0)
+
+
+async def test_a_chunk_that_was_alone_and_is_shared_has_permits_of_its_own() -> None:
+    """Alone it has them by its listing, which goes."""
+    made = Made(20)
+    names = [f"persistent://{ONE}/topic-{number:05d}" for number in range(1000)]
+    one = Snapshot(CatalogVersion("id", 1), Listing.from_names(ONE, Mode.ALL, names))
+    await made.keep(one, Mode.ALL)
+    two = changed(one, "first", NON_PERSISTENT)
+    assert data_of(two.listing).chunks[1:] == data_of(one.listing).chunks
+    await made.keep(two, Mode.ALL)
+    del one
+    assert made.counted == (two.nbytes, 0)
+    made.kept.drop_all()
     del two
     assert made.counted == (0, 0)
 
