@@ -21,6 +21,7 @@ import tempfile
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -48,7 +49,9 @@ _SETTINGS: Mapping[str, str] = {
     "listen_addresses": "127.0.0.1",
     "max_connections": "60",
     "shared_buffers": "128MB",
-    "max_wal_size": "4GB",
+    # In the server's own folder, which is removed: a server that is killed leaves its segments in /dev/shm.
+    "dynamic_shared_memory_type": "mmap",
+    "max_wal_size": "512MB",
     "checkpoint_timeout": "30min",
     "log_min_messages": "warning",
     "timezone": "UTC",
@@ -238,7 +241,9 @@ class PostgresServer:
         if migrated:
             template = _TEMPLATE
             self._make_template()
-        self.sql(f'CREATE DATABASE "{name}" TEMPLATE {template}')
+        # Files are copied in half the time that writing each page to the log takes, where a checkpoint takes none.
+        strategy = " STRATEGY file_copy" if self.version >= 15 else ""
+        self.sql(f'CREATE DATABASE "{name}" TEMPLATE {template}{strategy}')
         return Database(self, name)
 
     def drop_database(self, name: str) -> None:
@@ -288,7 +293,7 @@ class PostgresServer:
             return ["--locale=C.UTF-8", "--locale-provider=icu", "--icu-locale=en"]
         return ["--locale=C.UTF-8"]
 
-    @property
+    @cached_property
     def version(self) -> int:
         """The major version of the programs."""
         said = subprocess.run(

@@ -41,6 +41,7 @@ def _settings() -> dict[str, str]:
         "max_wal_size": "8GB",
         "random_page_cost": "1.1",  # of SSDs
         "max_connections": "100",
+        "dynamic_shared_memory_type": "posix",
     }
 
 
