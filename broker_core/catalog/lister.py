@@ -123,13 +123,19 @@ class CatalogLister:
         if self._warm is None or within <= 0:
             return
         read = 0
-        with suppress(TimeoutError):
+        try:
             async with asyncio.timeout(within):
                 for key, size in await self._warm.most_asked(self._watch.catalog_id):
                     if size <= self._kept.room:
                         with suppress(CatalogError, PermitError):  # whoever asks for it will hear of it
                             await self._snapshot(key)
                             read += 1
+        except TimeoutError:
+            _log.info(
+                "catalog.warm_within is over: further namespaces are read when they are asked for",
+                namespaces=read,
+            )
+            return
         if read:
             _log.info("read the namespaces that were asked most", namespaces=read)
 

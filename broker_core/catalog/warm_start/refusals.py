@@ -6,7 +6,7 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
-__all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused"]
+__all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused", "reason_of"]
 
 #: What becomes of stored snapshots and their files; the values of the metric's label.
 EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed")
@@ -18,6 +18,11 @@ class Refused(Exception):
 
 class FolderUnusable(Refused):
     """The folder of stored files itself is not to be used; the text says why, and what to do."""
+
+
+def reason_of(error: Exception) -> str:
+    """What went wrong, for the log: of an error of the system its words, without a number and a file's name."""
+    return getattr(error, "strerror", None) or str(error)
 
 
 class FileCounts:

@@ -14,6 +14,7 @@ The folder may be missing, full, read-only or removed at any time. Nothing here 
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core.catalog.warm_start.refusals import FolderUnusable, Refused
+from broker_core.quantities import format_size
 
 __all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
 
@@ -72,6 +74,8 @@ class SnapshotFolder:
         except FileNotFoundError:
             raise
         except OSError as error:
+            if error.errno in {errno.ENOTDIR, errno.ELOOP}:
+                raise FolderUnusable(f"{self.path} is no folder, or a link to one: remove it") from error
             raise FolderUnusable(f"{self.path}: {error.strerror}") from error
         try:
             status = os.fstat(folder)
@@ -91,7 +95,7 @@ class SnapshotFolder:
             with self._opened() as folder:
                 if os.access(".", os.R_OK | os.W_OK | os.X_OK, dir_fd=folder):
                     return None
-                return f"{self.path} cannot be written by this user, so nothing new is stored"
+                return f"{self.path} cannot be written, so nothing new is stored"
         except FileNotFoundError:  # it will be made
             return None
         except FolderUnusable as unusable:
@@ -124,7 +128,7 @@ class SnapshotFolder:
             size = sum(memoryview(piece).nbytes for piece in pieces)
             disk = os.fstatvfs(folder)
             if disk.f_bavail * disk.f_frsize < size + self._left_free:
-                raise OSError(f"the last {self._left_free} bytes of the disk are left to others")
+                raise OSError(f"the last {format_size(self._left_free)} of the disk are left to others")
             part = f".{secrets.token_hex(8)}.part"
             file = os.open(part, _MAKE, 0o600, dir_fd=folder)
             try:

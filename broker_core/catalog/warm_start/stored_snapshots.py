@@ -24,7 +24,7 @@ from pydantic import ValidationError
 from broker_core.catalog.warm_start.chunk_columns import chunk_of, file_of, in_order
 from broker_core.catalog.warm_start.column_file import FileReference, read_columns
 from broker_core.catalog.warm_start.manifest import Manifest, manifest_name
-from broker_core.catalog.warm_start.refusals import FileCounts, Refused
+from broker_core.catalog.warm_start.refusals import FileCounts, Refused, reason_of
 from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, folder_beside
 from broker_core.catalog.warm_start.sweep import read_manifest, stored_manifests, sweep
 from broker_core.change_log import CatalogVersion
@@ -162,7 +162,7 @@ class StoredSnapshots:
             if getattr(error, "errno", None) in _OF_THE_PROCESS:
                 raise
             self._folder.remove(file.name)  # a file of that size would not be written again
-            raise Refused(f"{file.name}: {error}") from error
+            raise Refused(f"{file.name}: {reason_of(error)}") from error
 
     def stale(self, manifest: Manifest) -> None:
         """A manifest that leads nowhere: it is of a state that the catalogue knows nothing of any more."""
@@ -203,7 +203,7 @@ class StoredSnapshots:
         _log.warning(
             "a stored snapshot is refused, and the namespace read from the catalogue",
             namespace=str(namespace),
-            reason=str(error),
+            reason=reason_of(error),
             file=str(self._folder.path / name),
             removed=removed,
         )
@@ -248,7 +248,7 @@ class StoredSnapshots:
                 _log.warning(
                     "snapshots cannot be stored: the next starts may be slow",
                     folder=str(self._folder.path),
-                    reason=str(error),
+                    reason=reason_of(error),
                 )
             return None
         if self._fails:

@@ -253,6 +253,7 @@ def test_a_write_that_fails_is_told_once_until_one_works(
         "snapshots cannot be stored: the next starts may be slow",
         "snapshots are stored again",
     ]
+    assert logs[0]["reason"] == "No space left on device"
     assert stored.counts.read()["write_failed"] == 3
 
 

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from broker_core.catalog import lister as lister_module
 from broker_core.catalog.lister import CatalogLister
@@ -371,7 +372,9 @@ async def test_reading_before_the_first_request_ends_in_time(
             await hangs.wait()
 
         monkeypatch.setattr(lister, "_snapshot", hanging)
-        await asyncio.wait_for(lister.warm_up(0.05), 30)
+        with capture_logs() as logs:
+            await asyncio.wait_for(lister.warm_up(0.05), 30)
+        assert "catalog.warm_within is over" in {line["event"].partition(":")[0] for line in logs}
 
 
 async def test_without_a_folder_nothing_is_read_or_stored(catalog: SqliteCatalog) -> None:
