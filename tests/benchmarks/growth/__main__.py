@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from tests.benchmarks.growth.catalogues import Catalogues, default_cache
 from tests.benchmarks.growth.figures import PARTS
@@ -25,6 +25,9 @@ from tests.benchmarks.growth.report import draw, put_into_page, report
 from tests.benchmarks.growth.trees import ROOT, BenchmarkFailed, Tree
 from tests.benchmarks.processes import machine
 from tests.benchmarks.progress import say
+
+#: Questions about so many topics have answers of a known size.
+_SIZES: Final = (10_000, 100_000, 1_000_000, 10_000_000)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -82,7 +85,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     environment = os.environ.get
 
     def sizes(text: str) -> list[int]:
-        return sorted(int(part.replace("_", "")) for part in text.split(","))
+        numbers = sorted(int(part.replace("_", "")) for part in text.split(","))
+        if wrong := [number for number in numbers if number not in _SIZES]:
+            raise argparse.ArgumentTypeError(
+                f"{wrong[0]:,} is no power of ten from 10,000 to 10,000,000: its answers are not known"
+            )
+        return numbers
 
     def parts(text: str) -> list[str]:
         chosen = text.split(",")
@@ -97,7 +105,12 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=sizes(environment("BENCH_GROWTH_SIZES", "10000,1000000,10000000")),
         help="powers of ten from 10,000 to 10,000,000; the last one takes 8 GB of memory and 5 GB of disk",
     )
-    parser.add_argument("--namespaces", type=int, default=50_000, help="small namespaces of 20 topics")
+    parser.add_argument(
+        "--namespaces",
+        type=int,
+        default=int(environment("BENCH_GROWTH_NAMESPACES", "50000")),
+        help="small namespaces of 20 topics",
+    )
     parser.add_argument(
         "--parts", type=parts, default=list(PARTS), help=f"some of {','.join(PARTS)}, with commas"
     )

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from broker_core.catalog.store.schema import SCHEMA_VERSION
+from tests.benchmarks.growth.__main__ import main
 from tests.benchmarks.growth.asking import Asking, changed_topics
 from tests.benchmarks.growth.catalogues import Catalogues
 from tests.benchmarks.growth.figures import FIGURES, PARTS, best_of, shown
@@ -175,6 +176,12 @@ def test_a_server_that_ends_is_named_with_its_log(catalogues: Catalogues) -> Non
 
 
 @pytest.mark.long
+def test_a_size_without_known_answers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--sizes", "10000,12345"])
+    assert "12,345 is no power of ten" in capsys.readouterr().err
+
+
 def test_it_reports_a_short_run(catalogues: Catalogues, tmp_path: Path) -> None:
     output, plot = tmp_path / "results.json", tmp_path / "growth.svg"
     cache = catalogues.of_topics(SIZE).parent
