@@ -13,6 +13,7 @@ from hypothesis import settings
 from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
 from tests.support.quick_debug_mode import note_no_stacks
+from tests.support.quick_files import keep_files_in_memory
 from tests.support.quick_java import quick_java_options
 from tests.support.shared_spark import OneSparkProcess
 from tests.support.unit_tests import is_unit_tests, turn_of_tests
@@ -22,6 +23,7 @@ settings.register_profile("broker-core", deadline=None)
 settings.load_profile("broker-core")
 
 note_no_stacks()
+keep_files_in_memory()
 
 ROOT = Path(__file__).parent.parent
 
