@@ -28,6 +28,8 @@ keep_files_in_memory()
 ROOT = Path(__file__).parent.parent
 
 os.environ["SPARK_SUBMIT_OPTS"] = quick_java_options()
+# Nothing here multiplies matrices, and each process that imports numpy would start threads for it.
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
