@@ -88,9 +88,7 @@ class ListingData:
         self.mode = mode
         self.chunks = tuple(chunks)
         #: The row of the first topic of each chunk, and the one behind the last.
-        self._starts = (
-            array(_ROWS, accumulate(map(_SIZE, self.chunks), initial=0)) if starts is None else starts
-        )
+        self._starts = array(_ROWS, [0, *accumulate(map(_SIZE, self.chunks))]) if starts is None else starts
         self._bytes_before: list[int] | None = None
         self._first_keys: list[bytes] | None = None
         self._form_edges: tuple[list[bytes], list[bytes]] | None = None
@@ -379,9 +377,8 @@ class ListingData:
         made._former = self._version, first, first + len(chunks)
         if self._believed:
             made._believed = all(chunk.is_believed for chunk in chunks)
-        if self._first_keys is not None:
-            known = self._first_keys
-            made._first_keys = [*known[:first], *map(_first_key, chunks), *known[end:]]
+        known = self.first_keys  # what is changed once will be changed again
+        made._first_keys = [*known[:first], *map(_first_key, chunks), *known[end:]]
         if self._joined is not None:
             made._joined = self._joined.replaced(first, end, *_crcs_of(chunks))
         return made
@@ -408,7 +405,7 @@ class ListingData:
         ``key`` is that of :func:`~broker_core.names.hash_order.hash_order_bytes`; it is looked for in the chunks from
         number ``first`` to ``end`` alone.
         """
-        behind = bisect_right(self.first_keys, key, first, end)
+        behind = self._chunk_behind(key, first, end)
         if behind == first:
             return first, 0, False
         number = behind - 1
@@ -426,7 +423,13 @@ class ListingData:
 
     def chunk_of(self, key: bytes) -> int:
         """The number of that chunk alone; of a name in front of all, the first one's."""
-        return max(bisect_right(self.first_keys, key) - 1, 0)
+        return max(self._chunk_behind(key, 0, None) - 1, 0)
+
+    def _chunk_behind(self, key: bytes, first: int, end: int | None) -> int:
+        """The first chunk that begins behind the name, of those from number ``first`` to ``end``."""
+        if self._first_keys is None:  # few lookups are not worth a look at every chunk
+            return bisect_right(self.chunks, key, first, end, key=_first_key)
+        return bisect_right(self._first_keys, key, first, end)
 
 
 def _first_key(chunk: Chunk) -> bytes:

@@ -25,6 +25,8 @@ _Array = np.ndarray[Any, Any]
 
 #: The number of a chunk, the row of it where a name is or would be put, and whether it is there.
 Place: TypeAlias = tuple[int, int, bool]
+#: With fewer names for each chunk than one in so many, looking at the first name of every chunk costs more.
+_CHUNKS_A_NAME: Final = 8
 #: Fewer names are looked up again each time.
 _REMEMBERED: Final = 64
 #: No key has this byte (:mod:`~broker_core.names.hash_order`).
@@ -51,8 +53,8 @@ def places(data: ListingData, keys: Sequence[bytes], low: int = 0, high: int | N
 
     They are looked for in the chunks from number ``low`` to ``high`` alone.
     """
-    if len(keys) == 1:
-        return [data.place(keys[0], low, high)]
+    if len(keys) * _CHUNKS_A_NAME <= len(data.chunks) or len(keys) < 2:
+        return [data.place(key, low, high) for key in keys]
     firsts, last = data.first_keys, len(data.chunks) if high is None else high
     found: list[Place] = []
     begin = 0

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from broker_core.listing import listing_data
+from broker_core.listing.chunk import Chunk
 from broker_core.listing.listing import data_of
 from broker_core.listing.name_places import locate, places, remembered_places
 from broker_core.names.hash_order import hash_order_bytes
@@ -35,6 +38,30 @@ def test_the_chunk_of_a_name_is_found_without_its_row() -> None:
         listing = data_of(listing_of(persistent(*(f"b{number:03}" for number in range(200)))))
     keys = [name.encode() for name in persistent("a", "b000", "b0000", "b100", "b199", "c")]
     assert [listing.chunk_of(key) for key in keys] == [listing.place(key)[0] for key in keys]
+
+
+def test_a_few_names_of_a_listing_that_is_new_are_found_without_a_look_at_every_chunk(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An answer that is made of another one is a new listing each time, of hundreds of chunks perhaps."""
+    with tiny_chunks(600):
+        listing = data_of(listing_of(persistent(*(f"b{number:04}" for number in range(3000)))))
+    looked_at: list[Chunk] = []
+    look = listing_data._first_key
+
+    def looking(chunk: Chunk) -> bytes:
+        looked_at.append(chunk)
+        return look(chunk)
+
+    monkeypatch.setattr(listing_data, "_first_key", looking)
+    keys = [name.encode() for name in persistent("a", "b0100", "b2999x")]
+    found = places(listing, keys)
+    assert len(listing.chunks) > 100
+    assert 0 < len(looked_at) <= 3 * len(listing.chunks).bit_length()
+    assert listing.first_keys == [look(chunk) for chunk in listing.chunks]
+    looked_at.clear()
+    assert places(listing, keys) == found, "by what is known now"
+    assert not looked_at
 
 
 def test_names_are_looked_for_in_some_chunks_alone() -> None:
