@@ -378,7 +378,10 @@ class ListingData:
         if self._believed:
             made._believed = all(chunk.is_believed for chunk in chunks)
         known = self.first_keys  # what is changed once will be changed again
-        made._first_keys = [*known[:first], *map(_first_key, chunks), *known[end:]]
+        # Between chunks that changed there may be hundreds that did not.
+        before = dict(zip(self.chunks[first:end], known[first:end], strict=True))
+        keys = [before.get(chunk) or _first_key(chunk) for chunk in chunks]
+        made._first_keys = [*known[:first], *keys, *known[end:]]
         if self._joined is not None:
             made._joined = self._joined.replaced(first, end, *_crcs_of(chunks))
         return made
