@@ -80,7 +80,7 @@ def splice(listing: ListingData, changed: Changed) -> ListingData:
 
 
 def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
-    """The same in steps, one for each chunk, and one in front of them, which is quick for a few names."""
+    """The same in steps, one for each chunk, and two around them; the first is quick for a few names."""
     listing.check_borders()
     if len(changed) > _MANY and len(changed) * _MANY_PART > listing.size:
         return _rebuilt(listing, changed)
@@ -103,6 +103,7 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
                 windows.append(window)
     if not windows:
         return listing
+    yield True
     first, end = windows[0].first, windows[-1].end
     if len(windows) == 1:
         return listing.replaced(first, end, windows[0].chunks)

@@ -131,7 +131,8 @@ class Snapshot:
         return finished(self.moving(changes))
 
     def moving(self, changes: NameChanges) -> Steps[Snapshot]:
-        """The same in steps, one for each chunk, and one in front of them, which is quick for a few names."""
+        """The same in steps, one for each chunk, and two around them, which are quick for a few names."""
+        yield True
         data = data_of(self.listing)
         changed = changes.changed(data.mode, self.property_keys)
         spliced = data
