@@ -101,15 +101,11 @@ def splicing(listing: ListingData, changed: Changed) -> Steps[ListingData]:
             window = yield from _splicing_domain(listing, low, high, keys, addition)
             if window is not None:
                 windows.append(window)
-    if not windows:
-        return listing
-    yield True
-    first, end = windows[0].first, windows[-1].end
-    if len(windows) == 1:
-        return listing.replaced(first, end, windows[0].chunks)
-    left, right = windows
-    between = listing.chunks[left.end : right.first]
-    return listing.replaced(first, end, [*left.chunks, *between, *right.chunks])
+    if windows:
+        yield True
+    for window in reversed(windows):  # those in front keep their numbers
+        listing = listing.replaced(*window)
+    return listing
 
 
 def _additions(listing: ListingData, changed: Changed) -> list[Chunk]:
