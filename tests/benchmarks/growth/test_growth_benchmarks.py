@@ -175,13 +175,13 @@ def test_a_server_that_ends_is_named_with_its_log(catalogues: Catalogues) -> Non
         asking.spent(client, asking.new_range())
 
 
-@pytest.mark.long
 def test_a_size_without_known_answers_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--sizes", "10000,12345"])
     assert "12,345 is no power of ten" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_it_reports_a_short_run(catalogues: Catalogues, tmp_path: Path) -> None:
     output, plot = tmp_path / "results.json", tmp_path / "growth.svg"
     cache = catalogues.of_topics(SIZE).parent
