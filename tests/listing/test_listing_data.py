@@ -11,13 +11,11 @@ import pytest
 
 from broker_core import Listing, Mode
 from broker_core.errors import InvalidListing
-from broker_core.listing import listing_data
-from broker_core.listing.chunk import Chunk
 from broker_core.listing.listing import data_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.patterns import compile_pattern
-from tests.support.chunks import tiny_chunks
+from tests.support.chunks import first_keys_read, tiny_chunks
 from tests.support.mapped import mapped
 from tests.support.topics import NAMESPACE, assert_listing
 
@@ -229,18 +227,11 @@ def test_after_a_change_here_and_there_only_new_chunks_are_looked_at(monkeypatch
     former = data_of(listing)
     names, _ = listing.names.to_pylist(), former.first_keys
     assert len(former.chunks) > 20
-    looked_at: list[Chunk] = []
-    look = listing_data._first_key
-
-    def looking(chunk: Chunk) -> bytes:
-        looked_at.append(chunk)
-        return look(chunk)
-
-    monkeypatch.setattr(listing_data, "_first_key", looking)
+    looked_at = first_keys_read(monkeypatch)
     with tiny_chunks(600):
         data = data_of(listing.with_changes([names[1], names[-2]], []))
     assert {*looked_at} == {*data.chunks} - {*former.chunks}
-    assert data.first_keys == [look(chunk) for chunk in data.chunks]
+    assert data.first_keys == ListingData(data.namespace, data.mode, data.chunks).first_keys
 
 
 def test_a_change_does_not_make_lies_about_the_order_of_chunks_true() -> None:

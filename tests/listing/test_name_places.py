@@ -6,12 +6,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker_core.listing import listing_data
-from broker_core.listing.chunk import Chunk
 from broker_core.listing.listing import data_of
 from broker_core.listing.name_places import locate, places, remembered_places
 from broker_core.names.hash_order import hash_order_bytes
-from tests.support.chunks import tiny_chunks
+from tests.support.chunks import first_keys_read, tiny_chunks
 from tests.support.topics import full_names, listing_of, persistent
 
 
@@ -46,19 +44,12 @@ def test_a_few_names_of_a_listing_that_is_new_are_found_without_a_look_at_every_
     """An answer that is made of another one is a new listing each time, of hundreds of chunks perhaps."""
     with tiny_chunks(600):
         listing = data_of(listing_of(persistent(*(f"b{number:04}" for number in range(3000)))))
-    looked_at: list[Chunk] = []
-    look = listing_data._first_key
-
-    def looking(chunk: Chunk) -> bytes:
-        looked_at.append(chunk)
-        return look(chunk)
-
-    monkeypatch.setattr(listing_data, "_first_key", looking)
+    looked_at = first_keys_read(monkeypatch)
     keys = [name.encode() for name in persistent("a", "b0100", "b2999x")]
     found = places(listing, keys)
     assert len(listing.chunks) > 100
     assert 0 < len(looked_at) <= 3 * len(listing.chunks).bit_length()
-    assert listing.first_keys == [look(chunk) for chunk in listing.chunks]
+    assert listing.first_keys == [hash_order_bytes(chunk.name(0)) for chunk in listing.chunks]
     looked_at.clear()
     assert places(listing, keys) == found, "by what is known now"
     assert not looked_at

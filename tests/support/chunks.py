@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from broker_core.listing import chunk_size
+import pytest
+
+from broker_core.listing import chunk_size, listing_data
+from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_size import ChunkSize
 
-__all__ = ["tiny_chunks"]
+__all__ = ["first_keys_read", "tiny_chunks"]
 
 
 @contextmanager
@@ -17,3 +20,16 @@ def tiny_chunks(made: int = 200) -> Iterator[None]:
     """Chunks of so many bytes of encoded names."""
     with patch.object(chunk_size, "_USED", ChunkSize(made, 2 * made, made // 4, max(made // 10, 16))):
         yield
+
+
+def first_keys_read(monkeypatch: pytest.MonkeyPatch) -> list[Chunk]:
+    """The chunks whose first name a listing has read from here on, in the order of reading."""
+    chunks: list[Chunk] = []
+    read = listing_data._first_key
+
+    def reading(chunk: Chunk) -> bytes:
+        chunks.append(chunk)
+        return read(chunk)
+
+    monkeypatch.setattr(listing_data, "_first_key", reading)
+    return chunks
