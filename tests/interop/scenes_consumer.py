@@ -5,6 +5,7 @@ What it must never do cannot be seen from its messages alone: subscriptions and 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -42,6 +43,15 @@ def _texts(consumer: BlockingRegexConsumer, count: int) -> list[str]:
         texts.append(message.data().decode())
         assert consumer.acknowledge(message)
     return texts
+
+
+def _all_acknowledged(stage: Stage, topics: Sequence[str], name: str) -> None:
+    """Wait until a subscription has no backlog: the client sends acknowledgements a moment later."""
+    eventually_sync(
+        lambda: all(stage.broker.admin.backlog(topic, name) == 0 for topic in topics),
+        _SOON,
+        what="no backlog",
+    )
 
 
 def is_told_by_its_properties(stage: Stage) -> None:
@@ -179,7 +189,7 @@ def settles_messages(stage: Stage) -> None:
         eventually_sync(lambda: admin.backlog(dead, "undertaker") == 1, _SOON, what="the dead letter")
         stage.publish([f"{base}/orders"], "good")
         assert _texts(consumer, 1) == ["good"]
-        eventually_sync(lambda: admin.backlog(f"{base}/orders", "settling") == 0, _SOON, what="no backlog")
+        _all_acknowledged(stage, [f"{base}/orders"], "settling")
         so_far = len(stage.gate.questions(namespace))
         stage.gate.wait_for_questions(namespace, so_far + 2, _SOON)
         assert consumer.topics == (f"{base}/orders",)
@@ -254,9 +264,7 @@ def shares_and_takes_over(stage: Stage) -> None:
             return texts.count("three") == len(topics)
 
         eventually_sync(taken_over, _SOON, what="the messages after the take-over")
-        eventually_sync(
-            lambda: all(admin.backlog(topic, "failover") == 0 for topic in topics), _SOON, what="no backlog"
-        )
+        _all_acknowledged(stage, topics, "failover")
 
 
 def goes_on_elsewhere(stage: Stage) -> None:
@@ -266,28 +274,20 @@ def goes_on_elsewhere(stage: Stage) -> None:
     topics = [f"{base}/a", f"{base}/b"]
     for topic in topics:
         stage.broker.admin.create_topic(topic)
-
-    def acknowledged() -> None:
-        """The client sends acknowledgements a moment later: behind a seek they would be of what comes once more."""
-        eventually_sync(
-            lambda: all(stage.broker.admin.backlog(topic, "seeking") == 0 for topic in topics),
-            _SOON,
-            what="all acknowledgements at the broker",
-        )
-
     with _consumer(stage, f"{base}/.*", "seeking") as consumer:
         for number in range(3):
             stage.publish(topics, f"{number}")
         messages = [consumer.receive(_SOON) for _ in range(6)]
         for message in messages:
             assert consumer.acknowledge(message)
-        acknowledged()
+        # Acknowledgements that arrive behind a seek would be of what comes once more.
+        _all_acknowledged(stage, topics, "seeking")
         consumer.seek(pulsar.MessageId.earliest)
         assert sorted(_texts(consumer, 6)) == ["0", "0", "1", "1", "2", "2"]
         second = next(
             each for each in messages if each.topic_name() == topics[0] and each.data() == b"1"
         ).message_id()
-        acknowledged()
+        _all_acknowledged(stage, topics, "seeking")
         consumer.seek(second, topics[0])
         assert _texts(consumer, 1) == ["2"]
         consumer.seek(pulsar.MessageId.earliest)
@@ -329,11 +329,6 @@ def is_listed_by_another_server(stage: Stage) -> None:
             messages = [consumer.receive(60) for _ in range(4)]
             assert {message.topic_name() for message in messages} == set(partitions)
             assert all(consumer.acknowledge(message) for message in messages)
-            for partition in partitions:
-                eventually_sync(
-                    lambda name=partition: stage.broker.admin.backlog(name, "green") == 0,  # type: ignore[misc]
-                    _SOON,
-                    what="no backlog",
-                )
+            _all_acknowledged(stage, partitions, "green")
             again = next(message for message in messages if message.data() == b"second")
             consumer.seek(again.message_id(), again.topic_name())
