@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto lock clean-setup
+.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto kafka-tables lock clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -22,7 +22,7 @@ help:
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
 	@echo "make wheels   wheels and source distributions of all three, into dist/"
-	@echo "make setup    .venv with everything of the lock;  make lock and make proto regenerate"
+	@echo "make setup    .venv with everything of the lock;  make lock, make proto and make kafka-tables regenerate"
 
 setup: $(STAMP)
 
@@ -63,7 +63,7 @@ interop: $(TEST_STAMP)
 	@scripts/setup-interop.sh
 	$(BIN)/pytest -m interop -rs -n 2 --dist loadfile tests/interop $(ARGS)
 	$(BIN)/pytest -m long -n 2 --dist loadfile
-	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/api_tables
+	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/test_known_apis.py
 	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
 
 # Kafka's messages by libFuzzer; what it finds is kept in `.fuzz/`. `make fuzz ARGS="-max_total_time=3600"` goes on longer.
@@ -117,6 +117,9 @@ format: $(STAMP)
 proto: $(STAMP)
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m grpc_tools.protoc -I . --python_out=. --mypy_out=. \
 		broker_core/wire/pulsar/messages/pulsar_api.proto
+
+kafka-tables: $(STAMP)
+	$(BIN)/python scripts/kafka_tables.py
 
 # No address of an index, no path of a machine: the lock must read the same wherever it was made.
 LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \

@@ -20,6 +20,8 @@ from tests.support.distributions import CORE, DISTRIBUTIONS, PLUGINS, ROOT, Dist
 NOT_IMPORTED = {
     ("broker-core-spark", "pandas"): "PySpark imports it to take an Arrow table",
 }
+#: Notices of others, of whose files modules are made: their license asks to pass them on.
+NOTICES = {"broker-core": ["broker_core/wire/kafka/definitions/NOTICE"]}
 #: Of packages whose distribution `importlib.metadata` does not know: editable ones, and what only `make test` installs.
 OWNERS = {each.package: each.name for each in DISTRIBUTIONS} | {"pyspark": "pyspark"}
 #: Of packages that several distributions share, by the longest name that is one's alone.
@@ -162,7 +164,7 @@ def test_a_plugin_is_of_the_release_of_the_core_and_takes_no_other_minor(plugin:
 @every
 def test_the_license_is_in_each(distribution: Distribution) -> None:
     assert distribution.project["license"] == "Apache-2.0"
-    assert distribution.project["license-files"] == ["LICENSE"]
+    assert distribution.project["license-files"] == ["LICENSE", *NOTICES.get(distribution.name, [])]
     assert (distribution.folder / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()
 
 

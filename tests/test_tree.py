@@ -65,12 +65,14 @@ PACKAGES = {
     Path("plugins/postgres/broker_core_postgres"): Path("tests/postgres"),
     Path("plugins/spark/broker_core_spark"): Path("tests/spark"),
 }
+#: What `make proto` and `make kafka-tables` write.
+GENERATED = re.compile(r".*_pb2|api_tables")
 SOURCES = [
     path.relative_to(ROOT)
     for path in FILES
     if path.suffix == ".py"
     and any(path.is_relative_to(ROOT / package) for package in PACKAGES)
-    and not path.stem.endswith("_pb2")
+    and not GENERATED.fullmatch(path.stem)
 ]
 
 

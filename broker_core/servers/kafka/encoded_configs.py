@@ -12,13 +12,15 @@ from broker_core.kafka.configs import (
     config_synonyms,
     effective_config,
 )
-from broker_core.wire.kafka import CREATED_CONFIG, DESCRIBE_CONFIGS, DESCRIBED_CONFIG, Encoded, Writer
+from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CONFIGS, Encoded, Writer
 
 __all__ = ["EncodedConfigs"]
 
 #: A config of a topic, given the ones that the topic sets.
 _Encode: TypeAlias = Callable[[EffectiveConfig, Mapping[str, str]], bytes]
 _FLEXIBLE_CREATE: Final = 5
+_CREATED: Final = CREATE_TOPICS.response.struct_at("topics.configs")
+_DESCRIBED: Final = DESCRIBE_CONFIGS.response.struct_at("results.configs")
 
 
 class EncodedConfigs:
@@ -78,7 +80,7 @@ class _Form:
 def _encode_created(config: EffectiveConfig, _own: Mapping[str, str]) -> bytes:
     writer = Writer()
     value = {"name": config.name, "value": config.value, "config_source": config.source}
-    CREATED_CONFIG.write(writer, value, _FLEXIBLE_CREATE, flexible=True)
+    _CREATED.write(writer, value, _FLEXIBLE_CREATE, flexible=True)
     return writer.joined()
 
 
@@ -96,7 +98,7 @@ def _describing(version: int, broker: Mapping[str, str], *, synonyms: bool, docu
         if documentation:
             value["documentation"] = DOCUMENTATION[config.name]
         writer = Writer()
-        DESCRIBED_CONFIG.write(writer, value, version, flexible=DESCRIBE_CONFIGS.is_flexible(version))
+        _DESCRIBED.write(writer, value, version, flexible=DESCRIBE_CONFIGS.is_flexible(version))
         return writer.joined()
 
     return encode

@@ -168,8 +168,8 @@ class Array(Kind):
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One field. ``tag``: it is a tagged field from the version ``tagged`` on, and there only where it is not the
-    default. ``default`` ``...`` is that of its kind, ``None`` null.
+    """One field. With a ``tag``, it is a tagged field, and there only where it is not the default. ``default`` ``...``
+    is that of its kind, ``None`` null.
     """
 
     name: str
@@ -232,17 +232,21 @@ class Struct(Kind):
         """
         self._codec(version, flexible).write(writer, value)
 
+    def struct_at(self, path: str) -> Struct:
+        """The struct of the field at ``path``, such as ``"topics.configs"``, or of the elements of its array."""
+        found = self
+        for name in path.split("."):
+            kind = next(each.kind for each in found.fields if each.name == name)
+            inner = kind.of if isinstance(kind, Array) else kind
+            assert isinstance(inner, Struct)
+            found = inner
+        return found
+
     def elements(
         self, path: str, values: Iterable[Mapping[str, Any]], version: int, *, flexible: bool
     ) -> Encoded:
         """Structs of the array at ``path``, such as ``"topics.configs"``, encoded to be written many times."""
-        kind: Kind = self
-        for name in path.split("."):
-            inner = kind.of if isinstance(kind, Array) else kind
-            assert isinstance(inner, Struct)
-            kind = next(each.kind for each in inner.fields if each.name == name)
-        assert isinstance(kind, Array)
-        codec = kind.of.codec(version, flexible=flexible, nullable=False)
+        codec = self.struct_at(path).codec(version, flexible=flexible, nullable=False)
         writer = Writer()
         count = 0
         for count, value in enumerate(values, 1):  # noqa: B007

@@ -1,16 +1,12 @@
 from __future__ import annotations
 
-from broker_core.wire.kafka import API_VERSIONS, APIS, CREATE_TOPICS, Fields
+from broker_core.wire.kafka import API_VERSIONS, CREATE_TOPICS, Fields
 from tests.support.kafka_values import written
 
 
 def test_an_api_is_flexible_from_a_version_on() -> None:
     assert not API_VERSIONS.is_flexible(2)
     assert API_VERSIONS.is_flexible(3)
-
-
-def test_apis_are_found_by_their_keys() -> None:
-    assert all(api.key == key for key, api in APIS.items())
 
 
 def test_elements_that_are_encoded_once_are_written_as_their_values_are() -> None:

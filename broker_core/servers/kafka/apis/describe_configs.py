@@ -21,19 +21,13 @@ from broker_core.servers.kafka.configs_of_others import configs_of_others
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_of, error_row
-from broker_core.wire.kafka import (
-    DESCRIBE_CONFIGS,
-    DESCRIBED_RESOURCE,
-    Encoded,
-    ErrorCode,
-    Fields,
-    Writer,
-)
+from broker_core.wire.kafka import DESCRIBE_CONFIGS, Encoded, ErrorCode, Fields, Writer
 
 __all__ = ["DESCRIBE_CONFIGS_ROW"]
 
 #: Rows that are encoded on the event loop.
 _FEW: Final = 50
+_ROW: Final = DESCRIBE_CONFIGS.response.struct_at("results")
 #: Bytes of an answer, which is in memory as a whole: those of 50,000 topics without documentation.
 _LARGEST: Final = 256 * 1024 * 1024
 _DENIED: Final = frozenset(
@@ -122,7 +116,7 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
             row = brokers[same] if same in brokers else brokers.setdefault(same, _other(call, each))
         error = error or row["error_code"]
         writer = denied if row["error_code"] in _DENIED else allowed
-        DESCRIBED_RESOURCE.write(writer, row, call.version, flexible=flexible)
+        _ROW.write(writer, row, call.version, flexible=flexible)
         if allowed.size > _LARGEST:
             raise CloseClient(f"configs of more than {_LARGEST} bytes are asked for in one request")
     return Encoded(len(asked), [*allowed.pieces(), *denied.pieces()], error)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Final
 
-from broker_core.wire.kafka.api_tables.metadata import NOT_ASKED
+from broker_core.wire.kafka.known_apis import NOT_ASKED
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
 from broker_core.wire.kafka.writer import Encoded, unsigned_varint
 
