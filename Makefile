@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto kafka-tables lock clean-setup
+.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto kafka-tables lock statements clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
 	@echo "make docs     the documentation, into docs/_build/html"
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
+	@echo "make statements  how large the tree is; ARGS=FOLDER for another one"
 	@echo "make wheels   wheels and source distributions of all three, into dist/"
 	@echo "make setup    .venv with everything of the lock;  make lock, make proto and make kafka-tables regenerate"
 
@@ -120,6 +121,10 @@ proto: $(STAMP)
 
 kafka-tables: $(STAMP)
 	$(BIN)/python scripts/kafka_tables.py
+
+# Without imports, docstrings and generated files; `make statements ARGS="--by-package . ../other"`.
+statements:
+	@$(PYTHON) scripts/statements.py $(ARGS)
 
 # No address of an index, no path of a machine: the lock must read the same wherever it was made.
 LOCKING = env -u UV_FIND_LINKS -u PIP_FIND_LINKS $(BIN)/uv pip compile --quiet --universal --python-version 3.11 \

@@ -9,6 +9,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+from scripts.statements import GENERATED
+
 ROOT = Path(__file__).parent.parent
 MAX_LINES = 500
 
@@ -65,8 +67,6 @@ PACKAGES = {
     Path("plugins/postgres/broker_core_postgres"): Path("tests/postgres"),
     Path("plugins/spark/broker_core_spark"): Path("tests/spark"),
 }
-#: What `make proto` and `make kafka-tables` write.
-GENERATED = re.compile(r".*_pb2|api_tables")
 SOURCES = [
     path.relative_to(ROOT)
     for path in FILES
