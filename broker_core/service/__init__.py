@@ -1,0 +1,3 @@
+"""The use cases of all transports: a server decodes a question, asks one of these, and encodes its answer."""
+
+from __future__ import annotations
