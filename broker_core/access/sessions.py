@@ -80,11 +80,6 @@ class Sessions:
         """The connection is over: forget its credentials."""
         self._by_connection.pop(asker.connection, None)
 
-    def credentials_of(self, asker: Asker) -> ClientCredentials | None:
-        """The latest credentials of the asker's connection; ``None`` where none are kept."""
-        session = self._by_connection.get(asker.connection)
-        return None if session is None else session.credentials
-
     def has_any(self, role: str | None, original_principal: str | None) -> bool:
         """Whether a live connection has this identity, however many have."""
         group = self._groups.get((role, original_principal))

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from broker_core.names.name_columns import column_data
 
-__all__ = ["INTERNAL", "LONGEST", "collision_key", "internal_names", "is_legal", "legal_names", "why_illegal"]
+__all__ = ["INTERNAL", "LONGEST", "internal_names", "is_legal", "legal_names", "why_illegal"]
 
 #: The topics that Kafka keeps for itself; these names alone, and not all that begin with ``__``.
 INTERNAL: Final = frozenset({"__consumer_offsets", "__share_group_state", "__transaction_state"})
@@ -48,11 +48,6 @@ def why_illegal(name: str) -> str | None:
     else:
         why = f"'{name}' contains one or more characters other than ASCII alphanumerics, '.', '_' and '-'"
     return f"Topic name is invalid: {why}"
-
-
-def collision_key(name: str) -> str:
-    """Two topics with the same key collide."""
-    return name.replace(".", "_")
 
 
 def legal_names(names: pa.LargeBinaryArray) -> _Array | None:

@@ -20,9 +20,8 @@ def test_the_latest_credentials_of_a_connection_count() -> None:
     sessions, alice, other = Sessions(), asker(), asker()
     sessions.put(alice, token("first"))
     sessions.put(other, token("other"))
-    assert sessions.credentials_of(alice) == token("first")
+    assert sessions.any_of("alice", None) == token("other")
     sessions.put(alice, token("second"))
-    assert sessions.credentials_of(alice) == token("second")
     assert sessions.any_of("alice", None) == token("second")
     assert len(sessions) == 2
 
@@ -44,17 +43,12 @@ def test_nothing_is_kept_of_a_connection_that_is_over() -> None:
     sessions.put(other, token("other"))
     sessions.end(other)
     sessions.end(other)
-    assert sessions.credentials_of(other) is None
     assert sessions.any_of("alice", None) == token("first")
     assert sessions.has_any("alice", None)
     del alice  # without a word
     assert sessions.any_of("alice", None) is None
     assert not sessions.has_any("alice", None)
     assert (len(sessions), len(sessions._groups)) == (0, 0)
-
-
-def test_an_asker_of_another_transport_has_none() -> None:
-    assert Sessions().credentials_of(Asker("alice")) is None
 
 
 @pytest.mark.parametrize(

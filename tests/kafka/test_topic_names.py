@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.kafka.topic_names import INTERNAL, collision_key, internal_names, is_legal, legal_names
+from broker_core.kafka.topic_names import INTERNAL, internal_names, is_legal, legal_names
 
 
 def column(names: list[str]) -> pa.LargeBinaryArray:
@@ -28,7 +28,3 @@ def test_a_column_is_judged_as_each_name_is(names: list[str], skipped: int) -> N
 def test_internal_topics_are_three_names() -> None:
     names = ["__consumer_offsets", "__x", "a", *sorted(INTERNAL)]
     assert internal_names(column(names)).tolist() == [True, False, False, True, True, True]
-
-
-def test_names_collide_with_underscores_for_dots() -> None:
-    assert collision_key("a.b_c") == collision_key("a_b.c") != collision_key("a-b_c")

@@ -20,6 +20,7 @@ from broker_core_spark.format.canonical_question import (
     required_selectors,
 )
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.format.segment_boundaries import (
     LARGEST_FACTOR,
     SEGMENT_BYTES,
@@ -28,9 +29,9 @@ from broker_core_spark.format.segment_boundaries import (
     piece_starts,
 )
 from broker_core_spark.format.segment_reader import Segment
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import fetch_verified, put_verified
+from tests.support.segment_writer import SegmentWriter
 
 __all__ = ["build_generation", "matches_of", "opened_segment", "put_segment", "stored_segment"]
 

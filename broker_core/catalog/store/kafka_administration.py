@@ -27,11 +27,6 @@ class KafkaAdministration(CatalogConnections):
         with self.reading() as connection:
             return read_acl_version(connection, namespace), read_acls(connection, namespace)
 
-    def kafka_acl_version(self, namespace: NamespaceName) -> int:
-        """A number that grows with each change of a namespace's access control lists; 0 before the first."""
-        with self.reading() as connection:
-            return read_acl_version(connection, namespace)
-
     def has_kafka_acls(self) -> bool:
         """Whether access control lists of any namespace are stored."""
         with self.reading() as connection:

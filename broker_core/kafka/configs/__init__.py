@@ -22,7 +22,6 @@ from broker_core.kafka.configs.effective import (
     EffectiveConfig,
     config_synonyms,
     effective_config,
-    effective_configs,
 )
 
 __all__ = [
@@ -42,6 +41,5 @@ __all__ = [
     "check_configs",
     "config_synonyms",
     "effective_config",
-    "effective_configs",
     "sound_configs",
 ]

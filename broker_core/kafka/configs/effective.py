@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple
 
-from broker_core.kafka.configs.definitions import DEFINITIONS, MIN_INSYNC_REPLICAS, ConfigDefinition
+from broker_core.kafka.configs.definitions import MIN_INSYNC_REPLICAS, ConfigDefinition
 
 __all__ = [
     "ConfigSource",
@@ -15,7 +15,6 @@ __all__ = [
     "EffectiveConfig",
     "config_synonyms",
     "effective_config",
-    "effective_configs",
 ]
 
 
@@ -49,15 +48,10 @@ class EffectiveConfig:
         return self.definition.name
 
 
-def effective_configs(configs: Mapping[str, str], broker: Mapping[str, str]) -> list[EffectiveConfig]:
-    """All configs of a topic, sorted by name; ``configs`` are its own, ``broker`` those of the settings."""
-    return [effective_config(definition, configs, broker) for definition in DEFINITIONS.values()]
-
-
 def effective_config(
     definition: ConfigDefinition, configs: Mapping[str, str], broker: Mapping[str, str]
 ) -> EffectiveConfig:
-    """One of them.
+    """One of a topic's configs; ``configs`` are its own, ``broker`` those of the settings.
 
     A cluster of Kafka 4.3 is made with a default of ``min.insync.replicas`` for all brokers; that of a broker's
     settings goes before it here, since there is no cluster to ask.

@@ -20,8 +20,7 @@ def test_acls_are_of_a_namespace_and_each_change_is_a_version(catalog: SqliteCat
     assert catalog.kafka_acls(NAMESPACE) == (1, (READ, DENY))
     assert catalog.kafka_acls(NamespaceName("acme", "orders")) == (0, ())
     assert catalog.change_kafka_acls(NAMESPACE, remove=[READ]) == 2
-    assert catalog.kafka_acl_version(NAMESPACE) == 2
-    assert catalog.kafka_acls(NAMESPACE)[1] == (DENY,)
+    assert catalog.kafka_acls(NAMESPACE) == (2, (DENY,))
     assert catalog.change_kafka_acls(NAMESPACE, add=[READ], remove=[DENY]) == 3, "both are one change"
     assert catalog.kafka_acls(NAMESPACE)[1] == (READ,)
 

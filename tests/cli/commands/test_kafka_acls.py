@@ -39,7 +39,7 @@ def test_bindings_are_added_listed_and_removed(cli: Cli, tmp_path: Path) -> None
     assert removed.out.splitlines() == [f"removed {each}" for each in bindings]
     assert "There is no binding in a/b: allow User:alice" in cli("kafka", "acls", "remove", *asked).only_error
     with SqliteCatalog(catalog) as opened:
-        assert opened.kafka_acl_version(NamespaceName.parse("a/b")) == 2
+        assert opened.kafka_acls(NamespaceName.parse("a/b"))[0] == 2
 
 
 def test_one_that_is_missing_keeps_the_others(cli: Cli, tmp_path: Path) -> None:

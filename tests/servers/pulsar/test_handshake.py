@@ -105,11 +105,11 @@ async def test_a_client_with_good_credentials_is_let_in_with_its_role() -> None:
         "192.0.2.1:4711",
         "pulsar",
     )
-    assert scene.sessions.credentials_of(asker) == ClientCredentials("token", b"alice")
+    assert scene.sessions.any_of("alice", None) == ClientCredentials("token", b"alice")
     assert scene.count("ok") == 1
     assert scene.talk.handler.tick(quiet=True) == commands.ping()
     scene.talk.handler.closed()
-    assert scene.sessions.credentials_of(asker) is None
+    assert scene.sessions.any_of("alice", None) is None
 
 
 async def test_a_client_whose_credentials_are_refused_reads_one_text_and_is_closed() -> None:
@@ -293,7 +293,7 @@ async def test_a_client_is_asked_for_new_credentials() -> None:
     job.release()  # type: ignore[union-attr]
 
     assert scene.respond("alice@200") is None
-    assert scene.sessions.credentials_of(scene.askers[0]) == ClientCredentials("token", b"alice@200")
+    assert scene.sessions.any_of("alice", None) == ClientCredentials("token", b"alice@200")
     assert (scene.count("ok"), scene.count("renewed")) == (1, 1)
     scene.time_passes(49)
     assert len(scene.talk.unasked) == 1

@@ -73,7 +73,20 @@ def test_a_selector_that_comes_twice_is_refused() -> None:
         postings.add(KEYS[0], (0, 1))
 
 
-def test_rows_beyond_the_names_are_refused() -> None:
+@pytest.mark.parametrize(
+    ("picked", "wrong"),
+    [
+        ((0, COUNT + 1), "a range from 0 to 91"),
+        ((2, 1), "a range from 2 to 1"),
+        (np.array([COUNT]), "row numbers from 90 to 90 of 90 names"),
+        (np.array([0, COUNT]), "row numbers from 0 to 90"),
+        (np.array([-1, 1]), "row numbers from -1"),
+        (np.array([1, 1]), "ascending integers"),
+        (np.array([2, 0]), "ascending integers"),
+        (np.array([0.0, 2.0]), "ascending integers"),
+    ],
+)
+def test_matches_that_are_no_rows_are_refused(picked: Matches, wrong: str) -> None:
     postings = PostingsCollector(NAMES)
-    with pytest.raises(ValueError, match="row numbers from 90 to 90 of 90 names"):
-        postings.add(KEYS[0], np.array([COUNT]))
+    with pytest.raises(ValueError, match=wrong):
+        postings.add(KEYS[0], picked)

@@ -17,12 +17,12 @@ from broker_core_spark.format.canonical_question import CanonicalQuestion, requi
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_checks import SegmentChecks, check_first_names, last_place
-from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store
 from tests.support.generation_builder import build_generation, put_segment, stored_segment
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
+from tests.support.segment_writer import SegmentWriter
 
 #: Names begin a segment about one time in ten.
 TARGET = 300

@@ -16,9 +16,10 @@ from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import NameSelector, canonical_json
+from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.format.segment_reader import Segment, SegmentRun, read_names
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from tests.support.generations import picked_by
+from tests.support.segment_writer import SegmentWriter
 
 SELECTORS = [NameSelector(text) for text in (None, "t/n/a.*", "t/n/.*[024]", "even")]
 NAMES = EncodedNames.of(

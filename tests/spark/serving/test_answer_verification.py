@@ -14,7 +14,7 @@ import pytest
 from broker_core import EncodedNames, Listing, Mode
 from broker_core.patterns import compile_pattern
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
-from broker_core_spark.format.segment_writer import Matches
+from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.serving.answer_verification import AnswerVerifier
 from broker_core_spark.serving.opened import generation
 from broker_core_spark.serving.opened.generation import PrecomputedAnswer

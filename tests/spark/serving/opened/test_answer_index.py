@@ -12,11 +12,11 @@ from broker_core import EncodedNames
 from broker_core.listing.topics_hash import crc_text, topics_hash
 from broker_core.names import Mode
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
-from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened import answer_index
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD, NamespacePostings
 from broker_core_spark.store.private_file import PrivateFile
 from tests.support.generation_builder import opened_segment
+from tests.support.segment_writer import SegmentWriter
 
 PATTERNS = ["even", "first", "all", "none"]
 QUESTIONS = [CanonicalQuestion.of("t/n", mode, pattern) for mode in Mode for pattern in PATTERNS]

@@ -27,11 +27,11 @@ from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import FileEntry, Manifest, manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
-from broker_core_spark.format.segment_writer import SegmentWriter
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from tests.support.generation_builder import build_generation, matches_of
 from tests.support.generations import CATALOGUE, QUESTIONS, expected, memory, questions_of
+from tests.support.segment_writer import SegmentWriter
 from tests.support.topics import assert_selection
 
 ASKED = [*QUESTIONS, CanonicalQuestion.of("t/n", Mode.PERSISTENT, "t/n/orders-.*", {"tier": "gold"})]

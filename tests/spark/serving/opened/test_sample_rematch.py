@@ -10,10 +10,11 @@ import pytest
 from broker_core import EncodedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import NameSelector
+from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.format.segment_reader import SegmentRun
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 from tests.support.generation_builder import opened_segment
+from tests.support.segment_writer import SegmentWriter
 
 ODD = NameSelector("t/n/.*[13579](-.*)?")
 NAMES = EncodedNames.of("t/n", "persistent", [f"x{i:02}" for i in range(40)] + ["p7-partition-2"])

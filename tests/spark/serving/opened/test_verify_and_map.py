@@ -16,12 +16,13 @@ from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.manifest import Manifest, SegmentEntry, manifest_name
-from broker_core_spark.format.segment_writer import Matches, SegmentWriter
+from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks, verify_and_map
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation, put_segment
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
+from tests.support.segment_writer import SegmentWriter
 
 ASKED = NameSelector("t/n/a.*")
 #: Segments of so few bytes may begin with any name.

@@ -39,10 +39,10 @@ from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
+from broker_core_spark.format.names_writer import NamesWriter
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import PostingsWriter
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
-from broker_core_spark.format.segment_writer import NamesWriter
 from broker_core_spark.store import Store
 
 __all__ = ["SegmentTask", "TaskResult"]

@@ -1,0 +1,73 @@
+"""The file of a segment's names: its runs, one after the other, each sorted.
+
+A writer holds one run at a time. The file is in memory up to 64 MiB, then a temporary one. Equal runs give equal bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import buffer_and_offsets
+from broker_core_spark.format import segment_layout
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+from broker_core_spark.format.framed_file import FramedFile, FramedWriter
+
+__all__ = ["NamesWriter"]
+
+_MOST_NAMES: Final = 2**31 - 1
+_Array = np.ndarray[Any, Any]
+
+
+class NamesWriter:
+    """The writer of a names file."""
+
+    def __init__(self) -> None:
+        self._file = FramedWriter(segment_layout.NAMES)
+        #: (namespace, domain, number of names) of each run so far.
+        self.runs: list[tuple[str, str, int]] = []
+        #: The first local name of the first run.
+        self.first_local = ""
+
+    def add_run(self, names: EncodedNames) -> None:
+        """Append the names of one namespace and domain, at least one.
+
+        Runs come in the order of all names, none twice. Raises :exc:`ValueError` otherwise.
+        """
+        namespace, domain = str(names.namespace), names.domain
+        self._check_run(namespace, domain, len(names))
+        data, offsets = buffer_and_offsets(names.fields)
+        first = int(offsets[0])
+        offsets = offsets - first
+        if int(offsets[-1]) > segment_layout.MOST_FIELD_BYTES:
+            raise ValueError(
+                f"the names of {namespace} in one segment take {int(offsets[-1])} bytes: too many"
+            )
+        place = segment_layout.NamesLayout(self._file.size, len(names), int(offsets[-1]))
+        self._file.write(offsets.astype("<u4"))
+        self._file.pad()
+        self._file.write(memoryview(data)[first : first + place.fields_size])
+        self._file.pad()
+        self._file.add_run({"namespace": namespace, "domain": domain} | place.record())
+        if not self.runs:
+            self.first_local = names.names[0].as_py()
+        self.runs.append((namespace, domain, len(names)))
+
+    def finish(self) -> FramedFile:
+        """The whole file."""
+        if not self.runs:
+            raise ValueError("a segment has at least one run of names")
+        return self._file.finish()
+
+    def close(self) -> None:
+        """Discard an unfinished file."""
+        self._file.close()
+
+    def _check_run(self, namespace: str, domain: str, count: int) -> None:
+        if not 0 < count <= _MOST_NAMES:
+            raise ValueError(f"a run of {count} names: from 1 to {_MOST_NAMES}")
+        place = (namespace, DOMAIN_ORDER.index(domain))
+        if self.runs and place <= (self.runs[-1][0], DOMAIN_ORDER.index(self.runs[-1][1])):
+            raise ValueError(f"the run of {domain} names of {namespace} is not in order")
