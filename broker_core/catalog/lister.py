@@ -7,7 +7,7 @@ where the log does not reach. That is done once however many ask, and in a threa
 
 Every listing that is made here has permits before it is read and until nobody has it any more: a client that reads its
 answer slowly pins the listing that it was answered from, also after a change has moved the snapshot on
-(:mod:`~.snapshot_cache`).
+(:mod:`broker_core.snapshots`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,14 @@ from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
-from broker_core.catalog.snapshots.recent_changes import MOST_RECENT, RecentChanges
+from broker_core.catalog.snapshots.recent_changes import (
+    MOST_RECENT,
+    KeptSnapshot,
+    KeptSnapshots,
+    RecentChanges,
+    SnapshotKey,
+)
 from broker_core.catalog.snapshots.small_moves import SmallMoves
-from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey, result_of
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -49,6 +53,7 @@ from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.snapshots import Snapshot, result_of
 
 if TYPE_CHECKING:
     from broker_core.catalog.snapshots.topic_tables import TopicTables
@@ -88,7 +93,7 @@ class CatalogLister:
         stored: StoredSnapshots | None = None,
     ) -> None:
         self._catalog = catalog
-        self._kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
+        self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
         self._property_keys = tuple(dict.fromkeys(property_keys))
         self._warm = None if stored is None else WarmStart(stored, self._kept, self._property_keys)
         self.depends_on = frozenset(f"{PROPERTY}{key}" for key in self._property_keys)
@@ -256,7 +261,7 @@ class CatalogLister:
 
     # -- knowing what is current
 
-    def _current(self, key: SnapshotKey) -> CachedSnapshot | None:
+    def _current(self, key: SnapshotKey) -> KeptSnapshot | None:
         """The kept snapshot, if it is of the newest version, as of the last look."""
         watch, kept = self._watch, self._kept.get(key)
         if kept is None:
@@ -276,7 +281,7 @@ class CatalogLister:
 
     def _still_right(
         self, key: SnapshotKey, request: ListingRequest, applied: TopicsPattern
-    ) -> CachedSnapshot | None:
+    ) -> KeptSnapshot | None:
         """The kept snapshot of an older version, if what changed since does not concern a question with this pattern.
 
         It will be moved soon, for all changes until then.
@@ -294,7 +299,7 @@ class CatalogLister:
         kept.asked += 1
         return kept
 
-    def _recent(self, key: SnapshotKey, kept: CachedSnapshot) -> RecentChanges | None:
+    def _recent(self, key: SnapshotKey, kept: KeptSnapshot) -> RecentChanges | None:
         """What changed of late, as of the last look; ``None`` where that is not known at once."""
         if kept.recent is None:
             kept.recent = RecentChanges(kept.snapshot)
@@ -485,6 +490,6 @@ def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode:
 
 
 @lru_cache(maxsize=256)
-def _nothing(catalog_id: str, namespace: NamespaceName, mode: Mode) -> CachedSnapshot:
+def _nothing(catalog_id: str, namespace: NamespaceName, mode: Mode) -> KeptSnapshot:
     """A namespace that never had a topic lists as empty, as brokers do."""
-    return CachedSnapshot(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)
+    return KeptSnapshot(Snapshot.of_nothing(catalog_id, namespace, mode), seen=0)

@@ -15,7 +15,6 @@ import pytest
 from broker_core.catalog import lister as lister_module
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.concurrency.steps import Steps
@@ -26,6 +25,7 @@ from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import TopicListingResult
 from broker_core.settings import LimitsSettings
+from broker_core.snapshots import Snapshot
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("a", "b")

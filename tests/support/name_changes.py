@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import Changes
 from broker_core.names import DOMAINS, NamespaceName
+from broker_core.snapshots import Snapshot
 
 __all__ = ["name_changes_of", "name_changes_since"]
 

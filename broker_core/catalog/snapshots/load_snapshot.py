@@ -9,7 +9,6 @@ from typing import Final
 
 import pyarrow as pa
 
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.load_columns import read_names
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.listing.block_hashes import BlockHashes
@@ -21,6 +20,7 @@ from broker_core.listing.listing_data import ListingData
 from broker_core.names import DOMAINS, NON_PERSISTENT, PERSISTENT, Mode, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.snapshots import Snapshot
 
 __all__ = ["expected_bytes", "load_snapshot", "only_mode"]
 

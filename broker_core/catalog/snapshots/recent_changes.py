@@ -12,19 +12,20 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from operator import itemgetter
-from typing import Final
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.catalog.properties import properties_of
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.namespace_change import RecentRows
 from broker_core.listing.listing import Listing
+from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import TopicsPattern
+from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 
-__all__ = ["MOST_RECENT", "RecentChanges", "may_match"]
+__all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey", "may_match"]
 
 #: Changed topics that are looked at for each question, at the most.
 MOST_RECENT: Final = 64
@@ -117,3 +118,9 @@ def may_match(pattern: TopicsPattern, forms: Sequence[bytes]) -> bool:
 def _is_within(form: bytes, ranges: Sequence[tuple[bytes, bytes]]) -> bool:
     number = bisect_right(ranges, form, key=_LOW) - 1
     return number >= 0 and form < ranges[number][1]
+
+
+#: The snapshots of a catalogue, and what one is kept under.
+SnapshotKey: TypeAlias = tuple[NamespaceName, Mode]
+KeptSnapshot: TypeAlias = CachedSnapshot[RecentChanges]
+KeptSnapshots: TypeAlias = SnapshotCache[NamespaceName, RecentChanges]

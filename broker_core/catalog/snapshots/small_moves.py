@@ -10,12 +10,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from broker_core.catalog.snapshots.name_changes import NameChanges
-from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
+from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import RecentRows
 from broker_core.concurrency.steps import in_turns
 from broker_core.names import DOMAINS, Mode
+from broker_core.snapshots import Snapshot
 
 __all__ = ["SmallMoves"]
 
@@ -30,7 +30,7 @@ _MOST_TEXT: Final = 32 * 1024
 class SmallMoves:
     """Small moves of the snapshots of a cache, one at a time. For one event loop."""
 
-    def __init__(self, kept: SnapshotCache, watch: FileWatch) -> None:
+    def __init__(self, kept: KeptSnapshots, watch: FileWatch) -> None:
         self._kept = kept
         self._watch = watch
         self._is_moving = False

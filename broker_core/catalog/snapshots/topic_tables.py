@@ -19,8 +19,7 @@ import pyarrow as pa
 
 from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
-from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache
+from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -33,6 +32,7 @@ from broker_core.listing.topic_table import TopicChange, TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.name_columns import system_topics
+from broker_core.snapshots import Snapshot
 
 __all__ = ["TopicTables"]
 
@@ -58,7 +58,7 @@ class TopicTables:
     Tables and what is encoded of them have permits of the snapshots' budget, with those of ``kept``.
     """
 
-    def __init__(self, catalog: SqliteCatalog, kept: SnapshotCache, watch: FileWatch) -> None:
+    def __init__(self, catalog: SqliteCatalog, kept: KeptSnapshots, watch: FileWatch) -> None:
         self._kept = kept
         kept.on_let_go.append(self._let_go)
         self._watch = watch

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
-from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache, SnapshotKey
+from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.namespace_change import read_catalog_id
 from broker_core.catalog.warm_start.manifest import Manifest
 from broker_core.catalog.warm_start.snapshot_writer import SnapshotWriter
@@ -19,6 +18,7 @@ from broker_core.change_log import Gap
 from broker_core.listing.listing import data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots import Snapshot
 
 __all__ = ["FoundSnapshot", "WarmStart"]
 
@@ -58,7 +58,7 @@ class WarmStart:
     """The stored snapshots of one lister. Made on its event loop; reading is for any thread."""
 
     def __init__(
-        self, stored: StoredSnapshots, kept: SnapshotCache, property_keys: Sequence[str] = ()
+        self, stored: StoredSnapshots, kept: KeptSnapshots, property_keys: Sequence[str] = ()
     ) -> None:
         self._stored = stored
         self._property_keys = tuple(property_keys)
@@ -129,6 +129,6 @@ class WarmStart:
 
     def _stored_of(self, snapshot: Snapshot) -> Stored:
         listing = snapshot.listing
-        asked = self._kept.asked(listing)
+        asked = self._kept.asked(listing.namespace, listing)
         chunks = data_of(listing).chunks
         return Stored(listing.namespace, listing.mode, snapshot.version, chunks, snapshot.nbytes, asked)

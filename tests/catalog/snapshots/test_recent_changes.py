@@ -10,13 +10,13 @@ import pytest
 
 from broker_core.catalog.snapshots import recent_changes
 from broker_core.catalog.snapshots.recent_changes import RecentChanges, may_match
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.namespace_change import read_recent
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.snapshots import Snapshot
 
 NAMESPACE = NamespaceName("a", "b")
 PATTERNS = [

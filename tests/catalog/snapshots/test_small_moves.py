@@ -9,9 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
+from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.snapshots.small_moves import SmallMoves
-from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import SnapshotCache
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.listing.chunk import Chunk
@@ -19,6 +18,7 @@ from broker_core.listing.chunk_splice import spliced_chunk
 from broker_core.listing.listing import data_of
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots import Snapshot
 from tests.catalog.listers import MB, NAMESPACE, bring, topic
 from tests.support.chunks import tiny_chunks
 
@@ -31,7 +31,7 @@ class Kept:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self.catalog = catalog
         permits = Permits()
-        self.cache = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
+        self.cache = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
         self.watch = FileWatch(catalog)
         self.moves = SmallMoves(self.cache, self.watch)
 

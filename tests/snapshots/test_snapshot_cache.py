@@ -12,14 +12,13 @@ from weakref import WeakKeyDictionary
 
 import pytest
 
-from broker_core.catalog.snapshots.snapshot import Snapshot
-from broker_core.catalog.snapshots.snapshot_cache import CachedSnapshot, SnapshotCache, SnapshotKey
 from broker_core.change_log import CatalogVersion, Change, Changes, Operation
 from broker_core.listing.listing import Listing, data_of
 from broker_core.memory.permits import Permits
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, PLAIN
 from broker_core.settings import LimitsSettings
+from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 from tests.support.chunks import tiny_chunks
 from tests.support.name_changes import name_changes_of
 
@@ -39,11 +38,11 @@ class Made:
     def __init__(self, room_for: float) -> None:
         permits = Permits(LimitsSettings(snapshots=int(room_for * SIZE), permit_timeout=0.01))
         self.budget, self.leases = permits.snapshots, permits.leases
-        self.kept = SnapshotCache(self.budget, permits.unkept, self.leases)
+        self.kept = SnapshotCache[NamespaceName, None](self.budget, permits.unkept, self.leases)
 
     async def keep(self, made: Snapshot, mode: Mode = Mode.PERSISTENT) -> bool:
         """Whether it is kept."""
-        key: SnapshotKey = (made.listing.namespace, mode)
+        key: tuple[NamespaceName, Mode] = (made.listing.namespace, mode)
         permit = await self.kept.permit_for(key, made.nbytes)
         self.kept.keep(key, made, 1, permit)
         found = self.kept.get(key)
@@ -86,13 +85,13 @@ async def test_it_is_counted_how_often_a_namespace_was_asked_for_over_its_versio
         kept = made.kept.get((ONE, mode))
         assert kept is not None
         kept.asked += count
-    assert made.kept.asked(one.listing) == 7
+    assert made.kept.asked(ONE, one.listing) == 7
     assert made.kept.snapshots() == [one, one]
     assert made.kept.room == int(1.5 * SIZE)
     two = snapshot(version=2)
     await made.keep(two)
-    assert made.kept.asked(two.listing) == 3
-    assert made.kept.asked(one.listing) == 0
+    assert made.kept.asked(ONE, two.listing) == 3
+    assert made.kept.asked(ONE, one.listing) == 0
 
 
 async def test_where_there_is_room_what_is_kept_is_not_looked_through(
@@ -100,8 +99,8 @@ async def test_where_there_is_room_what_is_kept_is_not_looked_through(
 ) -> None:
     """Of fifty thousand namespaces that took longer than to read one of them."""
 
-    class Unseen(OrderedDict[SnapshotKey, CachedSnapshot]):
-        def __iter__(self) -> Iterator[SnapshotKey]:
+    class Unseen(OrderedDict[tuple[NamespaceName, Mode], CachedSnapshot[None]]):
+        def __iter__(self) -> Iterator[tuple[NamespaceName, Mode]]:
             raise AssertionError("all that is kept was looked through")
 
     with monkeypatch.context() as patched:

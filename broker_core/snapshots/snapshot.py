@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, Protocol
 
-from broker_core.catalog.snapshots.name_changes import NameChanges
 from broker_core.change_log import CatalogVersion
 from broker_core.concurrency.steps import Steps, finished
 from broker_core.listing.listing import Listing, Selection, data_of, listing_of, selection_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_splice import splicing
+from broker_core.listing.listing_splice import Changed, splicing
 from broker_core.listing.select_by_properties import (
     is_quick_to_select,
     remembered_selection,
@@ -19,7 +18,7 @@ from broker_core.listing.select_by_properties import (
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
 
-__all__ = ["Snapshot", "SnapshotRest"]
+__all__ = ["Snapshot", "SnapshotChanges", "SnapshotRest"]
 
 #: Bytes of what else a moved snapshot has that the one before did not have.
 _MOVED: Final = 16 * 1024
@@ -32,6 +31,23 @@ _CHANGED_PART: Final = 8
 _MANY: Final = 1000
 #: A snapshot without its listing: kept where the listing itself may not be kept.
 SnapshotRest = tuple[CatalogVersion, tuple[str, ...]]
+
+
+class SnapshotChanges(Protocol):
+    """What leads from one version of a namespace to another."""
+
+    @property
+    def version(self) -> CatalogVersion:
+        """The version that they lead to."""
+
+    def count(self, mode: Mode = Mode.ALL) -> int:
+        """How many names they are about, in this mode."""
+
+    def names(self, mode: Mode) -> Iterator[str]:
+        """These names."""
+
+    def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:
+        """What has to change in a listing of the first version, with the values of these properties."""
 
 
 class Snapshot:
@@ -78,7 +94,7 @@ class Snapshot:
         own = [chunk for chunk in data.chunks if mode.lists(chunk.domain)]
         return Snapshot(self.version, listing_of(ListingData(data.namespace, mode, own)), self.property_keys)
 
-    def worth_moving(self, changes: NameChanges) -> bool:
+    def worth_moving(self, changes: SnapshotChanges) -> bool:
         """Whether :meth:`moved` is less work than reading anew."""
         return changes.count() <= self.most_changes
 
@@ -114,7 +130,7 @@ class Snapshot:
 
     # -- changes
 
-    def moved_bytes(self, changes: NameChanges) -> int:
+    def moved_bytes(self, changes: SnapshotChanges) -> int:
         """About the bytes that :meth:`moved` takes besides those of this: never less, as a rule."""
         data = data_of(self.listing)
         count = changes.count(data.mode)
@@ -126,11 +142,11 @@ class Snapshot:
             touched = self.nbytes
         return touched + data.own_bytes + count * (_MOVED_NAME + 8 * len(self.property_keys)) + _MOVED
 
-    def moved(self, changes: NameChanges) -> Snapshot:
+    def moved(self, changes: SnapshotChanges) -> Snapshot:
         """The same after these changes: chunks without a change are shared."""
         return finished(self.moving(changes))
 
-    def moving(self, changes: NameChanges) -> Steps[Snapshot]:
+    def moving(self, changes: SnapshotChanges) -> Steps[Snapshot]:
         """The same in steps, one for each chunk, and two around them, which are quick for a few names."""
         yield True
         data = data_of(self.listing)

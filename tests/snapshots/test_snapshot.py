@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
 from broker_core.listing.listing import Selection
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.snapshots import Snapshot
 from tests.support.name_changes import name_changes_since
 
 NAMESPACE = NamespaceName("a", "b")

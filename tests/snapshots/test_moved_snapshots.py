@@ -13,7 +13,6 @@ import pyarrow as pa
 import pytest
 
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
-from broker_core.catalog.snapshots.snapshot import Snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit
 from broker_core.catalog.topic_decisions import creation, deletion
@@ -23,6 +22,7 @@ from broker_core.listing.listing import data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.names.listed_names import NOTHING, ListedNames
+from broker_core.snapshots import Snapshot
 from tests.support.chunks import tiny_chunks
 from tests.support.name_changes import name_changes_of
 

@@ -10,22 +10,25 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
 
 import structlog
 
-from broker_core.catalog.snapshots.recent_changes import RecentChanges
-from broker_core.catalog.snapshots.snapshot import Snapshot, SnapshotRest
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import Mode
 from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.snapshots.snapshot import Snapshot, SnapshotRest
 
-__all__ = ["CachedSnapshot", "SnapshotCache", "SnapshotKey", "result_of"]
+__all__ = ["CachedSnapshot", "SnapshotCache", "result_of"]
 
-SnapshotKey = tuple[NamespaceName, Mode]
+#: What snapshots are of besides a mode: a namespace, and for whom it is listed where that makes a difference.
+P = TypeVar("P", bound=Hashable)
+#: What is known of the changes around a snapshot.
+R = TypeVar("R")
+_Key: TypeAlias = tuple[P, Mode]
 
 #: The part of the budget from which on it is looked first whether enough can become free.
 _LARGE: Final = 16
@@ -40,7 +43,7 @@ def result_of(topics: Listing | Selection, snapshot: Snapshot) -> TopicListingRe
     return TopicListingResult.success(topics, version=str(snapshot.version))
 
 
-class CachedSnapshot:
+class CachedSnapshot(Generic[R]):
     """A snapshot in memory, its answer to a request without properties, and the state of the file it was seen at."""
 
     __slots__ = ("asked", "recent", "result", "seen", "snapshot")
@@ -52,26 +55,26 @@ class CachedSnapshot:
         #: How often it, and those before in its place, were asked for.
         self.asked = asked
         #: What changed of late, where that was asked for: changes that lead to this snapshot, or on from it.
-        self.recent: RecentChanges | None = None
+        self.recent: R | None = None
 
 
-class SnapshotCache:
+class SnapshotCache(Generic[P, R]):
     """Snapshots by namespace and mode, the least used first to go. For one event loop."""
 
     def __init__(self, budget: PermitBudget, unkept: PermitBudget, leases: Leases) -> None:
         self._budget = budget
         self._leases = leases
-        self._kept: OrderedDict[SnapshotKey, CachedSnapshot] = OrderedDict()
-        self._alive: dict[SnapshotKey, tuple[weakref.ref[Listing], SnapshotRest]] = {}
-        self._told: OrderedDict[NamespaceName, None] = OrderedDict()
+        self._kept: OrderedDict[_Key[P], CachedSnapshot[R]] = OrderedDict()
+        self._alive: dict[_Key[P], tuple[weakref.ref[Listing], SnapshotRest]] = {}
+        self._told: OrderedDict[P, None] = OrderedDict()
         self.unkept = unkept
         #: Called with each namespace whose snapshot has to make room: what is kept beside it has to go, too.
-        self.on_let_go: list[Callable[[NamespaceName], None]] = []
+        self.on_let_go: list[Callable[[P], None]] = []
 
     def __len__(self) -> int:
         return len(self._kept)
 
-    def get(self, key: SnapshotKey) -> CachedSnapshot | None:
+    def get(self, key: _Key[P]) -> CachedSnapshot[R] | None:
         """The one that is kept under this key."""
         return self._kept.get(key)
 
@@ -79,9 +82,9 @@ class SnapshotCache:
         """All that are kept; one that is kept under two modes is there twice."""
         return [kept.snapshot for kept in self._kept.values()]
 
-    def asked(self, listing: Listing) -> int:
+    def asked(self, place: P, listing: Listing) -> int:
         """How often a kept listing was asked for, in any mode."""
-        places = (self._kept.get((listing.namespace, mode)) for mode in Mode)
+        places = (self._kept.get((place, mode)) for mode in Mode)
         return sum(kept.asked for kept in places if kept is not None and kept.snapshot.listing is listing)
 
     @property
@@ -89,21 +92,21 @@ class SnapshotCache:
         """Bytes that can be kept without letting another one go."""
         return self._budget.available
 
-    def used(self, key: SnapshotKey) -> None:
+    def used(self, key: _Key[P]) -> None:
         """One that is kept was used: it is the last to go."""
         self._kept.move_to_end(key)
 
-    def known(self, namespace: NamespaceName) -> list[Snapshot]:
+    def known(self, place: P) -> list[Snapshot]:
         """All of a namespace that are in memory: one may be the newest, or be moved to it."""
         known: list[Snapshot] = []
         for mode in Mode:
-            kept = self._kept.get((namespace, mode))
-            snapshot = self._living((namespace, mode)) if kept is None else kept.snapshot
+            kept = self._kept.get((place, mode))
+            snapshot = self._living((place, mode)) if kept is None else kept.snapshot
             if snapshot is not None and all(snapshot.listing is not other.listing for other in known):
                 known.append(snapshot)
         return known
 
-    def _living(self, key: SnapshotKey) -> Snapshot | None:
+    def _living(self, key: _Key[P]) -> Snapshot | None:
         """An unkept snapshot, while its listing is still referenced."""
         listing, rest = self._alive.get(key, (None, None))
         found = None if listing is None else listing()
@@ -111,7 +114,7 @@ class SnapshotCache:
 
     # -- permits
 
-    async def permit_for(self, key: SnapshotKey, size: int) -> Permit:
+    async def permit_for(self, key: _Key[P], size: int) -> Permit:
         """Permits for ``size`` bytes of a snapshot that is about to be read, or moved.
 
         Raises :exc:`~broker_core.memory.permit_errors.PermitError` where clients hold all that there is.
@@ -122,7 +125,7 @@ class SnapshotCache:
         """The same where there is room, and nothing has to make some."""
         return self._budget.try_acquire(size) if size <= self._budget.available else None
 
-    def _permit_now(self, key: SnapshotKey, size: int) -> Permit | None:
+    def _permit_now(self, key: _Key[P], size: int) -> Permit | None:
         """Permits of the budget for what is kept, without waiting; others make room, as far as that helps.
 
         Those of the same namespace stay: the new one may be made of them.
@@ -144,24 +147,22 @@ class SnapshotCache:
             self._leases.settle()  # of what clients still have, nothing becomes free
         return budget.try_acquire(size)
 
-    def hold_beside(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:
+    def hold_beside(self, place: P, parts: Sequence[tuple[object, int]]) -> bool:
         """Hold permits for what is kept beside the snapshot of a namespace, as long as each part of it lives.
 
         False where there is no room: then it must not be kept.
         """
         fresh = [part for part in parts if not self._is_leased(part[0])]
-        permit = (
-            self._permit_now((namespace, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
-        )
+        permit = self._permit_now((place, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
         if permit is not None:
             self._leases.hold_parts(fresh, permit)
         return permit is not None or not fresh
 
-    def _told_to_go(self, namespace: NamespaceName) -> None:
+    def _told_to_go(self, place: P) -> None:
         for told in self.on_let_go:
-            told(namespace)
+            told(place)
 
-    def keep(self, key: SnapshotKey, snapshot: Snapshot, seen: int, permit: Permit | None) -> None:
+    def keep(self, key: _Key[P], snapshot: Snapshot, seen: int, permit: Permit | None) -> None:
         """Keep a snapshot in the place of an older one, if there is room.
 
         The permits are from now on its chunks', as far as these have none, and its listing's. ``permit`` is ``None``
@@ -184,7 +185,7 @@ class SnapshotCache:
         else:
             self._leave(key, snapshot)
 
-    def _unleased(self, key: SnapshotKey, listing: Listing) -> list[tuple[object, int]]:
+    def _unleased(self, key: _Key[P], listing: Listing) -> list[tuple[object, int]]:
         """What of a listing has no permits of the budget for what is kept, and how many bytes each is: chunks, and what
         the listing has besides them."""
         data, kept = data_of(listing), self._kept.get(key)
@@ -205,7 +206,7 @@ class SnapshotCache:
         held = self._leases.held(owner)
         return isinstance(held, Permit) and held.budget is self._budget
 
-    def _lease(self, key: SnapshotKey, parts: Sequence[tuple[object, int]], permit: Permit | None) -> bool:
+    def _lease(self, key: _Key[P], parts: Sequence[tuple[object, int]], permit: Permit | None) -> bool:
         """Hold permits for all parts; false where they are not of the budget for what is kept."""
         budget = self._budget
         size = sum(size for _, size in parts)
@@ -225,7 +226,7 @@ class SnapshotCache:
             self._leases.hold_parts(fresh, self.unkept.try_update(permit, size) or permit)
         return False
 
-    def _leave(self, key: SnapshotKey, snapshot: Snapshot) -> None:
+    def _leave(self, key: _Key[P], snapshot: Snapshot) -> None:
         """Not kept: concurrent requests share it while it is referenced."""
         alive = self._alive
 
@@ -241,12 +242,12 @@ class SnapshotCache:
                 self._told.popitem(last=False)
             _log.warning(
                 "namespace does not fit into limits.snapshots and is read for each listing",
-                namespace=str(key[0]),
+                namespace=str(snapshot.listing.namespace),
                 bytes=snapshot.nbytes,
                 limit=self._budget.maximum,
             )
 
-    def let_go(self, key: SnapshotKey) -> None:
+    def let_go(self, key: _Key[P]) -> None:
         """Forget a snapshot, and the others of its namespace that share its listing; a request may still hold it."""
         kept = self._kept.get(key)
         if kept is None:
