@@ -22,7 +22,14 @@ from broker_core.access.authorization import Authorization
 from broker_core.access.sessions import Sessions
 from broker_core.access.wide_settings import wide_settings
 from broker_core.broker_handle import BrokerHandle
-from broker_core.catalog import CatalogLister, CatalogLogReader, SqliteCatalog, StoredSnapshots, show_catalog
+from broker_core.catalog import (
+    AsyncCatalog,
+    CatalogLister,
+    CatalogLogReader,
+    SqliteCatalog,
+    StoredSnapshots,
+    show_catalog,
+)
 from broker_core.client import default_client_version
 from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import Permits
@@ -207,7 +214,7 @@ class Broker:
             files,
             authenticator,
             catalog=core.catalog,
-            thread=None if core.writes is None else core.writes.thread,
+            topics=core.topics,
             tls=tls,
             sessions=core.sessions,
             identify=self._identify,
@@ -227,7 +234,7 @@ class Broker:
             core.metrics,
             core.lookups,
             self.settings,
-            catalog=core.catalog,
+            catalog=core.topics,
             change_log=core.change_log,
             writes=core.writes,
             authenticates=authenticates,
@@ -327,6 +334,7 @@ class _Core:
     permits: Permits
     metrics: Metrics
     catalog: SqliteCatalog | None
+    topics: AsyncCatalog | None
     change_log: CatalogLogReader | None
     writes: TopicWrites | None
     warm_up: Callable[[], Awaitable[None]]
@@ -368,6 +376,7 @@ async def _opened(
         permits = Permits(settings.limits)
         stack.callback(permits.close)
         catalog: SqliteCatalog | None = None
+        topics: AsyncCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
         warm_up: Callable[[], Awaitable[None]] = _nothing
@@ -400,6 +409,8 @@ async def _opened(
             if settings.kafka is not None:
                 catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
             stack.push_async_callback(asyncio.to_thread, catalog.close)
+            topics = AsyncCatalog(catalog)
+            stack.push_async_callback(asyncio.to_thread, topics.close)
             if create and os.access(catalog.path, os.W_OK):  # one that can only be read is served as it is
                 migrated = await asyncio.to_thread(catalog.migrate)
                 if migrated is not None:
@@ -445,11 +456,23 @@ async def _opened(
             )
         )
         writes: TopicWrites | None = None
-        if catalog is not None:
-            writes = TopicWrites(catalog, pipeline, allowed=settings.http is None or settings.http.writes)
+        if catalog is not None and topics is not None:
+            writes = TopicWrites(
+                topics, catalog, pipeline, allowed=settings.http is None or settings.http.writes
+            )
             stack.push_async_callback(asyncio.to_thread, writes.close)
         yield _Core(
-            pipeline, lookups, permits, metrics, catalog, change_log, writes, warm_up, upstream, sessions
+            pipeline,
+            lookups,
+            permits,
+            metrics,
+            catalog,
+            topics,
+            change_log,
+            writes,
+            warm_up,
+            upstream,
+            sessions,
         )
 
 

@@ -60,12 +60,12 @@ from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
 from broker_core.catalog.topic_record import Catalog, TopicRecord
-from broker_core.catalog.write_thread import WriteThread as WriteThread
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap, ListedNames, Operation
 from broker_core.lazy_exports import lazy_exports
 from broker_core.names.topic_id import parse_topic_id, topic_id_text
 
 if TYPE_CHECKING:
+    from broker_core.catalog.async_catalog import AsyncCatalog as AsyncCatalog
     from broker_core.catalog.catalog_metrics import (
         show_catalog as show_catalog,
     )  # for other parts of the core
@@ -123,6 +123,7 @@ __all__ = [
 __getattr__ = lazy_exports(
     __name__,
     {
+        "AsyncCatalog": ".async_catalog",
         "CatalogLister": ".lister",
         "StoredSnapshots": ".warm_start.stored_snapshots",
         "show_catalog": ".catalog_metrics",

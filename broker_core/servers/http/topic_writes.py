@@ -11,12 +11,13 @@ from types import MappingProxyType
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.catalog import (
+    CatalogError,
     Decide,
+    Edit,
     SqliteCatalog,
     TopicInvalid,
     TopicRecord,
     TopicWrite,
-    WriteThread,
     creation,
     deletion,
     merge,
@@ -26,6 +27,7 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.http.topic_imports import Ask, TopicImports
+from broker_core.service import Catalog
 
 __all__ = ["Require", "TopicWrites"]
 
@@ -46,19 +48,18 @@ class TopicWrites:
     its caller is cancelled.
     """
 
-    def __init__(self, catalog: SqliteCatalog, pipeline: Pipeline, *, allowed: bool = True) -> None:
+    def __init__(
+        self, catalog: Catalog, file: SqliteCatalog, pipeline: Pipeline, *, allowed: bool = True
+    ) -> None:
         self.catalog = catalog
         self._pipeline = pipeline
-        #: Where all changes of this catalogue wait for their turn, those of other servers too.
-        self.thread = WriteThread()
         self._allowed = allowed
         #: Imports of many topics; whoever calls it asks :meth:`authorize` before.
-        self.imports = TopicImports(catalog)
+        self.imports = TopicImports(file)
 
     def close(self) -> None:
-        """End the threads, once the change that is made is made; an import under way ends without any."""
+        """End the thread of imports; one under way ends, and has changed nothing."""
         self.imports.close()
-        self.thread.close()
 
     async def create(
         self,
@@ -192,9 +193,10 @@ class TopicWrites:
         require: Require | None = None,
     ) -> TopicWrite:
         await self.authorize(asker, topic.namespace, topic, deadline)
-        return await self.thread.run(
-            lambda wait: self.catalog.edit(topic, decide, require=require, wait=wait), deadline
-        )
+        (done,) = await self.catalog.edit(topic.namespace, [Edit(topic, decide, require)], deadline)
+        if isinstance(done, CatalogError):
+            raise done
+        return done
 
 
 def _with_known_configs(decide: Decide) -> Decide:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.sessions import Sessions
-from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog, WriteThread
+from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
@@ -28,6 +28,7 @@ from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
 from broker_core.servers.kafka.topic_changes import TopicChanges
+from broker_core.service import Catalog
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -41,13 +42,13 @@ def kafka_server(
     authenticator: Authenticator,
     *,
     catalog: SqliteCatalog | None,
-    thread: WriteThread | None,
+    topics: Catalog | None,
     tls: TlsEntrance | None,
     sessions: Sessions | None = None,
     identify: Callable[[Asker], Asker] | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster, and so is
-    ``thread``, on which it is changed.
+    ``topics``, which reads and changes it.
 
     ``sessions`` gets the credentials of clients, where something needs them; ``identify`` changes the identity of a
     connection once more. Raises :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and
@@ -66,12 +67,12 @@ def kafka_server(
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
-    changes = TopicChanges(catalog, pipeline, thread) if catalog is not None and thread is not None else None
-    topics = ListedTopics(pipeline, authorizer, tables, catalog)
+    changes = None if topics is None else TopicChanges(topics, pipeline)
+    listed = ListedTopics(pipeline, authorizer, tables, catalog)
     metrics.gauge(
         "kafka_names_left_out",
         "Topics that Kafka clients are not shown for their names, by the namespaces that were listed.",
-        lambda: {(str(namespace),): count for namespace, count in topics.left_out.items()},
+        lambda: {(str(namespace),): count for namespace, count in listed.left_out.items()},
         "namespace",
     )
     services = KafkaServices(
@@ -79,8 +80,8 @@ def kafka_server(
         metrics,
         _options(kafka, settings, files),
         _mark(kafka) if catalog is None else catalog.catalog_id,
+        listed,
         topics,
-        catalog,
         authorizer,
         ClientIdentities(kafka, checks, logins, identify),
         changes,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
@@ -15,6 +14,7 @@ from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.topic_changes import TopicChanges
+from broker_core.service import Catalog
 from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "Node"]
@@ -40,7 +40,7 @@ class KafkaServices:
     options: KafkaOptions
     cluster_id: str
     topics: ListedTopics
-    catalog: SqliteCatalog | None = None
+    catalog: Catalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
     changes: TopicChanges | None = None

@@ -6,23 +6,23 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 
 from broker_core.access.access import Access
-from broker_core.catalog import CatalogError, Edit, SqliteCatalog, TopicWrite, WriteThread
+from broker_core.catalog import CatalogError, Edit, TopicWrite
 from broker_core.errors import ListingFailed
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.row_error import RowError, error_of
+from broker_core.service import Catalog
 
 __all__ = ["TopicChanges"]
 
 
 class TopicChanges:
-    """On one event loop. ``thread`` is where all changes of the catalogue wait for their turn."""
+    """On one event loop."""
 
-    def __init__(self, catalog: SqliteCatalog, pipeline: Pipeline, thread: WriteThread) -> None:
+    def __init__(self, catalog: Catalog, pipeline: Pipeline) -> None:
         self._catalog = catalog
         self._pipeline = pipeline
-        self._thread = thread
 
     async def denied(self, caller: Caller, names: Iterable[str]) -> dict[str, RowError]:
         """Which of these topics the rules and the gates do not let the caller change, and why."""
@@ -44,7 +44,7 @@ class TopicChanges:
 
         Raises :exc:`~broker_core.catalog.CatalogError`.
         """
-        return await asyncio.to_thread(self._catalog.taken_names, caller.namespace, names)
+        return await self._catalog.taken_names(caller.namespace, names)
 
     async def change(
         self, caller: Caller, edits: Sequence[Edit], timeout_ms: int | None = None
@@ -60,9 +60,7 @@ class TopicChanges:
             deadline = min(deadline, asyncio.get_running_loop().time() + max(timeout_ms, 0) / 1000)
         try:
             done: list[TopicWrite | CatalogError | ListingFailed] = []
-            done += await self._thread.run(
-                lambda wait: self._catalog.edit_many(caller.namespace, edits, wait=wait), deadline
-            )
+            done += await self._catalog.edit(caller.namespace, edits, deadline)
         except (CatalogError, ListingFailed) as failure:
             return [failure] * len(edits)
         return done

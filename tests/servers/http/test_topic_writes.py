@@ -13,6 +13,7 @@ from broker_core.access.access import Access, Refused
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
 from broker_core.catalog import (
+    AsyncCatalog,
     PartitionedRefused,
     PreconditionFailed,
     SqliteCatalog,
@@ -46,17 +47,19 @@ async def writing(
         if rules is not None:
             m.pipeline.authorization = Authorization(rules, authentication=True)
         with SqliteCatalog(folder / "topics.sqlite") as catalog:
-            writes = TopicWrites(catalog, m.pipeline, allowed=allowed)
+            topics = AsyncCatalog(catalog)
+            writes = TopicWrites(topics, catalog, m.pipeline, allowed=allowed)
             try:
                 yield writes
             finally:
+                await asyncio.to_thread(topics.close)
                 await asyncio.to_thread(writes.close)
 
 
 async def test_a_topic_from_its_creation_to_its_end(tmp_path: Path) -> None:
     async with writing(tmp_path) as writes:
         made_x = await writes.create(ASKER, X, {"k": "v"})
-        assert made_x.after == writes.catalog.topic(X)
+        assert made_x.after == await writes.catalog.topic(X)
         with pytest.raises(TopicExists):
             await writes.create(ASKER, X)
         merged = await writes.merge(ASKER, X, {"k": None, "new": "1"})
@@ -82,7 +85,7 @@ async def test_a_partitioned_topic_grows_and_goes_as_a_whole(tmp_path: Path) -> 
         await writes.delete(ASKER, TopicName.parse(f"{P}-partition-1"))
         await writes.create(ASKER, TopicName.parse(f"{P}-partition-1"))
         await writes.delete_partitioned(ASKER, P)
-        assert writes.catalog.topic(P) is None
+        assert await writes.catalog.topic(P) is None
 
 
 async def test_a_requirement_is_about_what_is_there(tmp_path: Path) -> None:
@@ -115,7 +118,7 @@ async def test_rules_and_gates_are_asked_about_each(tmp_path: Path) -> None:
         with pytest.raises(ListingFailed, match="no right to") as denied:
             await writes.delete(Asker("bob", transport="http"), X)
         assert denied.value.cause is Cause.DENIED
-        assert writes.catalog.topic(X) is not None
+        assert await writes.catalog.topic(X) is not None
 
 
 async def test_writes_may_be_off(tmp_path: Path) -> None:
@@ -123,4 +126,4 @@ async def test_writes_may_be_off(tmp_path: Path) -> None:
         with pytest.raises(ListingFailed, match="writes = false") as off:
             await writes.create(ASKER, X)
         assert off.value.cause is Cause.NOT_ALLOWED
-        assert writes.catalog.topic(X) is None
+        assert await writes.catalog.topic(X) is None

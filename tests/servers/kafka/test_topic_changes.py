@@ -6,12 +6,12 @@ from contextlib import asynccontextmanager
 
 from broker_core.access.access import Access, Refused
 from broker_core.catalog import (
+    AsyncCatalog,
     CatalogBusy,
     Edit,
     SqliteCatalog,
     TopicExists,
     TopicWrite,
-    WriteThread,
     creation,
 )
 from broker_core.names import TopicName
@@ -26,10 +26,10 @@ async def changing(
     catalog: SqliteCatalog, gate: Callable[[Access], object] | None = None
 ) -> AsyncIterator[TopicChanges]:
     plugins = None if gate is None else {"gate": PluginOf(authorize=gate)}
-    thread = WriteThread()
+    topics = AsyncCatalog(catalog)
     async with made(plugins=plugins) as m:
-        yield TopicChanges(catalog, m.pipeline, thread)
-    await asyncio.to_thread(thread.close)
+        yield TopicChanges(topics, m.pipeline)
+    await asyncio.to_thread(topics.close)
 
 
 def _creation(name: str) -> Edit:

@@ -5,7 +5,6 @@ They are asked as the commands of the binary protocol, whose answer is told in t
 
 from __future__ import annotations
 
-import asyncio
 import struct
 from functools import partial
 from typing import Any, Final
@@ -77,7 +76,7 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
 
 async def properties_of(services: ApiServices, topic: TopicName) -> dict[str, str]:
     """The properties of a topic in the catalogue. A partition has none of its own, as at a broker."""
-    record = None if services.catalog is None else await asyncio.to_thread(services.catalog.topic, topic)
+    record = None if services.catalog is None else await services.catalog.topic(topic)
     return {} if record is None or record.name != topic else dict(record.properties)
 
 

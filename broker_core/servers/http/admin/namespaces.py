@@ -5,12 +5,10 @@ A client is told of the namespaces that have a topic and that it may list.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from aiohttp import web
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.policies import POLICIES
@@ -19,6 +17,7 @@ from broker_core.servers.http.api.namespaces.list_namespaces import allowed_name
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.service import Catalog
 
 __all__ = ["catalog_of", "is_known", "missing_namespace", "operations"]
 
@@ -39,7 +38,7 @@ def operations() -> list[Operation]:
     ]
 
 
-def catalog_of(services: ApiServices) -> SqliteCatalog:
+def catalog_of(services: ApiServices) -> Catalog:
     """The embedded catalogue. Raises the error 501 before a cluster."""
     if services.catalog is None:
         raise refused(
@@ -54,7 +53,7 @@ async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
     catalog = services.catalog
     if catalog is None:
         return True
-    return (await asyncio.to_thread(catalog.version, namespace)).number > 0
+    return (await catalog.version(namespace)).number > 0
 
 
 def missing_namespace() -> RequestRefused:
@@ -93,6 +92,6 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
 
 async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
     """The namespaces that begin with this, and that the client may list."""
-    found = await asyncio.to_thread(catalog_of(request.services).namespaces)
+    found = await catalog_of(request.services).namespaces()
     names = [name for name in map(str, found) if name.startswith(prefix)]
     return await allowed_namespaces(request, names, len(names))

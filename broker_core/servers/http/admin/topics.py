@@ -5,7 +5,6 @@ docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker
 
 from __future__ import annotations
 
-import asyncio
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -150,7 +149,7 @@ async def _delete_partitioned(request: ApiRequest, writes: TopicWrites, topic: T
     try:
         return await writes.delete_partitioned(request.asker, topic, deadline=request.deadline)
     except TopicMissing:
-        if await asyncio.to_thread(writes.catalog.topic, topic) is None:
+        if await writes.catalog.topic(topic) is None:
             raise refused(404, f"Topic {topic} not found.") from None
         raise refused(
             409,

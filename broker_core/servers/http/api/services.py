@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from broker_core.catalog import CatalogLogReader, SqliteCatalog
+from broker_core.catalog import CatalogLogReader
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
@@ -14,6 +14,7 @@ from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.servers.pulsar import LookupService
+from broker_core.service import Catalog
 from broker_core.settings import HttpSettings, Settings
 
 __all__ = ["ApiServices", "needs_catalog", "needs_writes"]
@@ -31,7 +32,7 @@ class ApiServices:
     metrics: Metrics
     lookups: LookupService
     settings: Settings
-    catalog: SqliteCatalog | None = None
+    catalog: Catalog | None = None
     change_log: CatalogLogReader | None = None
     writes: TopicWrites | None = None
     authenticates: bool = False
@@ -46,7 +47,7 @@ class ApiServices:
         return self.settings.http or HttpSettings()
 
 
-def needs_catalog(services: ApiServices) -> SqliteCatalog:
+def needs_catalog(services: ApiServices) -> Catalog:
     """The embedded catalogue, for an operation that is for it alone. Raises the error 501 before a cluster."""
     if services.catalog is None:
         raise _no_catalog()

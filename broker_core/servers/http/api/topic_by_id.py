@@ -13,7 +13,6 @@ from aiohttp import web
 from broker_core.catalog import (
     CatalogError,
     PreconditionFailed,
-    SqliteCatalog,
     TopicRecord,
     parse_topic_id,
     topic_id_text,
@@ -29,6 +28,7 @@ from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
 from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
+from broker_core.service import Catalog
 
 __all__ = ["operations"]
 
@@ -90,14 +90,14 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
     topic_id = request.values[_TOPIC_ID.name]
-    found = await _found(request, needs_catalog(request.services), topic_id)
+    found = await _found(needs_catalog(request.services), topic_id)
     return await _seen(request, found)
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
     writes, topic_id = needs_writes(request.services), request.values[_TOPIC_ID.name]
     writes.check_allowed()
-    found = await _found(request, writes.catalog, topic_id)
+    found = await _found(writes.catalog, topic_id)
     request.change.about(found.name)
     try:
         await writes.authorize(request.asker, found.name.namespace, found.name, request.deadline)
@@ -126,11 +126,10 @@ class _Gone(PreconditionFailed):
     """The topic was deleted since it was looked up."""
 
 
-async def _found(request: ApiRequest, catalog: SqliteCatalog, topic_id: uuid.UUID) -> TopicRecord:
+async def _found(catalog: Catalog, topic_id: uuid.UUID) -> TopicRecord:
     """The topic of an id, whoever may see it. Raises the error 404."""
-    workers = request.services.pipeline.workers
     try:
-        found = await workers.call(request.asker, lambda: catalog.topic_by_id(topic_id))
+        (found,) = await catalog.topics_by_id([topic_id])
     except CatalogError as error:
         raise ListingFailed(
             f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"

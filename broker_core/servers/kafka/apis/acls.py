@@ -185,7 +185,7 @@ async def _changed(
     if catalog is None:
         return _failure(RowError(ErrorCode.POLICY_VIOLATION, _NO_CATALOG))
     try:
-        await asyncio.to_thread(catalog.change_kafka_acls, call.namespace, added, removed)
+        await catalog.change_kafka_acls(call.namespace, added, removed)
     except CatalogError as error:
         return _failure(error_of(error))
     return None

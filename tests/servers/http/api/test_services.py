@@ -4,21 +4,23 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import AsyncCatalog, SqliteCatalog
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
+from broker_core.service import Catalog
 from broker_core.settings import HttpSettings, Settings
 from tests.support.pipelines import Made, made
 
 
-def services(parts: Made, catalog: SqliteCatalog | None) -> ApiServices:
+def services(parts: Made, catalog: Catalog | None) -> ApiServices:
     lookups: object = None
     return ApiServices(parts.pipeline, parts.permits, parts.metrics, lookups, Settings(), catalog)  # type: ignore[arg-type]
 
 
 async def test_an_operation_for_the_catalogue_says_so_before_a_cluster(tmp_path: Path) -> None:
     async with made() as parts:
-        with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        with SqliteCatalog(tmp_path / "topics.sqlite") as file:
+            catalog = AsyncCatalog(file)
             assert needs_catalog(services(parts, catalog)) is catalog
         with pytest.raises(RequestRefused) as refused:
             needs_catalog(services(parts, None))

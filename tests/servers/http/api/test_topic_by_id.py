@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -82,16 +83,16 @@ async def test_no_topic_is_deleted_that_got_the_name_meanwhile(
     served: ApiServed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog, former = catalog_of(served), id_of(served, "bills")
-    find = SqliteCatalog.topic_by_id
+    find = SqliteCatalog.topics_by_id
 
-    def found_and_replaced(self: SqliteCatalog, topic_id: uuid.UUID) -> Any:
-        found = find(self, topic_id)
-        assert found is not None
-        catalog.delete(found.name)
-        catalog.create(found.name)
+    def found_and_replaced(self: SqliteCatalog, ids: Sequence[uuid.UUID]) -> Any:
+        found = find(self, ids)
+        assert found[0] is not None
+        catalog.delete(found[0].name)
+        catalog.create(found[0].name)
         return found
 
-    monkeypatch.setattr(SqliteCatalog, "topic_by_id", found_and_replaced)
+    monkeypatch.setattr(SqliteCatalog, "topics_by_id", found_and_replaced)
     assert (await served.ask(f"{BY_ID}/{former}", "DELETE")).status == 404
     assert id_of(served, "bills") != former
     assert (await served.ask(f"{BY_ID}/{id_of(served, 'bills')}")).status == 404

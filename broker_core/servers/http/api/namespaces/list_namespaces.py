@@ -77,7 +77,7 @@ _EXAMPLE: Final = {
 
 def operations(services: ApiServices) -> list[Operation]:
     """The operation of this module."""
-    counts = None if services.catalog is None else NamespaceCounts(services.catalog)
+    counts = None if services.catalog is None else services.catalog.counts
 
     async def list_namespaces(request: ApiRequest) -> web.StreamResponse:
         needs_catalog(services)

@@ -40,7 +40,7 @@ _EXAMPLE = {
 
 def operations(services: ApiServices) -> list[Operation]:
     """The operation of this module."""
-    counts = None if services.catalog is None else NamespaceCounts(services.catalog)
+    counts = None if services.catalog is None else services.catalog.counts
 
     async def show(request: ApiRequest) -> web.StreamResponse:
         if counts is not None and is_plain(services, request.namespace()):

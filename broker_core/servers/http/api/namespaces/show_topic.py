@@ -15,7 +15,7 @@ import re2
 from aiohttp import hdrs, web
 
 from broker_core.access.access import Access
-from broker_core.catalog import CatalogError, SqliteCatalog, TopicRecord, topic_id_text
+from broker_core.catalog import CatalogError, TopicRecord, topic_id_text
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.pipeline import Answer
@@ -29,6 +29,7 @@ from broker_core.servers.http.api.topic_etag import ENTITY_TAGS, EntityTags, top
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
 from broker_core.servers.http.json_responses import json_response
+from broker_core.service import Catalog
 
 __all__ = ["IF_NONE_MATCH", "SHOWN_REPLIES", "operations", "topic_response"]
 
@@ -99,7 +100,7 @@ async def topic_response(
     if catalog is not None and is_plain(request.services, topic.namespace):
         access = Access("list", topic.namespace, None, request.asker)
         await request.services.pipeline.authorize(access, request.deadline)
-        record = None if topic.is_system else await _record(request, catalog, topic)
+        record = None if topic.is_system else await _record(catalog, topic)
         return None if record is None else await _of_catalog(request, record, topic_id)
     base = topic.partitioned_name
     text = f"{base.domain}://{base.namespace}/{re2.escape(base.local)}"
@@ -115,7 +116,7 @@ async def topic_response(
         answer.release()
     record = None
     if found is not None and services.catalog is not None and lister == services.pipeline.lister.name:
-        record = await _record(request, services.catalog, topic)
+        record = await _record(services.catalog, topic)
         found = None if record is None else found
     if record is not None:
         return await _of_catalog(request, record, topic_id)
@@ -141,11 +142,10 @@ async def _of_catalog(
     return response
 
 
-async def _record(request: ApiRequest, catalog: SqliteCatalog, topic: TopicName) -> TopicRecord | None:
+async def _record(catalog: Catalog, topic: TopicName) -> TopicRecord | None:
     """What the catalogue has of a topic now; ``None`` where it, or this partition, has gone meanwhile."""
-    workers = request.services.pipeline.workers
     try:
-        return await workers.call(request.asker, lambda: catalog.topic(topic))
+        return await catalog.topic(topic)
     except CatalogError as error:
         raise ListingFailed(
             f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"

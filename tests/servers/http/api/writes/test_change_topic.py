@@ -293,7 +293,7 @@ async def test_before_a_cluster_there_is_nothing_to_write(tmp_path: Path) -> Non
 async def test_another_writer_is_told_to_a_client(
     served: ApiServed, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.catalog.write_thread._PATIENCE", 0.05)
+    monkeypatch.setattr("broker_core.catalog.async_catalog._PATIENCE", 0.05)
     with SqliteCatalog(tmp_path / "topics.sqlite") as other:
         connection = other.connect()
         connection.execute("BEGIN IMMEDIATE")

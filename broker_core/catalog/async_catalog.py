@@ -1,0 +1,127 @@
+"""The catalogue's file for an event loop: reads by threads, and changes by one thread, one after the other.
+
+SQLite has one writer at a time, and threads that wait for it would be missing elsewhere.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
+
+from broker_core.catalog.errors import CatalogBusy, CatalogError
+from broker_core.catalog.store.kafka_rows import AclRow
+from broker_core.catalog.store.namespace_counts import NamespaceCounts
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.store.topic_edits import Edit
+from broker_core.catalog.topic_decisions import TopicWrite
+from broker_core.catalog.topic_record import TopicRecord
+from broker_core.change_log import CatalogVersion
+from broker_core.errors import Cause, ListingFailed
+from broker_core.names import NamespaceName, TopicName
+
+__all__ = ["AsyncCatalog"]
+
+_T = TypeVar("_T")
+
+#: Changes that may wait for their turn.
+_MOST_WAITING: Final = 1000
+#: Seconds for which other processes, or an import, may keep the catalogue from being written.
+_PATIENCE: Final = 5.0
+
+
+class AsyncCatalog:
+    """What :class:`~broker_core.service.catalog.Catalog` names, of one file; on one event loop."""
+
+    def __init__(self, file: SqliteCatalog) -> None:
+        self._file = file
+        #: How many names each namespace lists; for threads.
+        self.counts = NamespaceCounts(file)
+        self._waiting = 0
+        self._thread = ThreadPoolExecutor(1, "topic-writes")
+
+    def close(self) -> None:
+        """End the thread, once the change that is made is made; the file stays open."""
+        self._thread.shutdown(cancel_futures=True)
+
+    @property
+    def catalog_id(self) -> str:
+        """The random id that versions are comparable under."""
+        return self._file.catalog_id
+
+    async def namespaces(self) -> list[NamespaceName]:
+        """As :meth:`SqliteCatalog.namespaces`."""
+        return await asyncio.to_thread(self._file.namespaces)
+
+    async def version(self, namespace: NamespaceName) -> CatalogVersion:
+        """As :meth:`SqliteCatalog.version`."""
+        return await asyncio.to_thread(self._file.version, namespace)
+
+    async def topic(self, name: TopicName) -> TopicRecord | None:
+        """As :meth:`SqliteCatalog.topic`."""
+        return await asyncio.to_thread(self._file.topic, name)
+
+    async def own_topics(
+        self, namespace: NamespaceName, names: Sequence[TopicName]
+    ) -> list[TopicRecord | None]:
+        """As :meth:`SqliteCatalog.own_topics`."""
+        return await asyncio.to_thread(self._file.own_topics, namespace, names)
+
+    async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
+        """As :meth:`SqliteCatalog.topics_by_id`."""
+        return await asyncio.to_thread(self._file.topics_by_id, ids)
+
+    async def partitions(self, name: TopicName) -> int | None:
+        """As :meth:`SqliteCatalog.partitions`."""
+        return await asyncio.to_thread(self._file.partitions, name)
+
+    async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
+        """As :meth:`SqliteCatalog.taken_names`."""
+        return await asyncio.to_thread(self._file.taken_names, namespace, names)
+
+    async def change_kafka_acls(
+        self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
+    ) -> int:
+        """As :meth:`SqliteCatalog.change_kafka_acls`."""
+        return await asyncio.to_thread(self._file.change_kafka_acls, namespace, add, remove)
+
+    async def edit(
+        self, namespace: NamespaceName, edits: Sequence[Edit], deadline: float | None = None
+    ) -> list[TopicWrite | CatalogError]:
+        """As :meth:`SqliteCatalog.edit_many`, in its turn.
+
+        It takes until ``deadline`` (loop time) at the most, and begins within some seconds. Raises
+        :exc:`~broker_core.errors.ListingFailed` with the cause ``QUEUE`` and
+        :exc:`~broker_core.catalog.errors.CatalogBusy`: nothing was changed then.
+        """
+        return await self._in_turn(lambda wait: self._file.edit_many(namespace, edits, wait=wait), deadline)
+
+    async def _in_turn(self, change: Callable[[float], _T], deadline: float | None = None) -> _T:
+        """What ``change`` returns or raises; it gets the seconds that it may wait for the file.
+
+        One that has begun is made though its caller is cancelled, and the caller goes on with what became of it.
+        """
+        if self._waiting >= _MOST_WAITING:
+            raise ListingFailed(f"{_MOST_WAITING} changes of topics wait already", cause=Cause.QUEUE)
+        loop = asyncio.get_running_loop()
+        end = loop.time() + _PATIENCE
+        if deadline is not None:
+            end = min(end, deadline)
+        self._waiting += 1
+        begun = self._thread.submit(lambda: change(max(0.0, end - loop.time())))
+        done = asyncio.wrap_future(begun)
+        try:
+            async with asyncio.timeout_at(end):
+                return await asyncio.shield(done)
+        except TimeoutError:
+            if begun.cancel():
+                raise CatalogBusy("Other changes of the catalogue take too long; try again later") from None
+            return await done  # it has begun, and tells what became of it
+        except asyncio.CancelledError:
+            if begun.cancel():
+                raise
+            return await done
+        finally:
+            self._waiting -= 1

@@ -1,0 +1,68 @@
+"""The catalogue of topics that a broker holds itself, as use cases and servers know it."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from broker_core.catalog import AclRow, CatalogError, Edit, NamespaceCounts, TopicRecord, TopicWrite
+from broker_core.change_log import CatalogVersion
+from broker_core.names import NamespaceName, TopicName
+
+__all__ = ["Catalog"]
+
+
+class Catalog(Protocol):
+    """What is read, what is changed, and in which version; on one event loop, which no method keeps waiting.
+
+    :class:`~broker_core.catalog.AsyncCatalog` is the one that has an SQLite file. Each method raises
+    :exc:`~broker_core.catalog.CatalogError` where the catalogue cannot be read, or written.
+    """
+
+    @property
+    def catalog_id(self) -> str:
+        """The random id that versions are comparable under."""
+
+    @property
+    def counts(self) -> NamespaceCounts:
+        """How many names each namespace lists. To count may be long work: a thread calls its methods."""
+
+    async def namespaces(self) -> list[NamespaceName]:
+        """The namespaces that hold a topic, in order of their names."""
+
+    async def version(self, namespace: NamespaceName) -> CatalogVersion:
+        """The state of a namespace now; number 0 where it never had a topic."""
+
+    async def topic(self, name: TopicName) -> TopicRecord | None:
+        """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
+
+    async def own_topics(
+        self, namespace: NamespaceName, names: Sequence[TopicName]
+    ) -> list[TopicRecord | None]:
+        """The topics of a namespace whose own names these are, in their order, as they are at one moment."""
+
+    async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
+        """The topics that have these ids, in whatever namespace, in their order."""
+
+    async def partitions(self, name: TopicName) -> int | None:
+        """The number of partitions of a topic; 0 for one without, and for a partition; ``None`` for no topic."""
+
+    async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
+        """By each local name that no new topic can have, the topic that has it, or the first that collides."""
+
+    async def edit(
+        self, namespace: NamespaceName, edits: Sequence[Edit], deadline: float | None = None
+    ) -> list[TopicWrite | CatalogError]:
+        """Do edits of topics of one namespace in their order, in one transaction and one version.
+
+        Each succeeds, or is the error of it alone. What is returned is on the disk. No transaction begins after
+        ``deadline`` (loop time), nor after some seconds. Raises :exc:`~broker_core.errors.ListingFailed` with the cause
+        ``QUEUE``; nothing of any edit was written then. A transaction that has begun is ended though its caller is
+        cancelled, and the caller goes on with what became of it.
+        """
+
+    async def change_kafka_acls(
+        self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
+    ) -> int:
+        """Remove bindings, then add others, in one transaction; returns the version of the ACLs after it."""
