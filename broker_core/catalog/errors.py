@@ -25,9 +25,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
-from broker_core.errors import BrokerCoreError
+from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
@@ -48,12 +48,15 @@ __all__ = [
     "TopicExists",
     "TopicInvalid",
     "TopicMissing",
+    "reading_catalog",
     "sqlite_errors",
 ]
 
 
 class CatalogError(BrokerCoreError):
-    """The catalogue could not do what was asked; nothing of it was done."""
+    """The catalogue could not do what was asked; nothing of it was done. ``cause`` says why, to each transport."""
+
+    cause: ClassVar[Cause] = Cause.CATALOG
 
 
 class CatalogUnusable(CatalogError):
@@ -63,21 +66,31 @@ class CatalogUnusable(CatalogError):
 class CatalogBusy(CatalogError):
     """Another process is writing (an import, say) and did not finish in time; trying again later is right."""
 
+    cause = Cause.UNAVAILABLE
+
 
 class CatalogReadOnly(CatalogError):
     """The file can be read and not written; the message names the file."""
+
+    cause = Cause.NOT_ALLOWED
 
 
 class CatalogFull(CatalogError):
     """The disk is full, or the folder of temporary files; the catalogue is as it was."""
 
+    cause = Cause.FULL
+
 
 class TopicInvalid(CatalogError):
     """Properties that are no strings or too large, or too many partitions: no topic can have them."""
 
+    cause = Cause.BAD_REQUEST
+
 
 class TopicExists(CatalogError):
     """A topic to be created is there already."""
+
+    cause = Cause.CONFLICT
 
 
 class NameCollides(CatalogError):
@@ -85,6 +98,8 @@ class NameCollides(CatalogError):
 
     ``other`` is the local name of the topic that is there.
     """
+
+    cause = Cause.CONFLICT
 
     def __init__(self, name: str, other: str) -> None:
         super().__init__(f"Topic {name!r} collides with the topic {other!r}")
@@ -94,12 +109,16 @@ class NameCollides(CatalogError):
 class TopicMissing(CatalogError):
     """A topic to be changed or deleted is not there."""
 
+    cause = Cause.NOT_FOUND
+
 
 class PartitionRefused(CatalogError):
     """A partition's name without a partitioned topic, or beyond its partitions, as brokers refuse it.
 
     ``partitions`` is the number of those that the topic has; 0: no partitioned topic is there.
     """
+
+    cause = Cause.CONFLICT
 
     def __init__(self, message: str, partitions: int = 0) -> None:
         super().__init__(message)
@@ -112,6 +131,8 @@ class PartitionCountRefused(CatalogError):
     ``partitions`` is the number that it has.
     """
 
+    cause = Cause.CONFLICT
+
     def __init__(self, message: str, partitions: int) -> None:
         super().__init__(message)
         self.partitions = partitions
@@ -120,13 +141,19 @@ class PartitionCountRefused(CatalogError):
 class PartitionedRefused(CatalogError):
     """The name is a partitioned topic's own, where a plain topic or one partition is meant."""
 
+    cause = Cause.CONFLICT
+
 
 class PreconditionFailed(CatalogError):
     """The topic is not, or no longer, what a change of it relies on."""
 
+    cause = Cause.PRECONDITION
+
 
 class PairRefused(CatalogError):
     """A topic and a partition of its name would have different properties, as no broker has them."""
+
+    cause = Cause.CONFLICT
 
     @classmethod
     def of(cls, name: str, listed: ListedNames) -> Self:
@@ -141,6 +168,8 @@ class PairRefused(CatalogError):
 class ImportRefused(CatalogError):
     """A line of an import is wrong. ``line`` counts from 1, ``reason`` says what is wrong with it."""
 
+    cause = Cause.BAD_REQUEST
+
     def __init__(self, line: int, reason: str) -> None:
         super().__init__(f"line {line}: {reason}")
         self.line = line
@@ -149,6 +178,19 @@ class ImportRefused(CatalogError):
 
 class ExportRefused(CatalogError):
     """A name cannot be written in the plain format (it holds a line feed, say); JSON lines can carry it."""
+
+    cause = Cause.NOT_ALLOWED
+
+
+@contextmanager
+def reading_catalog() -> Iterator[None]:
+    """Raise what the catalogue raises inside as the failure of a question that it cannot answer."""
+    try:
+        yield
+    except CatalogError as error:
+        raise ListingFailed(
+            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
+        ) from error
 
 
 @contextmanager

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.errors import CatalogError, reading_catalog
 from broker_core.catalog.properties import properties_text
 from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
@@ -42,7 +42,7 @@ from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.catalog.warm_start.warm_start import WarmStart
 from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.errors import TooManyRequests
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permit_errors import PermitError
@@ -195,11 +195,8 @@ class CatalogLister:
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The topics of the namespace that have the request's selecting properties, as of now."""
         try:
-            snapshot = await self._snapshot((request.namespace, request.mode))
-        except CatalogError as error:
-            raise ListingFailed(
-                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-            ) from error
+            with reading_catalog():
+                snapshot = await self._snapshot((request.namespace, request.mode))
         except PermitError as error:
             raise TooManyRequests(
                 "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"
@@ -215,16 +212,12 @@ class CatalogLister:
 
     async def describe(self, request: DescribeRequest) -> Details:
         """What the file says of these topics now; of those that it has."""
-        try:
+        with reading_catalog():
             size = await asyncio.to_thread(self._described, request, described_bytes)
             async with request.lease(size):
                 return await asyncio.to_thread(
                     self._described, request, partial(describe, wants=request.wants)
                 )
-        except CatalogError as error:
-            raise ListingFailed(
-                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-            ) from error
 
     def topic_tables(self) -> TopicTables:
         """New tables of the topics of listings that this lister gave; for servers that need more than names."""

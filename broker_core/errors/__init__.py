@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Self
 
-from broker_core.errors.causes import Cause
-from broker_core.errors.pulsar_codes import CODES, ServerError, cause_of
+from broker_core.errors.causes import Cause, cause_of
+from broker_core.errors.server_error import ServerError
 
 __all__ = [
     "BrokerCoreError",
@@ -87,7 +87,7 @@ class ListingFailed(BrokerCoreError):
         self.message = message
         if code is _BY_CAUSE:
             self.cause = cause or Cause.PLUGIN
-            self.code = CODES[self.cause]
+            self.code = self.cause.pulsar
         else:
             self.code = _code(code)
             self.cause = cause or cause_of(self.code, otherwise=Cause.PLUGIN)

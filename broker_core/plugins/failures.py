@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed, ServerError
-from broker_core.errors.pulsar_codes import CODES
 
 __all__ = ["BehindFailed", "ChainStep", "PluginFailed", "PluginLoadError", "RefusedByPlugin"]
 
@@ -72,7 +71,7 @@ class PluginFailed(ListingFailed):
         super().__init__(
             f"plugin {plugin!r} {message}",
             cause=cause,
-            code=CODES[cause] if code is None else code,
+            code=cause.pulsar if code is None else code,
             reason=reason,
             plugin=plugin,
             counts=counts,

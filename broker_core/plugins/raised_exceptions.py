@@ -15,7 +15,7 @@ from types import CoroutineType
 from typing import Final
 
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.errors.pulsar_codes import cause_of
+from broker_core.errors.causes import cause_of
 from broker_core.memory.ended_frames import own_field
 
 __all__ = [

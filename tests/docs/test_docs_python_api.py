@@ -7,7 +7,8 @@ from importlib import import_module
 
 import pytest
 
-from broker_core.errors.pulsar_codes import CODES
+from broker_core.errors import Cause
+from broker_core.wire.kafka import ErrorCode
 from tests.docs.pages import code_in, headings, read, tables
 from tests.support.public_api import EMBEDDING, PUBLIC, page_of
 
@@ -104,6 +105,6 @@ def _made(value: object) -> tuple[str, ...]:
 
 def test_each_cause_is_described_with_its_code() -> None:
     (table,) = [each for each in tables(page_of("broker_core.errors")) if each.columns[0] == "cause"]
-    assert {code_in(row[0])[0]: code_in(row[2])[0] for row in table.rows} == {
-        cause.name: code.name for cause, code in CODES.items()
+    assert {code_in(row[0])[0]: tuple(code_in(cell)[0] for cell in row[2:]) for row in table.rows} == {
+        cause.name: (cause.pulsar.name, str(cause.http), ErrorCode(cause.kafka).name) for cause in Cause
     }

@@ -1,17 +1,35 @@
-"""The causes of errors are distinct words, because they are labels and keys."""
+"""The causes of errors are distinct words, because they are labels and keys; each has a code of every transport."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
+import pytest
+
 import broker_core
-from broker_core import errors
-from broker_core.errors.causes import Cause
+from broker_core.errors import ServerError
+from broker_core.errors.causes import Cause, cause_of
+from broker_core.wire.kafka import ErrorCode
 
 
 def test_each_cause_is_a_word_of_its_own() -> None:
     assert len({cause.value for cause in Cause}) == len(Cause)
     assert all(cause.value == cause.name.lower() for cause in Cause)
-
-
-def test_it_is_at_hand_where_errors_are_made() -> None:
     assert broker_core.Cause is Cause
-    assert errors.Cause is Cause
+
+
+@pytest.mark.parametrize("cause", Cause)
+def test_each_transport_tells_a_cause_as_an_error(cause: Cause) -> None:
+    assert isinstance(cause.pulsar, ServerError)
+    assert all(HTTPStatus(status) >= 400 for status in (cause.http, cause.web_service))
+    assert ErrorCode(cause.kafka) is not ErrorCode.NONE
+
+
+def test_limits_ask_kafka_clients_to_try_again() -> None:
+    assert {Cause.QUEUE.kafka, Cause.TIME.kafka, Cause.PERMITS.kafka} == {ErrorCode.REQUEST_TIMED_OUT}
+
+
+@pytest.mark.parametrize("code", ServerError)
+def test_a_code_that_is_told_for_one_kind_of_cause_comes_back_as_one_of_them(code: ServerError) -> None:
+    cause = cause_of(code, otherwise=Cause.UPSTREAM)
+    assert cause is Cause.UPSTREAM or cause.pulsar is code

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
 from broker_core.catalog.store.file_watch import FileWatch
@@ -26,7 +26,6 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import own_topic, topic_of_id
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Gap
-from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicChange, TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, TopicName
@@ -101,13 +100,9 @@ class TopicTables:
             read = asyncio.get_running_loop().create_task(self._made(snapshot))
             self._reads[key] = read
             read.add_done_callback(lambda _: self._reads.pop(key, None))
-        try:
+        with reading_catalog():
             # Shielded: a cancelled request must not end the work of the others.
             return await asyncio.shield(read)
-        except CatalogError as error:
-            raise ListingFailed(
-                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-            ) from error
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:
         """Hold permits for what is made of a table, as long as each part of it lives; false where there is no room."""

@@ -9,12 +9,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import read_recreated
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
-from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 
 __all__ = ["CatalogLogReader"]
@@ -70,10 +69,8 @@ class CatalogLogReader:
         if now is not None:
             return now
         await self._current()
-        try:
+        with reading_catalog():
             return await asyncio.to_thread(self._catalog.version, namespace)
-        except CatalogError as error:
-            raise _unreadable(error) from error
 
     async def changes(
         self, namespace: NamespaceName, since: CatalogVersion, *, limit: int | None = None
@@ -83,10 +80,8 @@ class CatalogLogReader:
         With a ``limit``, as :meth:`~broker_core.catalog.SqliteCatalog.changes` has it.
         """
         await self._current()
-        try:
+        with reading_catalog():
             return await asyncio.to_thread(self._catalog.changes, namespace, since, limit=limit)
-        except CatalogError as error:
-            raise _unreadable(error) from error
 
     async def recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
@@ -96,10 +91,8 @@ class CatalogLogReader:
         ``None`` where the log does not reach back, or there are more than ``most``.
         """
         await self._current()
-        try:
+        with reading_catalog():
             return await asyncio.to_thread(self._recreated, namespace, since, gone, most)
-        except CatalogError as error:
-            raise _unreadable(error) from error
 
     def _recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int
@@ -114,12 +107,6 @@ class CatalogLogReader:
         async with self._reopening:
             if not self._watch.replaced:
                 return
-            try:
+            with reading_catalog():
                 await asyncio.to_thread(self._catalog.notice)
                 self._watch.reopen()
-            except CatalogError as error:
-                raise _unreadable(error) from error
-
-
-def _unreadable(error: CatalogError) -> ListingFailed:
-    return ListingFailed(f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog")

@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final, NamedTuple
 
-from broker_core.catalog.errors import CatalogError
+from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version, read_acls
 from broker_core.catalog.store.kafka_rows import AclRow
 from broker_core.catalog.store.namespace_change import read_catalog_id
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 
 __all__ = ["AclVersion", "KafkaAclReader"]
@@ -63,17 +62,13 @@ class KafkaAclReader:
 
     async def read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
         """All ACLs of a namespace with their version. Raises :exc:`ListingFailed` (``Cause.CATALOG``)."""
-        try:
+        with reading_catalog():
             if self._watch.replaced:
                 async with self._reopening:
                     if self._watch.replaced:
                         await asyncio.to_thread(self._catalog.notice)
                         self._watch.reopen()
             return await asyncio.to_thread(self._read, namespace)
-        except CatalogError as error:
-            raise ListingFailed(
-                f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-            ) from error
 
     def _read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
         with self._catalog.reading() as connection:

@@ -21,7 +21,6 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
 )
 from broker_core.errors import Cause, ServerError
-from broker_core.errors.pulsar_codes import CODES
 
 __all__ = ["connection_error", "is_reason", "refusal"]
 
@@ -50,7 +49,7 @@ def refusal(status: int, body: bytes) -> ServerRefused:
     said = _object(body)
     cause = said.get("cause")
     code = (
-        CODES[Cause[cause]]
+        Cause[cause].pulsar
         if isinstance(cause, str) and cause in Cause.__members__
         else _CODES.get(status, ServerError.MetadataError)
     )

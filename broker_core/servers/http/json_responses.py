@@ -11,7 +11,6 @@ from aiohttp import hdrs, web
 
 from broker_core.errors import ListingFailed
 from broker_core.redaction.quoted import cut_short
-from broker_core.servers.http.status_codes import STATUS_CODES
 
 __all__ = ["errors_in_json", "json_response"]
 
@@ -45,7 +44,7 @@ async def errors_in_json(
             response.headers.add(hdrs.WWW_AUTHENTICATE, challenge)
         return response
     except ListingFailed as failure:
-        return json_response(STATUS_CODES[failure.cause], {"error": failure.message})
+        return json_response(failure.cause.http, {"error": failure.message})
     except Exception:  # noqa: BLE001 - whatever a metric raises, it is our fault and not the end of the connection
         _log.exception("an HTTP request failed", path=request.path)
         return json_response(500, {"error": "internal error; the log says more"})

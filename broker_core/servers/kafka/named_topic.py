@@ -8,10 +8,9 @@ from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from broker_core.catalog import TopicRecord
-from broker_core.errors import Cause, ListingFailed
 from broker_core.wire.kafka import ZERO_ID, ErrorCode
 
-__all__ = ["NamedTopic", "code_of"]
+__all__ = ["NamedTopic"]
 
 
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
@@ -39,12 +38,3 @@ class NamedTopic(NamedTuple):
     def configs(self) -> Mapping[str, str]:
         """The configs that the topic sets itself, as far as they are known."""
         return self.told_configs if self.record is None else self.record.configs
-
-
-def code_of(failure: ListingFailed) -> ErrorCode:
-    """The code of a question that has no answer."""
-    if failure.cause is Cause.TIME:
-        return ErrorCode.REQUEST_TIMED_OUT
-    if failure.cause is Cause.DENIED:
-        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
-    return ErrorCode.UNKNOWN_SERVER_ERROR

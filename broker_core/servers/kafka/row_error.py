@@ -7,14 +7,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from broker_core.catalog import (
-    CatalogBusy,
-    CatalogError,
-    CatalogReadOnly,
-    TopicExists,
-    TopicInvalid,
-    TopicMissing,
-)
+from broker_core.catalog import CatalogError, TopicMissing
 from broker_core.errors import Cause, ListingFailed
 from broker_core.wire.kafka import ErrorCode
 
@@ -25,6 +18,7 @@ __all__ = [
     "TOO_LARGE",
     "ChangeRefused",
     "RowError",
+    "code_of",
     "error_of",
     "error_row",
 ]
@@ -92,23 +86,17 @@ def error_row(code: ErrorCode) -> RowError:
     return RowError(code, MESSAGES.get(code))
 
 
+def code_of(
+    failure: CatalogError | ListingFailed, denied: ErrorCode = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+) -> ErrorCode:
+    """The code of what failed, by its cause; ``denied`` is that of what the client may not do."""
+    return denied if failure.cause is Cause.DENIED else ErrorCode(failure.cause.kafka)
+
+
 def error_of(failure: CatalogError | ListingFailed) -> RowError:
     """What a client is told of a change that failed: nothing of it was made."""
     if isinstance(failure, ChangeRefused):
         return failure.error
-    if isinstance(failure, ListingFailed):
-        if failure.cause is Cause.DENIED:
-            return RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, failure.message)
-        late = failure.cause in (Cause.TIME, Cause.QUEUE)
-        return RowError(
-            ErrorCode.REQUEST_TIMED_OUT if late else ErrorCode.UNKNOWN_SERVER_ERROR, failure.message
-        )
     if isinstance(failure, TopicMissing):
-        return error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    codes: dict[type[CatalogError], ErrorCode] = {
-        CatalogBusy: ErrorCode.REQUEST_TIMED_OUT,
-        CatalogReadOnly: ErrorCode.POLICY_VIOLATION,
-        TopicExists: ErrorCode.TOPIC_ALREADY_EXISTS,
-        TopicInvalid: ErrorCode.INVALID_CONFIG,
-    }
-    return RowError(codes.get(type(failure), ErrorCode.UNKNOWN_SERVER_ERROR), str(failure))
+        return error_row(code_of(failure))
+    return RowError(code_of(failure), failure.message if isinstance(failure, ListingFailed) else str(failure))

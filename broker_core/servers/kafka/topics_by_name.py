@@ -10,9 +10,9 @@ from typing import Final, ParamSpec, Protocol
 import pyarrow as pa
 
 from broker_core.access.access import Access
-from broker_core.catalog import CatalogError, SqliteCatalog, TopicRecord
+from broker_core.catalog import SqliteCatalog, TopicRecord, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import Cause, ListingFailed
+from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import Operation, ResourceType
 from broker_core.kafka.topic_names import INTERNAL, is_legal
 from broker_core.names import PERSISTENT, TopicName
@@ -20,7 +20,8 @@ from broker_core.pipeline import Pipeline, Topic
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.large_requests import SLICE
-from broker_core.servers.kafka.named_topic import NamedTopic, code_of
+from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.row_error import code_of
 from broker_core.servers.kafka.visible_topics import VisibleTopics
 from broker_core.wire.kafka import ErrorCode
 
@@ -353,12 +354,8 @@ def _by_own_id(caller: Caller, records: Sequence[TopicRecord | None]) -> Mapping
 async def _in_thread(
     read: Callable[P, list[TopicRecord | None]], *args: P.args, **kwargs: P.kwargs
 ) -> list[TopicRecord | None]:
-    try:
+    with reading_catalog():
         return await asyncio.to_thread(read, *args, **kwargs)
-    except CatalogError as error:
-        raise ListingFailed(
-            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-        ) from error
 
 
 def _listed(record: TopicRecord) -> Topic:

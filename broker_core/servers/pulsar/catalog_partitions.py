@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import SqliteCatalog, reading_catalog
 from broker_core.names import TopicName
 
 __all__ = ["CatalogPartitions"]
@@ -17,5 +17,9 @@ class CatalogPartitions:
         self._catalog = catalog
 
     async def partitions(self, topic: TopicName) -> int | None:
-        """The number of partitions of a topic, 0 for one without; ``None`` where there is no such topic."""
-        return await asyncio.to_thread(self._catalog.partitions, topic)
+        """The number of partitions of a topic, 0 for one without; ``None`` where there is no such topic.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        with reading_catalog():
+            return await asyncio.to_thread(self._catalog.partitions, topic)

@@ -6,7 +6,7 @@ import structlog
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
-from broker_core.errors.pulsar_codes import lookup_code
+from broker_core.errors.server_error import lookup_code
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.pipeline import Pipeline
 from broker_core.servers.connection import OutgoingAnswer

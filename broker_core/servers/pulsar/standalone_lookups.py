@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from broker_core.access.asker import Asker
-from broker_core.errors import BrokerCoreError, InvalidName, ServerError
+from broker_core.errors import InvalidName, ListingFailed, ServerError
+from broker_core.errors.server_error import lookup_code
 from broker_core.names import TopicName
 from broker_core.servers.pulsar.lookup_access import topic_of
 from broker_core.wire.pulsar import MOST_PARTITIONS, BaseCommand, FeatureFlags, commands
@@ -42,8 +43,8 @@ class StandaloneLookups:
             return commands.refuse(command, ServerError.InvalidTopicName, str(error))
         try:
             partitions = await self._topics.partitions(topic)
-        except BrokerCoreError as error:
-            return commands.refuse(command, ServerError.MetadataError, f"Cannot read the catalogue: {error}")
+        except ListingFailed as failure:
+            return commands.refuse(command, lookup_code(failure.code), failure.message)
         if partitions is None:
             if not question.metadata_auto_creation_enabled:
                 return commands.refuse(command, ServerError.TopicNotFound, f"Topic {topic} does not exist")

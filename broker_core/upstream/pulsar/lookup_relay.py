@@ -22,7 +22,7 @@ from broker_core.client import (
     server_error,
 )
 from broker_core.errors import ServerError
-from broker_core.errors.pulsar_codes import lookup_code
+from broker_core.errors.server_error import lookup_code
 from broker_core.metrics.metrics import Metrics
 from broker_core.upstream.pulsar.broker_lookups import BrokerLookups
 from broker_core.upstream.pulsar.options import UpstreamOptions

@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.client import ClientError, HandshakeRefused, LookupSession, ServerRefused, TopicsAnswer
 from broker_core.errors import Cause, ListingFailed
-from broker_core.errors.pulsar_codes import cause_of
+from broker_core.errors.causes import cause_of
 from broker_core.listing.listing import Listing
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest

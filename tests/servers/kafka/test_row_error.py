@@ -5,13 +5,12 @@ import pytest
 from broker_core.catalog import (
     CatalogBusy,
     CatalogError,
-    CatalogFull,
     CatalogReadOnly,
     TopicInvalid,
     TopicMissing,
 )
 from broker_core.errors import Cause, ListingFailed
-from broker_core.servers.kafka.row_error import ChangeRefused, RowError, error_of, error_row
+from broker_core.servers.kafka.row_error import ChangeRefused, RowError, code_of, error_of, error_row
 from broker_core.wire.kafka import ErrorCode
 
 
@@ -19,12 +18,10 @@ from broker_core.wire.kafka import ErrorCode
     ("failure", "code"),
     [
         (CatalogBusy("x"), 7),
-        (ListingFailed("x", cause=Cause.QUEUE), 7),
-        (ListingFailed("x", cause=Cause.TIME), 7),
+        (ListingFailed("x", cause=Cause.PERMITS), 7),
         (ListingFailed("x", cause=Cause.DENIED), 29),
         (ListingFailed("x", cause=Cause.PLUGIN), -1),
         (CatalogReadOnly("x"), 44),
-        (CatalogFull("x"), -1),
         (TopicInvalid("x"), 40),
         (CatalogError("x"), -1),
     ],
@@ -40,6 +37,13 @@ def test_a_topic_that_is_gone_is_unknown_in_kafkas_words() -> None:
     assert error_row(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).message == (
         "This server does not host this topic-partition."
     )
+
+
+def test_what_a_client_may_not_do_has_the_code_of_what_it_is() -> None:
+    denied = ListingFailed("x", cause=Cause.DENIED)
+    assert code_of(denied, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+    late = ListingFailed("x", cause=Cause.TIME)
+    assert code_of(late, ErrorCode.CLUSTER_AUTHORIZATION_FAILED) is ErrorCode.REQUEST_TIMED_OUT
 
 
 def test_a_refusal_says_what_it_was_given() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from broker_core.access.asker import Asker
-from broker_core.errors import BrokerCoreError, ServerError
+from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.names import TopicName
 from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 from broker_core.wire.pulsar import commands
@@ -102,7 +102,7 @@ async def test_a_bad_name(bad: str) -> None:
 
 async def test_a_catalogue_that_cannot_be_read() -> None:
     topics = Topics()
-    topics.error = BrokerCoreError("disk full")
+    topics.error = ListingFailed("Cannot read the catalogue: disk full", cause=Cause.CATALOG)
     found = (await answer(topics, commands.partitioned_metadata(7, "x"))).partitionMetadataResponse
     assert (found.error, found.message) == (ServerError.MetadataError, "Cannot read the catalogue: disk full")
 

@@ -12,8 +12,9 @@ from typing import Any, Final
 from aiohttp import web
 
 from broker_core.access.access import Access
+from broker_core.catalog import reading_catalog
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.errors.pulsar_codes import cause_of
+from broker_core.errors.causes import cause_of
 from broker_core.names import DOMAINS, PERSISTENT, TopicName
 from broker_core.servers.http.admin.namespaces import is_known
 from broker_core.servers.http.admin.paths import ADMIN, LOOKUP, declared
@@ -76,7 +77,10 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
 
 async def properties_of(services: ApiServices, topic: TopicName) -> dict[str, str]:
     """The properties of a topic in the catalogue. A partition has none of its own, as at a broker."""
-    record = None if services.catalog is None else await services.catalog.topic(topic)
+    if services.catalog is None:
+        return {}
+    with reading_catalog():
+        record = await services.catalog.topic(topic)
     return {} if record is None or record.name != topic else dict(record.properties)
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from aiohttp import web
 
+from broker_core.catalog import reading_catalog
 from broker_core.names import NamespaceName
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.policies import POLICIES
@@ -53,7 +54,8 @@ async def is_known(services: ApiServices, namespace: NamespaceName) -> bool:
     catalog = services.catalog
     if catalog is None:
         return True
-    return (await catalog.version(namespace)).number > 0
+    with reading_catalog():
+        return (await catalog.version(namespace)).number > 0
 
 
 def missing_namespace() -> RequestRefused:
@@ -92,6 +94,7 @@ async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
 
 async def _visible(request: ApiRequest, prefix: str) -> list[NamespaceName]:
     """The namespaces that begin with this, and that the client may list."""
-    found = await catalog_of(request.services).namespaces()
+    with reading_catalog():
+        found = await catalog_of(request.services).namespaces()
     names = [name for name in map(str, found) if name.startswith(prefix)]
     return await allowed_namespaces(request, names, len(names))

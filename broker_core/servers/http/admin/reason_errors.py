@@ -6,7 +6,6 @@ import json
 
 from aiohttp import web
 
-from broker_core.errors import Cause
 from broker_core.servers.http.api.problem_details import Problem
 
 __all__ = ["reason_response"]
@@ -14,7 +13,9 @@ __all__ = ["reason_response"]
 
 def reason_response(problem: Problem) -> web.Response:
     """A problem as a response. docs/reference/pulsar-behaviour.md#the-web-service-of-a-broker"""
-    status = 412 if problem.cause is Cause.NAME else problem.status
+    status = problem.status
+    if status == problem.cause.http:
+        status = problem.cause.web_service
     response = web.Response(
         status=status, text=json.dumps({"reason": problem.detail}) + "\n", content_type="application/json"
     )

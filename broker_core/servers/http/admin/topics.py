@@ -32,7 +32,6 @@ from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.writes.write_problems import write_problems
 from broker_core.servers.http.topic_writes import TopicWrites
 
 __all__ = ["operations"]
@@ -81,8 +80,7 @@ async def _written(request: ApiRequest, *, domain: str, change: _Write) -> web.S
     writes = request.services.writes
     assert writes is not None, "where there is a catalogue, it can be written"
     await writes.authorize(request.asker, topic.namespace, topic, request.deadline)  # before the body is read
-    with write_problems():
-        write = await change(request, writes, topic)
+    write = await change(request, writes, topic)
     request.change.made(write.version, changed=write.changed)
     return web.Response(status=204)
 

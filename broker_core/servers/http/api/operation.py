@@ -15,7 +15,7 @@ from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.request_body import Body, Schema
 
-__all__ = ["Body", "Handler", "Operation", "Parameter", "Reply", "Right", "Schema"]
+__all__ = ["CHANGE_PROBLEMS", "Body", "Handler", "Operation", "Parameter", "Reply", "Right", "Schema"]
 
 Handler: TypeAlias = Callable[[ApiRequest], Awaitable[web.StreamResponse]]
 
@@ -77,6 +77,13 @@ class Reply:
     content: Mapping[str, Schema] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)  # the description by name
     examples: Mapping[str, Any] = field(default_factory=dict)
+
+
+#: The errors of changes besides those of all operations, as they are declared.
+CHANGE_PROBLEMS: Final[Mapping[int, Reply]] = {
+    501: Reply("The server has no catalogue of its own: the brokers behind it hold the topics."),
+    507: Reply("The disk of the server is full; nothing was changed."),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,10 @@ from typing import Any, Final
 import structlog
 from aiohttp import hdrs, web
 
+from broker_core.catalog import CatalogError, ImportRefused
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.mass_deletion_guard import MassDeletion
 from broker_core.redaction.quoted import cut_short
-from broker_core.servers.http.status_codes import STATUS_CODES
 
 __all__ = ["PROBLEM_JSON", "Problem", "RequestRefused", "problem_of", "problem_response", "refused"]
 
@@ -34,6 +35,14 @@ _CAUSES: Final[Mapping[int, Cause]] = {
     415: Cause.BAD_REQUEST,
     422: Cause.CONFLICT,
     501: Cause.NOT_ALLOWED,
+}
+
+#: The state of a catalogue that has not made a change; what else it refuses is due to the change, and says so itself.
+_STATES: Final[Mapping[Cause, str]] = {
+    Cause.UNAVAILABLE: "another writer keeps the catalogue: nothing was changed, try again later",
+    Cause.NOT_ALLOWED: "the catalogue of this server can only be read",
+    Cause.FULL: "the disk of the catalogue is full: nothing was changed",
+    Cause.CATALOG: "the catalogue cannot be written; the log of the server says more",
 }
 
 _log = structlog.get_logger(__name__)
@@ -83,9 +92,13 @@ def problem_of(error: Exception, request: web.Request) -> Problem:
     if isinstance(error, RequestRefused):
         return error.problem
     if isinstance(error, ListingFailed):
-        status = STATUS_CODES[error.cause]
-        headers = {str(hdrs.RETRY_AFTER): str(_RETRY_AFTER)} if status == 503 else {}
-        return Problem(status, error.message, error.cause, headers)
+        return _of_cause(error.cause, error.message)
+    if isinstance(error, CatalogError):
+        return _of_change(error)
+    if isinstance(error, MassDeletion):
+        loss = error.refusal.loss
+        why = f"{error.refusal.why}: nothing was written; max_deletions={loss.removed} allows it"
+        return _of_cause(Cause.CONFLICT, why, there=loss.there, deletions=loss.removed)
     if isinstance(error, web.HTTPMethodNotAllowed):
         allowed = ", ".join(sorted(error.allowed_methods))
         return Problem(
@@ -104,6 +117,21 @@ def problem_of(error: Exception, request: web.Request) -> Problem:
         return Problem(error.status, error.reason, _CAUSES.get(error.status, unforeseen), challenges)
     _log.error("an HTTP request failed", path=request.path, exc_info=error)
     return Problem(500, "internal error; the log says more", Cause.INTERNAL)
+
+
+def _of_cause(cause: Cause, detail: str, **more: Any) -> Problem:
+    headers = {str(hdrs.RETRY_AFTER): str(_RETRY_AFTER)} if cause.http == 503 else {}
+    return Problem(cause.http, detail, cause, headers, more)
+
+
+def _of_change(error: CatalogError) -> Problem:
+    """What a client is told of a change that the catalogue refused. It names no file of the server; the log does."""
+    if isinstance(error, ImportRefused):
+        return _of_cause(error.cause, f"line {error.line} of the body: {error.reason}", line=error.line)
+    told = _STATES.get(error.cause)
+    if told is not None and error.cause is not Cause.UNAVAILABLE:
+        _log.error("a change of topics over HTTP failed", error=str(error))
+    return _of_cause(error.cause, told or str(error))
 
 
 def problem_response(problem: Problem) -> web.Response:

@@ -11,23 +11,22 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.catalog import (
-    CatalogError,
     PreconditionFailed,
     TopicRecord,
     parse_topic_id,
+    reading_catalog,
     topic_id_text,
 )
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.show_topic import IF_NONE_MATCH, SHOWN_REPLIES, topic_response
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_writes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, check_conditions
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
 from broker_core.service import Catalog
 
 __all__ = ["operations"]
@@ -63,7 +62,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             "What is known of the topic of an id.",
             Right.CREDENTIALS,  # the pipeline asks rules and gates
             _show,
-            SHOWN_REPLIES | {404: _UNKNOWN, 501: PROBLEMS[501]},
+            SHOWN_REPLIES | {404: _UNKNOWN, 501: CHANGE_PROBLEMS[501]},
             description="A name that is made anew is another topic: the former id stays unknown.",
             parameters=(_TOPIC_ID, IF_NONE_MATCH),
         ),
@@ -78,7 +77,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 204: Reply("It is gone.", headers={NAMESPACE_VERSION: "The version of the namespace."}),
                 404: _UNKNOWN,
                 412: Reply("The topic does not meet If-Match (PRECONDITION)."),
-                **PROBLEMS,
+                **CHANGE_PROBLEMS,
             },
             description="A topic that has its name by now is left as it is.",
             parameters=(_TOPIC_ID, IF_MATCH),
@@ -111,13 +110,12 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
             raise _Gone("another topic has the name by now")
         check_conditions(there, request.values[IF_MATCH.name], None)
 
-    with write_problems():
-        try:
-            write = await writes.delete(
-                request.asker, found.name, partitioned=None, require=check, deadline=request.deadline
-            )
-        except _Gone:
-            raise _unknown(topic_id) from None
+    try:
+        write = await writes.delete(
+            request.asker, found.name, partitioned=None, require=check, deadline=request.deadline
+        )
+    except _Gone:
+        raise _unknown(topic_id) from None
     request.change.made(write.version, changed=write.changed)
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
@@ -128,12 +126,8 @@ class _Gone(PreconditionFailed):
 
 async def _found(catalog: Catalog, topic_id: uuid.UUID) -> TopicRecord:
     """The topic of an id, whoever may see it. Raises the error 404."""
-    try:
+    with reading_catalog():
         (found,) = await catalog.topics_by_id([topic_id])
-    except CatalogError as error:
-        raise ListingFailed(
-            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-        ) from error
     if found is None:
         raise _unknown(topic_id)
     return found

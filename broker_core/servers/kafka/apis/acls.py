@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 from broker_core.access.access import Access
 from broker_core.catalog import AclRow, CatalogError
-from broker_core.errors import Cause, ListingFailed
+from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault
 from broker_core.kafka.acls.bindings import (
     CLUSTER_NAME,
@@ -28,7 +28,7 @@ from broker_core.kafka.acls.bindings import (
 from broker_core.servers.kafka.audited_changes import audited, created_acls, deleted_acls
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.row_error import TOO_LARGE, RowError, error_of
+from broker_core.servers.kafka.row_error import TOO_LARGE, RowError, code_of, error_of
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
 __all__ = ["ACL_ROWS"]
@@ -170,7 +170,7 @@ async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError 
         try:
             await pipeline.authorize(Access("admin", call.namespace, None, call.asker), call.deadline)
         except ListingFailed as failure:
-            return RowError(_code_of(failure), failure.message)
+            return RowError(code_of(failure, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), failure.message)
     return None
 
 
@@ -189,12 +189,6 @@ async def _changed(
     except CatalogError as error:
         return _failure(error_of(error))
     return None
-
-
-def _code_of(failure: ListingFailed) -> ErrorCode:
-    if failure.cause is Cause.DENIED:
-        return ErrorCode.CLUSTER_AUTHORIZATION_FAILED
-    return ErrorCode.REQUEST_TIMED_OUT if failure.cause is Cause.TIME else ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def _check_known(row: Mapping[str, Any], *names: str) -> None:

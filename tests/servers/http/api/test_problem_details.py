@@ -7,9 +7,22 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 from structlog.testing import capture_logs
 
+from broker_core.catalog import (
+    CatalogBusy,
+    CatalogError,
+    CatalogFull,
+    CatalogReadOnly,
+    CatalogUnusable,
+    ImportRefused,
+    PartitionCountRefused,
+    PreconditionFailed,
+    TopicInvalid,
+)
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.mass_deletion_guard import Deletions, MassDeletion
 from broker_core.servers.http.api.problem_details import problem_of, problem_response, refused
 
+PATH = "/var/lib/topics.sqlite"
 REQUEST = make_mocked_request("GET", "/v1/x")
 
 
@@ -17,16 +30,8 @@ REQUEST = make_mocked_request("GET", "/v1/x")
     ("cause", "status"),
     [
         (Cause.PATTERN, 400),
-        (Cause.NAME, 400),
-        (Cause.UNAUTHENTICATED, 401),
-        (Cause.DENIED, 403),
-        (Cause.NOT_FOUND, 404),
-        (Cause.TOO_LARGE, 413),
-        (Cause.PERMITS, 503),
         (Cause.QUEUE, 503),
         (Cause.TIME, 504),
-        (Cause.UPSTREAM, 502),
-        (Cause.PLUGIN, 502),
     ],
 )
 def test_a_failure_has_the_status_of_its_cause(cause: Cause, status: int) -> None:
@@ -45,6 +50,37 @@ def test_a_failure_has_the_status_of_its_cause(cause: Cause, status: int) -> Non
 def test_a_limit_that_was_reached_says_when_to_ask_again() -> None:
     problem = problem_of(TooManyRequests("full", reason="heap"), REQUEST)
     assert (problem.status, dict(problem.headers)) == (503, {"Retry-After": "1"})
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "said"),
+    [
+        (TopicInvalid("said"), 400, "said"),
+        (PartitionCountRefused("said", 1), 409, "said"),
+        (PreconditionFailed("said"), 412, "said"),
+        (CatalogBusy(PATH), 503, "try again later"),
+        (CatalogReadOnly(PATH), 403, "can only be read"),
+        (CatalogFull(PATH), 507, "disk of the catalogue is full"),
+        (CatalogUnusable(PATH), 500, "cannot be written"),
+    ],
+)
+def test_a_change_that_failed_says_why_and_names_no_file(error: CatalogError, status: int, said: str) -> None:
+    problem = problem_of(error, REQUEST)
+    assert (problem.status, problem.cause) == (status, error.cause)
+    assert said in problem.detail
+    assert PATH not in problem.detail
+    assert dict(problem.headers) == ({"Retry-After": "1"} if status == 503 else {})
+
+
+def test_numbers_of_a_change_are_members() -> None:
+    line = problem_of(ImportRefused(7, "it is empty"), REQUEST)
+    assert (line.status, line.detail, line.more) == (400, "line 7 of the body: it is empty", {"line": 7})
+    with pytest.raises(MassDeletion) as refused:
+        Deletions(1).check({"a/b": (10, 3)}, "--dry-run shows them")
+    problem = problem_of(refused.value, REQUEST)
+    assert (problem.status, problem.more) == (409, {"there": 10, "deletions": 3})
+    assert problem.detail.endswith("nothing was written; max_deletions=3 allows it")
+    assert "--" not in problem.detail
 
 
 def test_a_refusal_is_told_as_it_is() -> None:

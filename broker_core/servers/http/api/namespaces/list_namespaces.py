@@ -13,9 +13,9 @@ from typing import Any, Final
 from aiohttp import hdrs, web
 
 from broker_core.access.access import Access
-from broker_core.catalog import CatalogError, NamespaceCount, NamespaceCounts
+from broker_core.catalog import NamespaceCount, NamespaceCounts, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import Cause, InvalidName, ListingFailed
+from broker_core.errors import InvalidName, ListingFailed
 from broker_core.names import Mode, NamespaceName
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -141,12 +141,8 @@ async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
 
 async def _reading(request: ApiRequest, read: Any) -> Any:
     """Read the catalogue in a thread."""
-    try:
+    with reading_catalog():
         return await request.services.pipeline.workers.call(request.asker, read)
-    except CatalogError as error:
-        raise ListingFailed(
-            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-        ) from error
 
 
 async def allowed_namespaces(request: ApiRequest, names: Sequence[str], most: int) -> list[NamespaceName]:

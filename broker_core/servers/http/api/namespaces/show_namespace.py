@@ -6,8 +6,7 @@ from functools import partial
 
 from aiohttp import web
 
-from broker_core.catalog import CatalogError, NamespaceCounts
-from broker_core.errors import Cause, ListingFailed
+from broker_core.catalog import NamespaceCounts, reading_catalog
 from broker_core.listing.listing import Selection
 from broker_core.listing.rows_by_domain import rows_by_domain
 from broker_core.names import Mode
@@ -69,14 +68,10 @@ def operations(services: ApiServices) -> list[Operation]:
 
 async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     namespace = request.namespace()
-    try:
+    with reading_catalog():
         (count,) = await request.services.pipeline.workers.call(
             request.asker, partial(counts.count, [namespace])
         )
-    except CatalogError as error:
-        raise ListingFailed(
-            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-        ) from error
     return json_response(
         200,
         {"namespace": str(namespace), "version": version_text(count.version), "counts": count_object(count)},

@@ -15,8 +15,7 @@ import re2
 from aiohttp import hdrs, web
 
 from broker_core.access.access import Access
-from broker_core.catalog import CatalogError, TopicRecord, topic_id_text
-from broker_core.errors import Cause, ListingFailed
+from broker_core.catalog import TopicRecord, reading_catalog, topic_id_text
 from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
 from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -144,12 +143,8 @@ async def _of_catalog(
 
 async def _record(catalog: Catalog, topic: TopicName) -> TopicRecord | None:
     """What the catalogue has of a topic now; ``None`` where it, or this partition, has gone meanwhile."""
-    try:
+    with reading_catalog():
         return await catalog.topic(topic)
-    except CatalogError as error:
-        raise ListingFailed(
-            f"Cannot read the catalogue: {error}", cause=Cause.CATALOG, reason="catalog"
-        ) from error
 
 
 async def _version(request: ApiRequest, namespace: NamespaceName) -> Any:

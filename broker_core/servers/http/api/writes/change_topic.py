@@ -11,14 +11,13 @@ from broker_core.catalog import TopicRecord, TopicWrite, has_name
 from broker_core.names import TopicName
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Body, Operation, Reply, Right, Schema
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_writes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.servers.http.api.version_text import version_text
-from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
 from broker_core.servers.http.topic_writes import TopicWrites
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
@@ -79,7 +78,7 @@ _EXAMPLE: Final = {_JSON: TOPIC_EXAMPLE}
 _REFUSALS: Final = {
     409: Reply("What is there does not allow it, such as fewer partitions (CONFLICT)."),
     412: Reply("The topic does not meet If-Match or If-None-Match (PRECONDITION)."),
-    **PROBLEMS,
+    **CHANGE_PROBLEMS,
 }
 _ETAG: Final = "Another topic, or another state of it, is not touched with `If-Match`."
 
@@ -169,17 +168,16 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
     if content.get("configs", {}) is None:
         raise refused(400, "configs must be an object of strings")
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
-    with write_problems():
-        write = await writes.put(
-            request.asker,
-            topic,
-            partitions,
-            properties,
-            may_replace=if_match is not None,
-            configs=content.get("configs"),
-            require=lambda there: check_conditions(there, if_match, if_none_match),
-            deadline=request.deadline,
-        )
+    write = await writes.put(
+        request.asker,
+        topic,
+        partitions,
+        properties,
+        may_replace=if_match is not None,
+        configs=content.get("configs"),
+        require=lambda there: check_conditions(there, if_match, if_none_match),
+        deadline=request.deadline,
+    )
     if write.before is not None and has_name(write.before, topic):
         return _said(request, write)
     return _said(request, write, 201, {str(hdrs.LOCATION): path_of(topic)})
@@ -191,29 +189,27 @@ async def _patch(request: ApiRequest) -> web.StreamResponse:
     changes = _members(await request.json())
     partitions = _partitions(changes["partitions"]) if "partitions" in changes else None
     properties = changes.get("properties", {})
-    with write_problems():
-        write = await writes.merge(
-            request.asker,
-            topic,
-            properties,
-            partitions,
-            configs=changes.get("configs", {}),
-            require=lambda there: _check_if_there(request, there),
-            deadline=request.deadline,
-        )
+    write = await writes.merge(
+        request.asker,
+        topic,
+        properties,
+        partitions,
+        configs=changes.get("configs", {}),
+        require=lambda there: _check_if_there(request, there),
+        deadline=request.deadline,
+    )
     return _said(request, write)
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
     writes, topic = _asked_for(request)
-    with write_problems():
-        write = await writes.delete(
-            request.asker,
-            topic,
-            partitioned=None,
-            require=lambda there: _check_if_there(request, there),
-            deadline=request.deadline,
-        )
+    write = await writes.delete(
+        request.asker,
+        topic,
+        partitioned=None,
+        require=lambda there: _check_if_there(request, there),
+        deadline=request.deadline,
+    )
     request.change.made(write.version, changed=write.changed)
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 

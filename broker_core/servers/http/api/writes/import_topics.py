@@ -10,14 +10,21 @@ from aiohttp import hdrs, web
 from broker_core.catalog import ImportReport
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.operation import (
+    CHANGE_PROBLEMS,
+    Body,
+    Operation,
+    Parameter,
+    Reply,
+    Right,
+    Schema,
+)
 from broker_core.servers.http.api.parameters import flag, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_writes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.servers.http.api.writes.write_problems import PROBLEMS, write_problems
 from broker_core.servers.http.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 __all__ = ["operations"]
@@ -127,7 +134,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                     "Nothing was changed: `deletions` of `there` listed names would be deleted, or a topic would be "
                     "beside a partition of its name with other properties (CONFLICT)."
                 ),
-                **PROBLEMS,
+                **CHANGE_PROBLEMS,
             },
             description="A topic that is there keeps its id, gets further partitions, and its properties are replaced "
             "by those of the line, if it has some. The last line of a topic counts. A wrong line is a 400 with its "
@@ -155,17 +162,16 @@ async def _import(request: ApiRequest) -> web.StreamResponse:
     if most is not None and not exact:
         raise refused(400, "max_deletions is for exact=true: nothing is deleted without")
     await writes.authorize(request.asker, namespace, None, request.deadline)
-    with write_problems():
-        try:
-            report = await writes.imports.import_body(
-                namespace,
-                request.pieces(),
-                gzip=request.http.headers.get(hdrs.CONTENT_ENCODING, "").lower() == "gzip",
-                exact=Deletions(most) if exact else None,
-                ask=writes.asks_about_each(request.asker, namespace),
-            )
-        except BodyTooLarge as error:
-            raise refused(413, str(error)) from None
+    try:
+        report = await writes.imports.import_body(
+            namespace,
+            request.pieces(),
+            gzip=request.http.headers.get(hdrs.CONTENT_ENCODING, "").lower() == "gzip",
+            exact=Deletions(most) if exact else None,
+            ask=writes.asks_about_each(request.asker, namespace),
+        )
+    except BodyTooLarge as error:
+        raise refused(413, str(error)) from None
     changes = {name: getattr(report, name) for name in ("created", "updated", "deleted")}
     request.change.made(report.version, changed=any(changes.values()), **changes)
     return web.Response(

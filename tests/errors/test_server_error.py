@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from broker_core.errors.causes import Cause
-from broker_core.errors.pulsar_codes import CODES, ServerError, cause_of, lookup_code
+from broker_core.errors.server_error import ServerError, lookup_code
 
 
 def test_the_codes_are_those_of_the_protocol() -> None:
@@ -15,19 +13,8 @@ def test_the_codes_are_those_of_the_protocol() -> None:
     assert (numbers["InvalidTopicName"], numbers["NotAllowedError"]) == (17, 22)
 
 
-def test_each_cause_has_a_code() -> None:
-    assert set(CODES) == set(Cause)
-    assert CODES[Cause.DENIED] is ServerError.AuthorizationError
-
-
-@pytest.mark.parametrize("code", ServerError)
-def test_a_code_that_is_told_for_one_kind_of_cause_comes_back_as_one_of_them(code: ServerError) -> None:
-    cause = cause_of(code, otherwise=Cause.UPSTREAM)
-    assert cause is Cause.UPSTREAM or CODES[cause] is code
-
-
 def test_lookups_never_close_the_connection_of_a_client() -> None:
-    assert {lookup_code(CODES[cause]) for cause in Cause}.isdisjoint(
+    assert {lookup_code(cause.pulsar) for cause in Cause}.isdisjoint(
         {ServerError.TooManyRequests, ServerError.ServiceNotReady}
     )
     assert lookup_code(ServerError.AuthorizationError) is ServerError.AuthorizationError
