@@ -38,6 +38,7 @@ from broker_core_spark.batch.publish_gates import (
     PublishGates,
     check_questions,
     check_topics,
+    had_before,
     published_before,
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
@@ -170,6 +171,7 @@ def build(
             keys = loaded.property_keys
             not_read: list[str] = []
             before = published_before(place, not_read.append)
+            had = had_before(place, before, loaded)
         source = open_catalogue(
             catalogue, spark=spark, namespace=namespace, quarantine=quarantine is not None
         )
@@ -209,7 +211,7 @@ def build(
                 put_table(spark, quarantine, quarantine_table(quarantined), store_options)
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
-            check_questions(gates, before, questions, loaded)
+            check_questions(gates, had, questions, loaded)
             with clock.of("segments"):
                 made = make_segments(
                     spark, place, staging, runs, questions, partitions, reuse.key_ranges if reuse else None
@@ -217,7 +219,7 @@ def build(
                 totals = question_totals(questions, read_tallies(place, [*made.tallies, *kept.tallies]))
             with clock.of("publish"):
                 segments = [segment.entry for segment in (*made.segments, *kept.segments)]
-                check_topics(gates, before, loaded, segments)
+                check_topics(gates, had, loaded, segments)
                 manifest = write_manifest(
                     place,
                     catalogue_id=catalogue_id,
@@ -231,7 +233,7 @@ def build(
                     largest_segment_bytes=largest_segment_bytes,
                 )
                 verified = {file.name for file in manifest.files if file != manifest.questions}
-                published = building.publish(manifest, verified=verified)
+                published = building.publish(manifest, verified=verified, anew=gates.allow_shrink)
                 leave_learned(place, published.number, loaded)
     result = BuildResult(
         generation=manifest.id,

@@ -1,13 +1,16 @@
-"""Gates before publishing: a generation that lost too much against the one before is not published.
+"""Gates before publishing: a generation that lost too much against those of the last day is not published.
 
-The usual causes are a broker that has just started and knows few questions, a wrong pattern file, and a catalogue that
-is half empty.
+The usual causes are a broker that has just started and knows few questions, a wrong pattern file, a limit that refuses
+patterns, and a catalogue that is half empty. Each loss is compared with the best generation of the day, so many small
+losses add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Final
 
 from broker_core_spark.batch.errors import BatchError
@@ -26,17 +29,24 @@ from broker_core_spark.store.published_pointers import PublishedPointer, read_po
 from broker_core_spark.store.read_manifest import read_manifest
 
 __all__ = [
+    "HadBefore",
     "PublishGates",
     "PublishRefused",
     "PublishedBefore",
     "check_questions",
     "check_topics",
+    "had_before",
     "published_before",
 ]
 
 _OVERRIDE: Final = "--allow-shrink publishes it"
 #: Less than one question, one topic or one point: shares are not exact in floats.
 _ROUNDING: Final = 1e-9
+#: Generations that were published so long ago are not compared with any more, but for the last one.
+_DAY: Final = timedelta(days=1)
+#: Pointers of a day that are read at most, and generations of these that are compared with: their questions are read.
+_MOST_POINTERS: Final = 200
+_MOST_COMPARED: Final = 24
 
 
 class PublishRefused(BatchError):
@@ -45,7 +55,7 @@ class PublishRefused(BatchError):
 
 @dataclass(frozen=True, slots=True)
 class PublishGates:
-    """What a generation must have. Losses are shares from 0 to 1, against the generation before.
+    """What a generation must have. Losses are shares from 0 to 1, against the best generation of the last day.
 
     ``min_questions``: questions at least. ``max_question_loss``: of the number of questions. ``max_topic_loss``: of the
     topics in the namespaces that the questions name. ``max_coverage_loss``: of the share of what is asked that is
@@ -73,6 +83,18 @@ class PublishedBefore:
         return self.generation[:12]
 
 
+@dataclass(frozen=True, slots=True)
+class HadBefore:
+    """What a generation has of what is asked now: its ``questions``, the ``topics`` in the namespaces of these, and
+    ``times`` that its questions are asked.
+    """
+
+    generation: str
+    questions: int
+    topics: int
+    times: int
+
+
 def published_before(
     store: Store, not_read: Callable[[str], object] = lambda _: None
 ) -> PublishedBefore | None:
@@ -92,25 +114,69 @@ def published_before(
         return None
     name = f"generation {pointer.generation[:12]}"
     try:
-        manifest = read_manifest(store, pointer.generation)
-        data = store.get(manifest.questions.name, manifest.questions.size)
+        found = _read(store, pointer.generation)
     except (InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
         not_read(f"{name} cannot be read: {error.reason if isinstance(error, InvalidGeneration) else error}")
         return None
-    if data is None:
-        not_read(f"{name} cannot be read: {manifest.questions.name} is not in the store")
-        return None
     if torn is not None:
         not_read(f"{torn}; they compared with {name}, the newest that a pointer names")
+    return found
+
+
+def _read(store: Store, generation: str) -> PublishedBefore:
+    manifest = read_manifest(store, generation)
+    data = store.get(manifest.questions.name, manifest.questions.size)
+    if data is None:
+        raise NoSuchGeneration(f"{manifest.questions.name} is not in the store")
     topics: dict[str, int] = {}
     for (namespace, _), count in manifest.counts().items():
         topics[namespace] = topics.get(namespace, 0) + count
-    return PublishedBefore(pointer.generation, frozenset(data.splitlines()), topics)
+    return PublishedBefore(generation, frozenset(data.splitlines()), topics)
+
+
+def had_before(
+    store: Store, before: PublishedBefore | None, loaded: LoadedQuestions, now: datetime | None = None
+) -> tuple[HadBefore, ...]:
+    """What ``before`` and other generations that were published in the last day have of what is ``loaded`` now.
+
+    Those before a publication that was to count alone (``--allow-shrink``, ``use``) are left out, as are those that
+    cannot be read any more. Nothing without ``before``. Each is read on its own: their questions are not held at once.
+    """
+    if before is None:
+        return ()
+    times = {question.line: count for question, count in {**loaded.refused_times, **loaded.times}.items()}
+    named = {question.namespace for question in loaded.questions}
+    oldest = (now or datetime.now(UTC)) - _DAY
+    others: dict[str, None] = {}
+    for pointer in islice(read_pointers(store), _MOST_POINTERS):
+        if isinstance(pointer, PublishedPointer):
+            if others and pointer.when < oldest:
+                break
+            others[pointer.generation] = None
+            if pointer.anew:
+                break
+    others.pop(before.generation, None)
+    # Of more than are read, those that are spread over the day.
+    step = -(-len(others) // _MOST_COMPARED) or 1
+    found = [_measured(before, times, named)]
+    for generation in list(others)[::-step]:
+        try:
+            found.append(_measured(_read(store, generation), times, named))
+        except (InvalidGeneration, NoSuchGeneration, DamagedFile):
+            continue
+    return tuple(found)
+
+
+def _measured(one: PublishedBefore, times: Mapping[bytes, int], named: Collection[str]) -> HadBefore:
+    topics = sum(count for namespace, count in one.topics.items() if namespace in named)
+    return HadBefore(
+        one.generation, len(one.lines), topics, sum(count for line, count in times.items() if line in one.lines)
+    )
 
 
 def check_questions(
     gates: PublishGates,
-    before: PublishedBefore | None,
+    before: Sequence[HadBefore],
     questions: Collection[CanonicalQuestion],
     loaded: LoadedQuestions,
 ) -> None:
@@ -121,54 +187,56 @@ def check_questions(
 
 def check_topics(
     gates: PublishGates,
-    before: PublishedBefore | None,
+    before: Sequence[HadBefore],
     loaded: LoadedQuestions,
     segments: Iterable[SegmentEntry],
 ) -> None:
     """Raise :exc:`PublishRefused` for too few topics in the segments of a generation."""
-    if gates.allow_shrink or before is None:
+    if gates.allow_shrink or not before:
         return
     # A namespace that nobody asks about any more may go.
     named = {question.namespace for question in loaded.questions}
-    had = sum(count for namespace, count in before.topics.items() if namespace in named)
     has = sum(count for segment in segments for namespace, _, count in segment.runs if namespace in named)
-    _refuse(_loss("topics in the namespaces of the questions", has, had, gates.max_topic_loss, before))
+    best = max(before, key=lambda one: one.topics)
+    _refuse(_loss("topics in the namespaces of the questions", has, best.topics, gates.max_topic_loss, best))
 
 
 def _question_faults(
     gates: PublishGates,
-    before: PublishedBefore | None,
+    before: Sequence[HadBefore],
     questions: Collection[CanonicalQuestion],
     loaded: LoadedQuestions,
 ) -> Iterator[str]:
     if len(questions) < gates.min_questions:
-        had = "" if before is None else f", and generation {before.short} has {len(before.lines):,}"
+        had = f", and generation {_short(before[0])} has {before[0].questions:,}" if before else ""
         yield f"{len(questions):,} questions{had}: at least {gates.min_questions:,} (min_questions)"
-    if before is None:
+    if not before:
         return
-    yield from _loss("questions", len(questions), len(before.lines), gates.max_question_loss, before)
+    most = max(before, key=lambda one: one.questions)
+    yield from _loss("questions", len(questions), most.questions, gates.max_question_loss, most)
     if loaded.times_asked:
-        # Both are measured by what is asked now.
-        known = {question.line for question in questions}
-        has, had_share = (
-            sum(times for question, times in loaded.times.items() if question.line in lines)
-            / loaded.times_asked
-            for lines in (known, before.lines)
-        )
+        # All are measured by what is asked now. What is refused now may have been precomputed before.
+        has = sum(loaded.times[question] for question in questions) / loaded.times_asked
+        best = max(before, key=lambda one: one.times)
+        had_share = best.times / loaded.times_asked
         if had_share - has > gates.max_coverage_loss + _ROUNDING:
             yield (
-                f"{has:.1%} of what is asked is covered, and generation {before.short} covers {had_share:.1%}: "
+                f"{has:.1%} of what is asked is covered, and generation {_short(best)} covers {had_share:.1%}: "
                 f"at most {100 * gates.max_coverage_loss:g} points less (max_coverage_loss)"
             )
 
 
-def _loss(what: str, has: int, had: int, most: float, before: PublishedBefore) -> Iterator[str]:
+def _loss(what: str, has: int, had: int, most: float, before: HadBefore) -> Iterator[str]:
     if had - has > most * had + _ROUNDING:
         name = "max_question_loss" if what == "questions" else "max_topic_loss"
         yield (
-            f"{has:,} {what}, and generation {before.short} has {had:,}: a loss of {1 - has / had:.1%}, at most "
+            f"{has:,} {what}, and generation {_short(before)} has {had:,}: a loss of {1 - has / had:.1%}, at most "
             f"{most:.1%} ({name})"
         )
+
+
+def _short(one: HadBefore) -> str:
+    return one.generation[:12]
 
 
 def _refuse(faults: Iterator[str]) -> None:

@@ -155,7 +155,7 @@ MaxQuestionLossOption: TypeAlias = Annotated[
         min=0,
         max=1,
         metavar="SHARE",
-        help="The share of its questions that a generation may lose against the one before.",
+        help="The share of its questions that a generation may lose against the best of the last day.",
         show_default="plugins.spark.max_question_loss",
     ),
 ]

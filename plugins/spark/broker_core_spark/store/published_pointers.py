@@ -37,11 +37,15 @@ GENERATION_ID: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, slots=True)
 class PublishedPointer:
-    """A pointer: ``generation`` is served from ``when`` (UTC, the publisher's clock) until a higher number exists."""
+    """A pointer: ``generation`` is served from ``when`` (UTC, the publisher's clock) until a higher number exists.
+
+    ``anew`` says that an operator chose it: losses are not compared with what was published before.
+    """
 
     number: int
     generation: str
     when: datetime
+    anew: bool = False
 
     @property
     def path(self) -> str:
@@ -85,7 +89,7 @@ def _read(store: Store, number: int) -> PublishedPointer | None:
             raise ValueError("its generation or its time is none")
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise InvalidGeneration(path, f"it is no pointer to a generation: {error!s:.100}") from None
-    return PublishedPointer(number, generation, when)
+    return PublishedPointer(number, generation, when, "anew" in record)
 
 
 def read_pointers(store: Store) -> Iterator[PublishedPointer | InvalidGeneration]:

@@ -52,7 +52,7 @@ def use_generation(store: Store, start: str) -> PublishedPointer:
     """Serve an older generation again: the one that begins with ``start``."""
     generation = find_generation(store, start)
     with begin_build(store) as build:
-        return build.publish(read_manifest(store, generation))
+        return build.publish(read_manifest(store, generation), anew=True)
 
 
 @dataclass(slots=True)
@@ -144,8 +144,10 @@ class BuildInProgress:
             with suppress(StoreFailed):  # the next sign may succeed, and `publish` looks at the last one
                 self.sign()
 
-    def publish(self, manifest: Manifest, *, verified: Collection[str] = ()) -> PublishedPointer:
-        """Serve a generation from now on, after its files are verified.
+    def publish(
+        self, manifest: Manifest, *, verified: Collection[str] = (), anew: bool = False
+    ) -> PublishedPointer:
+        """Serve a generation from now on, after its files are verified. ``anew`` is as of the pointer.
 
         ``verified`` are names of files that this build wrote or read itself: only their sizes are looked at. All
         others are read. Raises :exc:`InvalidGeneration` for a file that is missing or has another size or checksum.
@@ -159,7 +161,7 @@ class BuildInProgress:
                 f"{self.store.uri}: this build could give no sign of life for {self._silence / 2:g} seconds: not "
                 "published. Was the machine asleep, or the store away?"
             )
-        pointer = self._next_pointer(manifest)
+        pointer = self._next_pointer(manifest, anew)
         self.run.published = pointer
         return pointer
 
@@ -179,7 +181,7 @@ class BuildInProgress:
     def _mark_gone(self, note: str) -> StoreFailed:
         return StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published{note}")
 
-    def _next_pointer(self, manifest: Manifest) -> PublishedPointer:
+    def _next_pointer(self, manifest: Manifest, anew: bool) -> PublishedPointer:
         number = 0
         for _ in range(_ATTEMPTS):
             # A pipe or a folder is not listed and takes a number all the same.
@@ -189,9 +191,11 @@ class BuildInProgress:
                     f"{self.store.uri}: {pointer_path(_MOST)} is there, and no number is higher: not published. No "
                     "build made it: remove it"
                 )
-            pointer = PublishedPointer(number, manifest.id, datetime.now(UTC))
-            data = canonical_json({"generation": manifest.id, "when": pointer.when.isoformat()})
-            if self.store.put_new(pointer.path, data):
+            pointer = PublishedPointer(number, manifest.id, datetime.now(UTC), anew)
+            record = {"generation": manifest.id, "when": pointer.when.isoformat()}
+            if anew:
+                record["anew"] = "yes"
+            if self.store.put_new(pointer.path, canonical_json(record)):
                 return pointer
         raise StoreFailed(f"{self.store.uri}: others published {_ATTEMPTS} times while this one tried to")
 

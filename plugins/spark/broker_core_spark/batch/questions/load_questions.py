@@ -20,6 +20,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
@@ -68,8 +69,9 @@ class LoadedQuestions:
     """The questions of a source (sorted, each once), the refused ones, and the number of rows.
 
     ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` that of the refused ones,
-    ``times`` has it for each question. ``learned`` has when each learned question was asked last. ``kept`` of them come
-    from an earlier build alone. ``forgotten`` rows were asked too long ago.
+    ``times`` has it for each question, ``refused_times`` for each refused one that an earlier build may have
+    precomputed. ``learned`` has when each learned question was asked last. ``kept`` of them come from an earlier build
+    alone. ``forgotten`` rows were asked too long ago.
     """
 
     questions: tuple[CanonicalQuestion, ...]
@@ -83,6 +85,7 @@ class LoadedQuestions:
     kept: int = 0
     forgotten: int = 0
     property_keys: tuple[str, ...] = ()
+    refused_times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
 
     @property
     def duplicates(self) -> int:
@@ -184,6 +187,7 @@ class _FoundQuestions:
         self._times: dict[CanonicalQuestion, int] = {}
         self._learned: dict[CanonicalQuestion, datetime] = {}
         self._refused: dict[RefusedPattern, None] = {}
+        self._refused_questions: dict[CanonicalQuestion, int] = {}
         self._rows = self._times_refused = self._refused_rows = self._kept = self._forgotten = 0
         # Where nobody said which keys select: those that rows have, the number of these rows, the first one's place.
         self._unsaid_keys: set[str] = set()
@@ -202,19 +206,21 @@ class _FoundQuestions:
         reason = refusal_reason(pattern, self._max_length)
         if reason is not None:
             self._refused_rows += 1
-            self._times_refused += times
-            sorted_pairs = tuple(sorted(pairs.items()))
-            self._refused[RefusedPattern(namespace, mode.name, pattern or "", sorted_pairs, reason)] = None
+            self._refuse(namespace, mode, pattern or "", pairs, times, reason)
             return
         question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
         self._times[question] = self._times.get(question, 0) + times
         self._learn(question, asked)
 
     def keep(self, place: str, row: object) -> None:
-        """One learned question of an earlier build. A pattern that is refused by now is left out."""
+        """One learned question of an earlier build. A pattern that is refused by now is no question any more."""
         namespace, mode, pattern, pairs = self._parsed(place, row)
         asked = parse_last_asked(place, row)
-        if asked is None or self._is_old(asked) or refusal_reason(pattern, self._max_length) is not None:
+        if asked is None or self._is_old(asked):
+            return
+        reason = refusal_reason(pattern, self._max_length)
+        if reason is not None:
+            self._refuse(namespace, mode, pattern or "", pairs, _times(row), reason)
             return
         question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
         if question not in self._times:
@@ -245,6 +251,7 @@ class _FoundQuestions:
             self._kept,
             self._forgotten,
             tuple(self._keys or ()),
+            self._refused_questions,
         )
 
     def _count(self, place: str) -> None:
@@ -261,6 +268,18 @@ class _FoundQuestions:
                 self._unsaid_place = self._unsaid_place or place
             return namespace, mode, pattern, {}
         return namespace, mode, pattern, {key: properties[key] for key in self._keys if key in properties}
+
+    def _refuse(
+        self, namespace: str, mode: Mode, pattern: str, pairs: dict[str, str], times: int, reason: str
+    ) -> None:
+        one = RefusedPattern(namespace, mode.name, pattern, tuple(sorted(pairs.items())), reason)
+        self._refused[one] = None
+        self._times_refused += times
+        try:
+            question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
+        except InvalidPattern:  # no build could have it
+            return
+        self._refused_questions[question] = self._refused_questions.get(question, 0) + times
 
     def _is_old(self, asked: datetime | None) -> bool:
         return asked is not None and self._oldest is not None and asked < self._oldest
