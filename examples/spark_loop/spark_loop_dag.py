@@ -11,7 +11,9 @@ same release: they get the environment as an archive.
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+from airflow.exceptions import AirflowFailException, AirflowSkipException  # type: ignore[import-not-found]
 from airflow.providers.standard.operators.bash import BashOperator  # type: ignore[import-not-found]
 
 try:
@@ -26,6 +28,22 @@ STORE = "s3://listings/prod"
 MASTER = "spark://spark-master:7077"
 #: Made by venv-pack (docs/how-to/spark-submit.md), unpacked by each executor as the folder `env`.
 ENVIRONMENT = "/opt/broker-core/listings-env.tar.gz#env"
+#: Exit code of a build that a gate refuses.
+REFUSED = 3
+
+
+class BuildOperator(BashOperator):  # type: ignore[misc]
+    """Runs a build. One that a gate refuses fails without a retry, which would be refused again."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(skip_on_exit_code=REFUSED, **given)
+
+    def execute(self, context: Any) -> Any:
+        try:
+            return super().execute(context)
+        except AirflowSkipException as refused:
+            raise AirflowFailException("a gate is closed, see the log: --allow-shrink publishes") from refused
+
 
 with DAG(
     dag_id="broker_core_spark",
@@ -36,7 +54,7 @@ with DAG(
     max_active_runs=1,
     default_args={"retries": 2, "retry_delay": timedelta(minutes=5), "execution_timeout": timedelta(hours=2)},
 ) as dag:
-    build = BashOperator(
+    build = BuildOperator(
         task_id="build",
         # Learning and building in one task: both need the same file, and tasks may run on different machines. The file
         # is in the folder that the operator makes for the task and removes after it, whatever becomes of the task.

@@ -1,7 +1,7 @@
 """The CronJob of `examples/spark_loop` as it stands: its build is run, and the file of its image is read.
 
-The container is made by namespaces, with what the manifest says: a user without a name, a read-only root, the volumes,
-the variables. Only the addresses of other machines are replaced.
+The container is made by namespaces, with what the manifest says: the user of the image, a read-only root, the
+volumes, the variables. Only the addresses of other machines are replaced, and a jar is shipped, as with a connector.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import json
 import re
 import shutil
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml  # type: ignore[import-untyped]
 
+from broker_core_spark.commands.build_command import EXIT_REFUSED
 from broker_core_spark.store import open_store
 from broker_core_spark.store.published_pointers import current_pointer
 from tests.examples.test_spark_loop import EXAMPLE
@@ -24,6 +26,8 @@ from tests.support.distributions import DISTRIBUTIONS, ROOT
 from tests.support.spark_catalogues import fill
 
 JOB: dict[str, Any] = yaml.safe_load((EXAMPLE / "cronjob.yaml").read_text())["spec"]["jobTemplate"]["spec"]
+#: A jar of PySpark, which is there.
+JAR = next(Path(str(find_spec("pyspark").origin)).parent.glob("jars/slf4j-api-*.jar"))  # type: ignore[union-attr]
 POD: dict[str, Any] = JOB["template"]["spec"]
 
 
@@ -53,7 +57,7 @@ def test_the_build_runs_as_the_manifest_says(tmp_path: Path) -> None:
     assert build["securityContext"]["readOnlyRootFilesystem"] is True
     done = run_container(
         tmp_path / "root",
-        [*build["command"], *replaced(build["args"], addresses)],
+        [*build["command"], *replaced(build["args"], addresses), f"--conf=spark.jars={JAR}"],
         user=POD["securityContext"]["runAsUser"],
         group=POD["securityContext"]["runAsGroup"],
         variables={one["name"]: one.get("value", "of the secret") for one in build["env"]},
@@ -80,3 +84,11 @@ def test_the_image_has_what_the_batch_needs() -> None:
     context = POD["securityContext"]
     assert user == f"{context['runAsUser']}:{context['runAsGroup']}"
     assert "FROM ${IMAGE}\n" in text
+
+
+def test_a_closed_gate_ends_the_job() -> None:
+    first = JOB["podFailurePolicy"]["rules"][0]
+    assert first["action"] == "FailJob"
+    assert first["onExitCodes"]["values"] == [EXIT_REFUSED]
+    assert first["onExitCodes"]["containerName"] in [one["name"] for one in POD["containers"]]
+    assert POD["restartPolicy"] == "Never"  # without it Kubernetes refuses the policy

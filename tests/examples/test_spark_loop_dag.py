@@ -16,6 +16,7 @@ from typing import Any, Self
 
 import pytest
 
+from broker_core_spark.commands.build_command import EXIT_REFUSED
 from tests.examples.test_spark_loop import EXAMPLE, assert_is_known, assert_is_schedule
 
 FILE = EXAMPLE / "spark_loop_dag.py"
@@ -33,9 +34,25 @@ class Dag:
         pass
 
 
+class SkipError(Exception):
+    pass
+
+
+class FailError(Exception):
+    pass
+
+
 class Operator:
+    """Stands for `BashOperator`: it runs the command, and an exit code of `skip_on_exit_code` skips the task."""
+
     def __init__(self, **given: Any) -> None:
         self.given, self.before = given, list[Operator]()
+
+    def execute(self, context: Any) -> None:
+        code = subprocess.run(["bash", "-c", context], check=False).returncode
+        if code == self.given["skip_on_exit_code"]:
+            raise SkipError
+        assert code == 0
 
     def __rshift__(self, other: Operator) -> None:
         other.before.append(self)
@@ -55,6 +72,8 @@ def loaded(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> d
         name = ".".join(parts[:number])
         monkeypatch.setitem(sys.modules, name, module(name, __path__=[]))
     monkeypatch.setitem(sys.modules, BASH, module(BASH, BashOperator=Operator))
+    exceptions = module("airflow.exceptions", AirflowSkipException=SkipError, AirflowFailException=FailError)
+    monkeypatch.setitem(sys.modules, "airflow.exceptions", exceptions)
     if request.param == "airflow":
         vars(sys.modules["airflow"])["DAG"] = Dag
     else:
@@ -67,6 +86,14 @@ def test_it_runs_one_turn_at_a_time(loaded: dict[str, Any]) -> None:
     assert_is_schedule(given["schedule"])
     assert (given["max_active_runs"], given["catchup"]) == (1, False)
     assert loaded["gc"].before == [loaded["build"]]
+
+
+def test_a_closed_gate_is_not_retried(loaded: dict[str, Any]) -> None:
+    loaded["build"].execute("exit 0")
+    with pytest.raises(FailError, match="a gate is closed"):
+        loaded["build"].execute(f"exit {EXIT_REFUSED}")
+    with pytest.raises(AssertionError):
+        loaded["build"].execute("exit 1")
 
 
 def test_its_commands_are_known(loaded: dict[str, Any]) -> None:

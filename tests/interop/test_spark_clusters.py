@@ -110,7 +110,7 @@ def test_a_generation_has_the_same_bytes(kind: str, request: pytest.FixtureReque
             "SPARK_WORKER_DIR": str(tmp_path / "work"),
         },
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert (done.returncode, done.stderr) == (0, "")  # no progress bars either
     *built, ran_at = map(json.loads, done.stdout.splitlines())
     assert ran_at == master
     wanted = expected_generation(

@@ -1,7 +1,7 @@
 """A container as Kubernetes runs one, made of this machine by namespaces: no container runtime is needed.
 
-Its root is read-only. It has the programs of this machine and of this Python, a list of users with root alone, and the
-volumes. Its user has no name and no home, and there is nowhere to write but in the volumes.
+Its root is read-only. It has the programs of this machine and of this Python, a list of users, and the volumes. Its
+user has a name, as the image gives it, and no home, and there is nowhere to write but in the volumes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ ln -s /proc/self/fd "$root/dev/fd"
 for name in /etc/java-* /etc/alternatives /etc/ld.so.cache /etc/nsswitch.conf /etc/hosts /etc/ssl; do
     if [ -e "$name" ]; then cp -r "$name" "$root$name" 2>/dev/null || :; fi
 done
-echo 'root:x:0:0:root:/root:/bin/sh' > "$root/etc/passwd"
+printf 'root:x:0:0:root:/root:/bin/sh\nbroker-core:x:%s:%s::/var/lib/broker-core:/usr/sbin/nologin\n' "$uid" "$gid" \
+    > "$root/etc/passwd"
 readonly=
 while [ "$1" != - ]; do
     place=${2%!}

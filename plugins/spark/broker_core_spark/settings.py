@@ -70,7 +70,7 @@ class SparkSettings(BaseModel):
     keep_learned: Duration = KEEP_LEARNED
     #: Questions that a generation has at least. Otherwise it is not published.
     min_questions: int = Field(default=MIN_QUESTIONS, ge=0)
-    #: Share of its questions that a generation may lose against the best of the last day. Otherwise it is not published.
+    #: Share of its questions that a generation may lose against the best of the day. With more it is not published.
     max_question_loss: _Share = MAX_QUESTION_LOSS
     #: The same for the topics in the namespaces of its questions.
     max_topic_loss: _Share = MAX_TOPIC_LOSS

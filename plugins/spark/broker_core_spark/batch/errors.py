@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["BatchError", "InvalidCatalogue", "InvalidPatterns", "NothingToKeep", "TaskFailed"]
+__all__ = [
+    "BatchError",
+    "InvalidCatalogue",
+    "InvalidPatterns",
+    "NothingToKeep",
+    "SessionFailed",
+    "TaskFailed",
+]
 
 
 class BatchError(BrokerCoreError):
@@ -21,6 +28,10 @@ class InvalidPatterns(BatchError):
 
 class NothingToKeep(BatchError):
     """An incremental build keeps nothing of the published generation: it is a full one. The message says why."""
+
+
+class SessionFailed(BatchError):
+    """No Spark session. The message says why."""
 
 
 class TaskFailed(BatchError):

@@ -170,7 +170,10 @@ def had_before(
 def _measured(one: PublishedBefore, times: Mapping[bytes, int], named: Collection[str]) -> HadBefore:
     topics = sum(count for namespace, count in one.topics.items() if namespace in named)
     return HadBefore(
-        one.generation, len(one.lines), topics, sum(count for line, count in times.items() if line in one.lines)
+        one.generation,
+        len(one.lines),
+        topics,
+        sum(count for line, count in times.items() if line in one.lines),
     )
 
 

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import inspect
 import os
+import pwd
 import shlex
-import signal
 import subprocess
 import sys
+import tempfile
 from asyncio import CancelledError
+from io import BytesIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.core import context
 
-from broker_core_spark.batch.spark.java_gateway import JavaOutput
+from broker_core_spark.batch.spark import spark_session as spark_session_module
 from broker_core_spark.batch.spark.java_home import JavaMissing
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS, SessionFailed, spark_session
-from tests.support.distributions import DISTRIBUTIONS
+from tests.support.distributions import DISTRIBUTIONS, ROOT
+from tests.support.quick_java import quick_java_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,52 +52,113 @@ def test_an_interruption_that_pyspark_replaced_is_raised(
         raise ValueError("Spark failed") from CancelledError()
 
 
-def test_pyspark_does_not_handle_interrupts(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its handler would call the JVM, also in the midst of another call, as while a session is made."""
+_START = """
+import os, signal, sys, tempfile
+from broker_core_spark.batch.spark.spark_session import spark_session
+os.environ["SPARK_LOCAL_DIRS"] = tempfile.gettempdir()
+before = signal.getsignal(signal.SIGINT)
+with spark_session(master="local[1]", conf={"spark.driver.extraJavaOptions": sys.argv[1]}) as session:
+    print(signal.getsignal(signal.SIGINT) is before, session.conf.get("spark.ui.showConsoleProgress"))
+    print(session.getActiveSession() is not None)
+    java = session.sparkContext._jvm.java.lang.System
+    print(java.getProperty("java.io.tmpdir"))
+    java.err.println("ERROR a line of the log")
+    if sys.argv[2] == "fails":
+        raise ValueError("it failed")
+"""
+
+
+@pytest.mark.parametrize("how", ["ends", "fails"])
+def test_what_java_says_is_shown_after_a_failure_alone(tmp_path: Path, how: str) -> None:
+    """PySpark handles no SIGINT: its handler would call the JVM, also in the midst of another call."""
     assert inspect.getsource(context.SparkContext).count("signal.signal(signal.SIGINT, signal_handler)") == 1
-    before = signal.getsignal(signal.SIGINT)
-    seen = []
-
-    class Session:
-        version = spark.version
-
-        def stop(self) -> None: ...
-
-    def made(*_: object) -> Session:
-        context.signal.signal(context.signal.SIGINT, signal.SIG_IGN)  # type: ignore[attr-defined]
-        seen.append(signal.getsignal(signal.SIGINT))
-        return Session()
-
-    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
-    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._made", made)
-    with spark_session():
-        assert context.signal is signal  # type: ignore[attr-defined]
-    assert seen == [before]
+    done = subprocess.run(
+        [sys.executable, "-c", _START, quick_java_options(), how],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["True false", "True", str(tmp_path)]
+    shown = done.stderr.splitlines()
+    if how == "ends":
+        assert (done.returncode, shown) == (0, [])
+    else:
+        assert done.returncode == 1
+        assert shown[0] == "ERROR a line of the log"
+        assert shown[-1] == "ValueError: it failed"
+    assert list(tmp_path.iterdir()) == []  # Spark's own files have gone
 
 
-def test_what_java_says_while_it_stops_is_not_shown(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    class Session:
-        version = spark.version
-        output: JavaOutput
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            (
+                "WARNING: Using incubator modules: x\nInvalid maximum heap size: -Xmxlots\n"
+                "Error: Could not create the Java Virtual Machine.\n"
+            ),
+            "Invalid maximum heap size: -Xmxlots",
+        ),
+        (
+            'a note\nException in thread "main" java.lang.X: basedir must be absolute\n\tat Main.main(X.java)\n',
+            "java.lang.X: basedir must be absolute",
+        ),
+        ("what it says\nlast\n", "last"),
+        ("WARNING: Using incubator modules: jdk.incubator.vector\n", ""),
+    ],
+)
+def test_the_reason_of_a_failed_start_is_the_line_with_the_fault(said: str, reason: str) -> None:
+    assert spark_session_module._reason(spark_session_module._lines(BytesIO(said.encode()))) == reason
 
-        def stop(self) -> None:
-            with os.fdopen(os.dup(self.output.opened()), "w") as java:
-                java.write("ERROR ContextCleaner: Error cleaning broadcast 0\n")
-            self.output.pass_on()
 
-    def made(_master: object, _conf: object, _name: object, output: JavaOutput) -> Session:
-        session.output = output
-        return session
+def test_a_failed_start_says_the_reason_of_java(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "spark-submit"
+    script.write_text("#!/bin/sh\necho 'Invalid maximum heap size: -Xmxlots' >&2\nexit 1\n")
+    script.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", _OTHERS, "local[1]"],
+        env={**os.environ, "SPARK_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wanted = "SessionFailed Spark does not start at local[1]: Invalid maximum heap size: -Xmxlots\n"
+    assert (done.stdout, done.stderr) == (wanted, "")
 
-    session = Session()
-    monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
-    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._made", made)
-    with spark_session():
-        pass
-    session.output.reason()  # has read all
-    assert capfd.readouterr().err == ""
+
+def test_a_machine_without_a_home_or_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    on_this_machine, options = spark_session_module._on_this_machine, "spark.driver.extraJavaOptions"
+    (tmp_path / "a b").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "a b"))
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir=str(tmp_path)))
+    place = f'"-Djava.io.tmpdir={tmp_path}/a b"'
+    assert on_this_machine({options: "-Xss4m", "x": "y"}) == {options: f"{place} -Xss4m", "x": "y"}
+    monkeypatch.setattr(pwd, "getpwuid", lambda _: SimpleNamespace(pw_dir="/nonexistent"))
+    made = on_this_machine({})
+    assert made[options] == f'{place} "-Duser.home={tmp_path}/a b"'
+    assert made["spark.jars.ivy"] == f"{tmp_path}/a b/.ivy2"
+
+    def none(*_: object) -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    with pytest.raises(SessionFailed, match="no folder for temporary files: set TMPDIR"):
+        on_this_machine({})
+
+
+def test_a_user_without_a_name_is_refused_with_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hadoop asks for the name: at once, or when Spark ships jars, files or archives."""
+
+    def foreign(_: int) -> object:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(pwd, "getpwuid", foreign)
+    with pytest.raises(SessionFailed, match=rf"user id {os.getuid()} has no name .* /etc/passwd"):
+        spark_session_module._on_this_machine({})
+    text = (ROOT / "Containerfile").read_text()
+    assert "useradd --uid 65532" in text
 
 
 def test_a_session_that_is_there_is_used_as_it_is(spark: SparkSession) -> None:
@@ -123,7 +188,7 @@ def test_an_error_of_java_at_the_start_is_one_line(
     monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
     monkeypatch.setattr("os.environ", dict(os.environ))
     monkeypatch.setattr("broker_core_spark.batch.spark.spark_session.check_server", lambda _: None)
-    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session.start_java", start)
+    monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._start_context", start)
     with pytest.raises(SessionFailed) as raised, spark_session(master="spark://host:1"):
         pass
     assert (

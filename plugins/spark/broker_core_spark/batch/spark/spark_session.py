@@ -1,5 +1,6 @@
-"""The Spark session of a build: the active one, or a local one with measured settings.
+"""The Spark session of a build: the active one, or a new one with measured settings.
 
+What Java and Spark say on standard error is kept in a file, and shown if the build fails: a scheduler mails all output.
 Under spark-submit, in a notebook or on a managed Spark the session's settings are its owner's. On one machine the heap
 may stay small: only names of a table that Spark reads pass through it.
 """
@@ -7,19 +8,16 @@ may stay small: only names of a table that Spark reads pass through it.
 from __future__ import annotations
 
 import os
-import signal
+import re
 import sys
+import tempfile
 import warnings
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
-from broker_core_spark.batch.spark.java_gateway import (
-    JavaOutput,
-    SessionFailed,
-    start_java,
-    with_machine_settings,
-)
+from broker_core_spark.batch.errors import SessionFailed
 from broker_core_spark.batch.spark.java_home import find_java_home
 from broker_core_spark.batch.spark.reached_server import check_server
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
@@ -35,9 +33,7 @@ __all__ = ["LOCAL_SETTINGS", "SessionFailed", "spark_session"]
 #: Settings of a new local session. ``--conf`` overrides each.
 LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.memory": "1g",
-    "spark.log.level": "ERROR",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.session.timeZone": "UTC",
@@ -47,7 +43,19 @@ LOCAL_SETTINGS: Final[Mapping[str, str]] = {
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -Xss4m",
     "spark.sql.execution.pyspark.udf.faulthandler.enabled": "true",
 }
+#: Setting of every new session: with another master too, bars would reach the mails of a scheduler.
+_QUIET: Final[Mapping[str, str]] = {"spark.ui.showConsoleProgress": "false"}
 _LOG_LEVEL: Final = "ERROR"
+_LOG_SETTING: Final = "spark.log.level"
+_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+#: What Java and Spark say at each start, which is no fault.
+_NOTES: Final = re.compile(
+    r"WARNING: Using incubator modules|WARNING: (?:A|Please|Use|All) |Picked up |Using Spark's default log4j profile"
+    r"|Setting default log level to|To adjust logging level use|Setting Spark log level to|.* WARN NativeCodeLoader: "
+)
+_SHOWN: Final = 256 * 1024  # bytes of what Java said last that are shown after a failure
+#: The bridge to the JVM that this process has started: later sessions have it too.
+_jvms: Final[list[Any]] = []
 _CONNECT: Final = "sc://"
 #: Set by spark-submit, whose JVM runs already and whose options say where the job runs.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
@@ -78,50 +86,96 @@ def spark_session(
         return
     if master is None and _SUBMITTED not in os.environ:
         master = "local[*]"
-    output = JavaOutput()
-    with _interrupts_kept():
-        session = _made(master, dict(conf or {}), name, output)
+    with tempfile.TemporaryFile() as said:
+        session = _made(master, dict(conf or {}), name, said)
+        try:
+            check_spark_version(session.version, "Spark")
+            yield session
+        except BaseException as error:
+            interruption = _interruption(error)
+            # The JVM may be gone, ended by the same signal, and what it says of it is no fault.
+            with suppress(Exception), warnings.catch_warnings(action="ignore"):
+                session.stop()
+            if interruption is not None:
+                raise interruption from None
+            if isinstance(error, Exception):
+                sys.stderr.writelines(f"{line}\n" for line in _lines(said))
+            raise
+        session.stop()
+
+
+def _lines(said: IO[bytes]) -> list[str]:
+    """What Java and Spark said last, without notes of the start."""
+    said.seek(max(0, said.seek(0, os.SEEK_END) - _SHOWN))
+    lines = said.read().decode(errors="replace").splitlines()
+    return [line for line in lines if line.strip() and not _NOTES.match(line)]
+
+
+def _start_context(settings: Mapping[str, str], said: IO[bytes]) -> None:
+    """Start the context of Spark, and its JVM unless this process has one.
+
+    With ``spark.log.level`` in the settings the log goes to standard error at once. Raises :exc:`SessionFailed` with
+    the reason that Java says.
+    """
+    from pyspark import SparkConf, SparkContext
+    from pyspark.errors import PySparkException
+    from pyspark.java_gateway import launch_gateway
+
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    gateway: Any = None
+    if not _jvms and _SUBMITTED not in os.environ:
+        options = {} if _LOG_SETTING in settings else {"stderr": said}
+        try:
+            gateway = launch_gateway(conf, popen_kwargs=options)  # type: ignore[no-untyped-call]
+        except PySparkException as error:
+            raise SessionFailed(
+                f"Spark does not start at {settings['spark.master']}: {_reason(_lines(said)) or error}"
+            ) from error
+        _jvms.append(gateway)
+    SparkContext(conf=conf, gateway=gateway)  # which the builder of the session finds
+
+
+def _reason(lines: list[str]) -> str:
+    """The line of a failed start that says why."""
+    fault = next(
+        (at for at, line in enumerate(lines) if re.search(r"Exception|Error|error:|not found|No such", line)),
+        -1,
+    )
+    if fault > 0 and "Could not create the Java Virtual Machine" in lines[fault]:
+        fault -= 1
+    return re.sub(r'^Exception in thread "[^"]*" ', "", lines[fault].strip())[:1000] if lines else ""
+
+
+def _on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a JVM here: its folder of temporary files, and a home if its user has none.
+
+    Raises :exc:`SessionFailed` where there is no such folder, and for a user without a name: Hadoop asks for it.
+    """
     try:
-        check_spark_version(session.version, "Spark")
-        yield session
-    except BaseException as error:
-        interruption = _interruption(error)
-        if interruption is not None or not isinstance(error, Exception):
-            output.hush()
-        # The JVM may be gone, ended by the same signal.
-        with suppress(Exception), warnings.catch_warnings(action="ignore"):
-            session.stop()
-        if interruption is not None:
-            raise interruption from None
-        raise
-    # Spark may interrupt threads of its own that still clean up, and calls that an error.
-    output.hush()
-    session.stop()
+        folder = tempfile.gettempdir()
+    except FileNotFoundError as error:
+        raise SessionFailed("There is no folder for temporary files: set TMPDIR") from error
+    options, made = [_java_option("java.io.tmpdir", folder)], dict(settings)
+    if sys.platform != "win32":
+        import pwd
+
+        try:
+            home = pwd.getpwuid(os.getuid()).pw_dir
+        except KeyError:
+            raise SessionFailed(
+                f"The user id {os.getuid()} has no name here, and Hadoop, which Spark is made on, asks for one: add a "
+                "line to /etc/passwd, as the image of broker-core has for 65532, or run as a user with a name"
+            ) from None
+        if not os.access(home, os.W_OK | os.X_OK):
+            options.append(_java_option("user.home", folder))
+            made.setdefault("spark.jars.ivy", f"{folder}/.ivy2")
+    # A later option of Java counts: what the settings say is behind.
+    made[_JAVA_OPTIONS] = " ".join([*options, made.get(_JAVA_OPTIONS, "")]).strip()
+    return made
 
 
-class _KeptHandlers:
-    """The module :mod:`signal` for one that shall not handle signals."""
-
-    SIGINT: Final = signal.SIGINT
-
-    @staticmethod
-    def signal(number: int, _: object) -> object:
-        return signal.getsignal(number)
-
-
-@contextmanager
-def _interrupts_kept() -> Iterator[None]:
-    """Inside, PySpark does not handle SIGINT itself: its handler calls the JVM, where a call may be under way."""
-    try:
-        from pyspark.core import context
-    except ImportError:  # the client of Spark Connect alone has no JVM
-        yield
-        return
-    context.signal = _KeptHandlers  # type: ignore[attr-defined, assignment]
-    try:
-        yield
-    finally:
-        context.signal = signal  # type: ignore[attr-defined]
+def _java_option(name: str, value: str) -> str:
+    return f'"-D{name}={value}"' if " " in value else f"-D{name}={value}"
 
 
 def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
@@ -131,42 +185,46 @@ def _interruption(error: BaseException | None) -> KeyboardInterrupt | None:
     return error
 
 
-def _made(master: str | None, conf: dict[str, str], name: str, output: JavaOutput) -> SparkSession:
+def _made(master: str | None, conf: dict[str, str], name: str, said: IO[bytes]) -> SparkSession:
     from pyspark.sql import SparkSession
 
     # Workers run this Python, unless the operator named another one.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    is_local = master is not None and master.startswith("local")
+    quiet = is_local and _LOG_SETTING not in conf
     try:
-        if master is None:
-            builder = SparkSession.builder
-        elif master.startswith(_CONNECT):
+        if master is not None and master.startswith(_CONNECT):
             import pyspark.sql.connect.session  # noqa: F401 - says which packages are missing
 
             check_server(master)
-            builder = SparkSession.builder.remote(master)
+            builder = SparkSession.builder.remote(master).appName(name)
         else:
-            check_server(master)
-            builder = SparkSession.builder.master(master)
-            if master.startswith("local"):
+            if master is not None:
+                check_server(master)
+            builder = SparkSession.builder
+            if is_local:
                 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
                 conf = {**LOCAL_SETTINGS, **conf}
             if _SUBMITTED not in os.environ:
                 os.environ["JAVA_HOME"] = str(find_java_home())
-                conf = with_machine_settings(conf)
-                start_java({"spark.master": master, "spark.app.name": name, **conf}, output)
-        builder = builder.appName(name)
+                conf = {**_QUIET, "spark.master": str(master), **_on_this_machine(conf)}
+            conf = {"spark.app.name": name, **conf}
+            # On a thread of its own, where PySpark handles no SIGINT: its handler calls the JVM, where a call may be
+            # under way. A signal waits for the end of the start, and the JVM ends with this process.
+            with ThreadPoolExecutor(1, "spark-start") as starter:
+                starter.submit(_start_context, conf, said).result()
         for key, value in conf.items():
             builder = builder.config(key, value)
         session = builder.getOrCreate()
     except Exception as error:
         if not is_spark_error(error):
             raise
-        said = spark_message(error)
+        reason = spark_message(error)
         connect = isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
         advice = ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'" if connect else ""
         raise SessionFailed(
-            f"Spark does not start at {master or 'its master'}: {said.rstrip('.')}{advice}"
+            f"Spark does not start at {master or 'its master'}: {reason.rstrip('.')}{advice}"
         ) from error
-    if master is not None and master.startswith("local"):
+    if quiet:
         session.sparkContext.setLogLevel(_LOG_LEVEL)
     return session
