@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto kafka-tables lock statements clean-setup
+.PHONY: help setup wheels run check unit test interop differential fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto kafka-tables lock statements clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"
@@ -15,6 +15,7 @@ help:
 	@echo "make test     all tests but those of make interop;  make unit: those that start no program"
 	@echo "make interop  tests against a real broker and its official clients (JDK, Maven, Go, npm), and long ones"
 	@echo "make fuzz     Kafka's messages against libFuzzer, for a minute"
+	@echo "make differential  random requests to this tree and to another one; ARGS=\"--against FOLDER --seed 2\""
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
 	@echo "make bench-kafka  listings of Kafka clients; ARGS=\"--peer 127.0.0.1:9092\" for a real broker beside it"
@@ -66,6 +67,10 @@ interop: $(TEST_STAMP)
 	$(BIN)/pytest -m long -n 2 --dist loadfile
 	KAFKA_EXAMPLES=100 $(BIN)/pytest -n 2 -q tests/wire/kafka/test_known_apis.py
 	SCHEMATHESIS_EXAMPLES=200 $(BIN)/pytest -n 2 tests/servers/http/conformance
+
+# Whether another checkout with its .venv answers byte for byte as this one: `make differential ARGS="--against ../before"`.
+differential: $(STAMP)
+	$(BIN)/python -m tests.differential $(ARGS)
 
 # Kafka's messages by libFuzzer; what it finds is kept in `.fuzz/`. `make fuzz ARGS="-max_total_time=3600"` goes on longer.
 fuzz: $(STAMP)

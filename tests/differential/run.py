@@ -1,0 +1,262 @@
+"""A run: requests from a seed to two servers, one after the other, and what differs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+import pyarrow as pa
+
+from broker_core.wire.kafka import Api, MalformedMessage, read_response
+from broker_core.wire.pulsar import BaseCommand, commands
+from tests.differential.clients import Clients
+from tests.differential.comparison import Pairs, ids_in
+from tests.differential.drawing import Draw, Hole
+from tests.differential.http_requests import HttpRequest, admin_request, v1_request
+from tests.differential.kafka_requests import kafka_frame, kafka_request
+from tests.differential.pulsar_requests import pulsar_frame
+from tests.differential.world import PERSONAS, Persona
+from tests.support.served import Served
+
+__all__ = ["ROADS", "Difference", "Result", "run"]
+
+ROADS: Final = {"pulsar": 30, "v1": 28, "admin": 15, "kafka": 22, "damaged": 3, "login": 2}
+_WEIGHTS: Final = (7, 4, 4, 1, 1, 1)
+_AUDIT: Final = "broker_core.audit"
+_ARROW: Final = b"application/vnd.apache.arrow.stream"
+_TOPIC_ID: Final = re.compile(rb'"topic_id": ?"([A-Za-z0-9_-]{22})"')
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A request with two answers, or with two lots of audit lines."""
+
+    number: int
+    request: str
+    first: bytes
+    second: bytes
+
+
+@dataclass(slots=True)
+class Result:
+    """``answers`` counts the requests by transport and by what came of them."""
+
+    answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    differences: list[Difference] = field(default_factory=list)
+    audited: int = 0
+
+
+async def run(
+    servers: tuple[Served, Served],
+    requests: int,
+    seed: int,
+    *,
+    only: Iterable[str] = ROADS,
+    found: Callable[[Difference], None] = lambda _: None,
+) -> Result:
+    """Ask both servers; ``found`` is called with each difference at once. The audit lines are compared at the end."""
+    roads = [road for road in ROADS if road in set(only)]
+    async with Clients(servers[0]) as first, Clients(servers[1]) as second:
+        asking = _Run((first, second), Random(seed), found)
+        await asking.learn()
+        for number in range(1, requests + 1):
+            road = asking.random.choices(roads, [ROADS[road] for road in roads])[0]
+            await asking.ask(number, road)
+    asking.compare_audits(*(_audit_lines(server.log) for server in servers))
+    return asking.result
+
+
+class _Run:
+    def __init__(
+        self, clients: tuple[Clients, Clients], random: Random, found: Callable[[Difference], None]
+    ) -> None:
+        self.random = random
+        self.result = Result()
+        self._clients = clients
+        self._found = found
+        self._pairs = Pairs()
+        self._requests: dict[str, tuple[int, str]] = {}
+
+    async def learn(self) -> None:
+        """Note the ids of topics that both servers begin with."""
+        for namespace in ("public/default", "acme/shop"):
+            target = f"/v1/namespaces/{namespace}/topics?detail=topic_id"
+            asking = partial(_asked, PERSONAS[0], HttpRequest("GET", target))
+            self._learn_from_http(*await self._both(asking))
+
+    async def ask(self, number: int, road: str) -> None:
+        """Draw a request for both, ask, and compare."""
+        persona = self.random.choices(PERSONAS, _WEIGHTS)[0]
+        draw = Draw(self.random, self._pairs)
+        client = f"differential-{number}"
+        match road:
+            case "pulsar":
+                frame = pulsar_frame(draw, number)
+                said = str(BaseCommand.FromString(frame[8:]))
+                first, second = await self._both(
+                    lambda each, at: each.pulsar(persona, _for(at, frame, draw.holes))
+                )
+                self._learn_from_pulsar(first, second)
+            case "kafka":
+                api, version = kafka_request(draw)
+                frame, said = kafka_frame(draw, api, version, number, client)
+                first, second = await self._both(
+                    lambda each, at: each.kafka(persona, _for(at, frame, draw.holes))
+                )
+                first, second = self._pairs.translated_ids(first, second, _ids(api, version, first, second))
+            case "damaged" | "login":
+                first, second, said = await self._alone(road, persona, draw, number)
+            case _:
+                request = (v1_request if road == "v1" else admin_request)(draw)
+                said = str(request)
+                client = client if request.method != "GET" else "differential"
+                answers = await self._both(
+                    lambda each, at: each.http(persona, _request_for(at, request, draw.holes), client)
+                )
+                self._learn_from_http(*answers)
+                first, second = (b"\n".join(answer) for answer in answers)
+        self._requests[client] = number, f"{road} as {persona.role}: {said}"
+        self._compare(number, self._requests[client][1], first, second)
+        self.result.answers[road, _outcome(road, first)] += 1
+
+    async def _alone(self, road: str, persona: Persona, draw: Draw, number: int) -> tuple[bytes, bytes, str]:
+        """A damaged message, or a login with a wrong password; each login from an address of its own."""
+        over = draw.of(("pulsar", "kafka", "http") if road == "damaged" else ("pulsar", "kafka"))
+        options: dict[str, Any] = {}
+        data = b""
+        if road == "login":
+            persona = draw.of([each for each in PERSONAS if each.method == "basic"])
+            options = {
+                "source": f"127.{1 + number // 62500}.{number // 250 % 250}.{1 + number % 250}",
+                "password": "wrong",
+            }
+        elif over == "pulsar":
+            data = draw.damaged(pulsar_frame(draw, number))
+        elif over == "kafka":
+            api, version = kafka_request(draw)
+            data = draw.damaged(kafka_frame(draw, api, version, number, "differential")[0])
+        else:
+            request = v1_request(draw)
+            lines = [f"{request.method} {request.target} HTTP/1.1", "Host: x", "Connection: close"]
+            data = draw.damaged("\r\n".join([*lines, "", ""]).encode())
+        first, second = await self._both(
+            lambda each, at: each.alone(over, persona, _for(at, data, draw.holes), **options)
+        )
+        if over == "http":
+            first, second = (re.sub(rb"\r\nDate: [^\r]*", b"", each) for each in (first, second))
+        return first, second, f"{over} {data!r} {options}"
+
+    async def _both(self, asking: Callable[[Clients, int], Any]) -> tuple[Any, Any]:
+        first, second = await asyncio.gather(*(asking(each, at) for at, each in enumerate(self._clients)))
+        return first, second
+
+    def _learn_from_pulsar(self, first: bytes, second: bytes) -> None:
+        for message in (first, second):
+            if first == second and len(message) > 4 and message[4:6] == b"\x08\x21":  # a listing
+                body = BaseCommand.FromString(message[4:]).getTopicsOfNamespaceResponse
+                self._pairs.note("hash", body.topics_hash, body.topics_hash)
+
+    def _learn_from_http(self, *answers: tuple[bytes, bytes]) -> None:
+        heads = [dict(line.split(b": ", 1) for line in head.split(b"\n")[1:]) for head, _ in answers]
+        if b"ETag" in heads[0] and b"ETag" in heads[1]:
+            self._pairs.note("etag", *(head[b"ETag"].decode() for head in heads))
+        bodies = [body for _, body in answers]
+        if heads[0].get(b"Content-Type") == heads[1].get(b"Content-Type") == _ARROW:
+            ids_of_rows = map(_ids_in_arrow, bodies)
+        else:
+            ids_of_rows = map(_TOPIC_ID.findall, bodies)
+        for ids in zip(*ids_of_rows, strict=False):
+            self._pairs.learn(*ids)
+        values = [_json(body) for body in bodies]
+        if all(isinstance(value, dict) for value in values):
+            for kind, name in (("cursor", "next"), ("version", "version"), ("hash", "topics_hash")):
+                tokens = [value.get(name) for value in values]
+                if all(isinstance(token, str) for token in tokens):
+                    self._pairs.note(kind, *tokens)
+
+    def _compare(self, number: int, request: str, first: bytes, second: bytes) -> None:
+        first, second = self._pairs.translated(first, second)
+        if first != second:
+            difference = Difference(number, request, first, second)
+            self.result.differences.append(difference)
+            self._found(difference)
+
+    def compare_audits(self, *logs: dict[str, list[bytes]]) -> None:
+        """Compare the audit lines of each request."""
+        for client in sorted(logs[0].keys() | logs[1].keys()):
+            number, request = self._requests.get(client, (0, client))
+            first, second = (b"\n".join(log.get(client, [])) for log in logs)
+            self.result.audited += len(logs[0].get(client, []))
+            self._compare(number, f"audit lines of {request}", first, second)
+
+
+def _ids_in_arrow(body: bytes) -> list[bytes]:
+    table = pa.ipc.open_stream(body).read_all()
+    ids = table.column("topic_id").to_pylist() if "topic_id" in table.column_names else []
+    return [each.encode() for each in ids if each]
+
+
+async def _asked(persona: Persona, request: HttpRequest, clients: Clients, at: int) -> tuple[bytes, bytes]:
+    return await clients.http(persona, request, "differential")
+
+
+def _json(body: bytes) -> Any:
+    try:
+        return json.loads(body)
+    except ValueError:
+        return None
+
+
+def _outcome(road: str, answer: bytes) -> str:
+    """An answer in a word, to see that a run has all kinds of them."""
+    if road == "pulsar" and answer[4:5] == b"\x08":
+        command = BaseCommand.FromString(answer[4 : 4 + int.from_bytes(answer[:4], "big")])
+        code = getattr(getattr(command, "error", None), "error", 0)
+        return commands.command_name(command.type) + (f" {code}" if code else "")
+    return answer[:3].decode() if answer[:3].isdigit() else "an answer" if answer else "nothing"
+
+
+def _for(at: int, data: bytes, holes: list[Hole]) -> bytes:
+    """The request of one of the servers."""
+    for first, second in holes if at else ():
+        data = data.replace(first, second)
+    return data
+
+
+def _request_for(at: int, request: HttpRequest, holes: list[Hole]) -> HttpRequest:
+    def text(value: str) -> str:
+        return _for(at, value.encode(), holes).decode()
+
+    if not at or not holes:
+        return request
+    body = None if request.body is None else _for(at, request.body, holes)
+    headers = {name: text(value) for name, value in request.headers.items()}
+    return HttpRequest(request.method, text(request.target), headers, body)
+
+
+def _ids(api: Api, version: int, *answers: bytes) -> Any:
+    """The ids in the same places of two answers of Kafka's protocol."""
+    try:
+        values = [read_response(api, version, answer)[1] for answer in answers]
+    except MalformedMessage:
+        return iter(())
+    return ids_in(*values)
+
+
+def _audit_lines(log: Path) -> dict[str, list[bytes]]:
+    """The lines of each client in their order, without what the line itself has of the time."""
+    found: defaultdict[str, list[bytes]] = defaultdict(list)
+    for line in log.read_bytes().splitlines():
+        event = _json(line)
+        if isinstance(event, dict) and event.get("logger") == _AUDIT:
+            event.pop("timestamp", None)
+            found[str(event.get("client_version"))].append(json.dumps(event, ensure_ascii=False).encode())
+    return found
