@@ -59,6 +59,7 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     StandaloneLookups,
 )
+from broker_core.service import ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
@@ -172,7 +173,7 @@ class Broker:
                 core.lookups,
                 core.permits,
                 core.metrics,
-                _pulsar_options(settings, files, core.upstream),
+                PulsarOptions.of(settings, files, __version__, core.gateway_version),
                 identify=self._identify,
                 authenticator=authenticator,
                 tls=entrances.get("pulsar"),
@@ -240,6 +241,7 @@ class Broker:
             authenticates=authenticates,
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
+            feeds=core.feeds,
         )
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
@@ -340,6 +342,12 @@ class _Core:
     warm_up: Callable[[], Awaitable[None]]
     upstream: UpstreamCluster | None
     sessions: Sessions | None
+    feeds: ListingFeeds
+
+    @property
+    def gateway_version(self) -> str | None:
+        """What a gateway calls itself at its brokers."""
+        return None if self.upstream is None else self.upstream.options.client_version
 
     def problem(self) -> str | None:
         """Why clients had better ask another server, where the settings want to know."""
@@ -445,6 +453,8 @@ async def _opened(
             lister, dispatcher, permits, metrics, options, authorization=authorization, sight=sight
         )
         stack.callback(pipeline.close)
+        feeds = ListingFeeds(pipeline, change_log, interval=settings.watchers.interval)
+        stack.push_async_callback(feeds.stop)
         lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
@@ -473,6 +483,7 @@ async def _opened(
             warm_up,
             upstream,
             sessions,
+            feeds,
         )
 
 
@@ -483,18 +494,3 @@ def _mark(service_url: str) -> str:
 
 async def _nothing() -> None:
     """There is nothing to read before the first request."""
-
-
-def _pulsar_options(settings: Settings, files: FileBudget, upstream: UpstreamCluster | None) -> PulsarOptions:
-    from broker_core import __version__
-
-    connections = settings.limits.connections
-    return PulsarOptions(
-        settings.pulsar,
-        settings.limits,
-        server_version=f"broker-core {__version__}",
-        connections=files.clients if connections == "auto" else connections,
-        refusals=files.refusals,
-        file_ceiling=files.ceiling,
-        own_client=None if upstream is None else upstream.options.client_version,
-    )

@@ -21,6 +21,7 @@ __all__ = [
     "WORDS",
     "AnswerKey",
     "checked_words",
+    "is_of_properties",
     "key_of",
     "undeclared",
     "word_of",
@@ -59,6 +60,11 @@ def checked_words(words: Collection[object]) -> frozenset[str]:
         known = ", ".join(map(repr, WORDS))
         raise ValueError(f"the words are {known} and '{PROPERTY}NAME' for one property of that name")
     return frozenset(str(word) for word in words)
+
+
+def is_of_properties(word: str) -> bool:
+    """Whether a word is about properties of the request: all of them, or one."""
+    return word == "properties" or word.startswith(PROPERTY)
 
 
 def undeclared(used: Iterable[str], declared: Collection[str]) -> frozenset[str]:

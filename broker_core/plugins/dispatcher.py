@@ -13,6 +13,7 @@ from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
+from broker_core.plugin_api.depends_on import is_of_properties
 from broker_core.plugin_api.hook_facts import ERROR
 from broker_core.plugin_api.hookspecs import HOOK_FACTS
 from broker_core.plugins.background_tasks import BackgroundTasks
@@ -99,6 +100,11 @@ class Dispatcher:
     def lists(self, namespace: NamespaceName) -> bool:
         """Whether some plugin is asked to list this namespace."""
         return self._has_listers and self._chains.of(namespace).lists
+
+    def properties_matter_to(self, namespace: NamespaceName) -> list[str]:
+        """The plugins whose answers about this namespace depend on properties of the request, or may."""
+        names = self.lister_hook.plugins(namespace) + self.mask_hook.plugins(namespace)
+        return [name for name in names if any(map(is_of_properties, self.dependencies.of(name)))]
 
     async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.

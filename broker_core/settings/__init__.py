@@ -44,6 +44,7 @@ from broker_core.settings.setting_paths import dotted as dotted  # for other par
 from broker_core.settings.tls_models import HttpTlsSettings, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import UpstreamSettings, UpstreamTlsSettings
+from broker_core.settings.watchers_model import WatchersSettings
 
 if TYPE_CHECKING:
     from broker_core.settings.mask_secrets import MASK, masked
@@ -81,6 +82,7 @@ __all__ = [
     "TracingSettings",
     "UpstreamSettings",
     "UpstreamTlsSettings",
+    "WatchersSettings",
     "find_problems",
     "load_settings",
     "masked",

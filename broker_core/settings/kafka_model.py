@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
-import socket
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Final, Literal, TypeAlias
@@ -12,6 +10,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
 from broker_core.quantities import ListenAddress
+from broker_core.settings.advertised_address import Advertised, is_wildcard
 from broker_core.settings.authentication_model import OptionalFile
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import Network
@@ -36,26 +35,6 @@ def _principal(text: str) -> str:
     return text
 
 
-def _is_wildcard(host: str) -> bool:
-    """Whether a host is all addresses of the machine, in any of the ways to write that: ``::``, ``0:0::0``, ``0``."""
-    try:
-        return ipaddress.ip_address(host).is_unspecified
-    except ValueError:
-        pass
-    try:
-        return socket.inet_aton(host) == bytes(4)
-    except OSError:
-        return False
-
-
-def _address(text: str) -> str:
-    if text and not ListenAddress.parse(text).port:
-        raise ValueError(f"{text!r} has port 0, which no client can connect to")
-    if text and _is_wildcard(ListenAddress.parse(text).host):
-        raise ValueError(f"{text!r} is a wildcard address, which no client can connect to")
-    return text
-
-
 def _file(value: object) -> object:
     if isinstance(value, str) and not value.strip():
         raise ValueError("it names no file")
@@ -75,7 +54,6 @@ def _pairs(value: object) -> object:
 _Namespace = Annotated[str, AfterValidator(_namespace)]
 _Principal = Annotated[str, AfterValidator(_principal)]
 #: HOST:PORT that clients are told, or nothing.
-_Advertised = Annotated[str, AfterValidator(_address)]
 _File = Annotated[Path, BeforeValidator(_file)]
 _AsTable = PlainSerializer(dict, return_type=dict[str, str])
 
@@ -87,7 +65,7 @@ class KafkaTlsSettings(Table):
         default=ListenAddress("127.0.0.1", 9093),
         description="HOST:PORT to serve clients on over TLS; port 0: a free one.",
     )
-    advertised: _Advertised = Field(
+    advertised: Advertised = Field(
         default="", description="HOST:PORT that clients of this listener are told; empty: `listen`."
     )
     certificate: _File = Field(description="A PEM file with the certificate of the server and its chain.")
@@ -113,7 +91,7 @@ class KafkaSettings(Table):
         default=ListenAddress("127.0.0.1", 9092),
         description="HOST:PORT to serve Kafka clients on; port 0: a free one.",
     )
-    advertised: _Advertised = Field(
+    advertised: Advertised = Field(
         default="",
         description="HOST:PORT that clients are told; empty: `listen`. Required where that is a wildcard.",
     )
@@ -164,12 +142,12 @@ class KafkaSettings(Table):
 
     @model_validator(mode="after")
     def _clients_can_come_back(self) -> KafkaSettings:
-        if _is_wildcard(self.listen.host) and not self.advertised:
+        if is_wildcard(self.listen.host) and not self.advertised:
             raise SettingConflict(
                 ("advertised",),
                 f"it is required: clients cannot connect to {self.listen}, a wildcard address",
             )
-        if self.tls is not None and _is_wildcard(self.tls.listen.host) and not self.tls.advertised:
+        if self.tls is not None and is_wildcard(self.tls.listen.host) and not self.tls.advertised:
             raise SettingConflict(
                 ("tls", "advertised"),
                 f"it is required: clients cannot connect to {self.tls.listen}, a wildcard address",

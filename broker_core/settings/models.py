@@ -21,6 +21,7 @@ from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import UpstreamSettings, check_forwarding
+from broker_core.settings.watchers_model import WatchersSettings
 
 __all__ = [
     "AdminSettings",
@@ -274,6 +275,7 @@ class Settings(Table):
     upstream: UpstreamSettings | None = None
     patterns: PatternsSettings = PatternsSettings()
     limits: LimitsSettings = LimitsSettings()
+    watchers: WatchersSettings = WatchersSettings()
     plugins: PluginsSettings = PluginsSettings()
     log: LogSettings = LogSettings()
     tracing: TracingSettings | None = None

@@ -107,6 +107,8 @@ permit_queue = 1000
 concurrent_lookups = 50000
 properties = 64
 property_bytes = 16384
+[watchers]
+interval = "30s"
 [plugins]
 enabled = ["tenant-filter"]
 [plugins.tenant-filter]

@@ -62,6 +62,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "properties": 64,
             "property_bytes": "16KB",
         },
+        "watchers": {"interval": "30s"},
         "plugins": {"enabled": []},
         "log": {"level": "info", "format": "auto", "file": "", "access": None},
         "tracing": None,

@@ -8,14 +8,9 @@ is moved once for several changes, and answers that were sent are sent again aft
 from __future__ import annotations
 
 import weakref
-from bisect import bisect_right
 from collections import deque
-from collections.abc import Iterable, Sequence
-from operator import itemgetter
+from collections.abc import Iterable
 from typing import Final, TypeAlias
-
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from broker_core.catalog.properties import properties_of
 from broker_core.catalog.store.namespace_change import RecentRows
@@ -23,15 +18,13 @@ from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.partition_suffix import partitioned_local_name
 from broker_core.patterns import TopicsPattern
+from broker_core.patterns.quick_match import may_match
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 
-__all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey", "may_match"]
+__all__ = ["MOST_RECENT", "KeptSnapshot", "KeptSnapshots", "RecentChanges", "SnapshotKey"]
 
 #: Changed topics that are looked at for each question, at the most.
 MOST_RECENT: Final = 64
-#: Instructions of a pattern that is compiled in some microseconds.
-_QUICK_PROGRAM: Final = 200
-_LOW: Final = itemgetter(0)
 
 
 class RecentChanges:
@@ -95,29 +88,6 @@ class RecentChanges:
             if lists_others or by_properties:
                 forms.append(form)
         return may_match(pattern, forms)
-
-
-def may_match(pattern: TopicsPattern, forms: Sequence[bytes]) -> bool:
-    """Whether ``pattern`` matches any of these forms (``tenant/namespace/topic``); ``True`` too where that is dear."""
-    ranges = pattern.ranges
-    if len(ranges) == 1:
-        ((low, high),) = ranges
-        forms = [form for form in forms if low <= form < high]
-    elif ranges:
-        forms = [form for form in forms if _is_within(form, ranges)]
-    if forms and pattern.required:
-        required = [text.encode() for text in pattern.required]
-        forms = [form for form in forms if all(text in form for text in required)]
-    if not forms:
-        return False
-    if not pattern.supported or pattern.match_all or pattern.program_size > _QUICK_PROGRAM:
-        return True
-    return bool(pc.any(pattern.match_column(pa.array(forms, pa.large_string()))).as_py())
-
-
-def _is_within(form: bytes, ranges: Sequence[tuple[bytes, bytes]]) -> bool:
-    number = bisect_right(ranges, form, key=_LOW) - 1
-    return number >= 0 and form < ranges[number][1]
 
 
 #: The snapshots of a catalogue, and what one is kept under.

@@ -84,6 +84,11 @@ class ListerHook:
         self._versions = versions
         self._are_there = LIST in chains.hooks
 
+    def plugins(self, namespace: NamespaceName) -> list[str]:
+        """The plugins that are asked to list this namespace."""
+        listers = self._chains.of(namespace).listers
+        return [name for name, caller in listers if caller is not None]
+
     def depends_on(self, namespace: NamespaceName, first: int = 0) -> frozenset[str]:
         """What the answers of the plugins from number ``first`` of the chain on depend on, all together."""
         listers = self._chains.of(namespace).listers[first:]

@@ -8,6 +8,7 @@ was asked, since it has to read them.
 
 from __future__ import annotations
 
+from broker_core.plugin_api.depends_on import is_of_properties
 from broker_core.plugin_api.recorded_reads import RecordedProperties
 from broker_core.plugin_api.request_properties import NO_PROPERTIES
 from broker_core.plugins.load.registry import LoadedPlugin
@@ -15,8 +16,6 @@ from broker_core.plugins.load.registry import LoadedPlugin
 __all__ = ["WatchedProperties"]
 
 _HOOK = "broker_core_depends_on"
-_WORD = "properties"
-_ONE_OF_THEM = "property:"
 
 
 class WatchedProperties:
@@ -29,7 +28,7 @@ class WatchedProperties:
         self.properties = RecordedProperties(NO_PROPERTIES, self._note)
         self._says: bool | None = None
         if _HOOK in plugin.implementations:
-            self._says = any(word == _WORD or word.startswith(_ONE_OF_THEM) for word in plugin.depends_on)
+            self._says = any(map(is_of_properties, plugin.depends_on))
 
     @property
     def depends(self) -> bool:

@@ -21,7 +21,6 @@ from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api import Admit, Api, ApiAdmission, ApiServices, v1_api
-from broker_core.servers.http.api.events import feeds_of
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import operator_of
@@ -57,7 +56,10 @@ class HttpServers:
         self._clients: HttpServer | None = None
         services.permits.on_pressure(services.readers.make_room)
         if services.http.api:
-            stack.push_async_callback(feeds_of(services).stop)  # when the servers have stopped
+            services.metrics.gauge(
+                "http_streams", "Streams of topics over HTTP that are open.", services.streams.total
+            )
+            stack.push_async_callback(services.streams.stop)
 
     async def start(
         self,

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Self
 
-from broker_core.settings import LimitsSettings, PulsarSettings
+from broker_core.servers.admission import FileBudget
+from broker_core.settings import LimitsSettings, PulsarSettings, Settings
 
 __all__ = ["PulsarOptions"]
 
@@ -25,3 +27,17 @@ class PulsarOptions:
     refusals: int = 16
     file_ceiling: int | None = None
     own_client: str | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, files: FileBudget, version: str, own_client: str | None) -> Self:
+        """Those of a broker of a ``version`` with these settings, and with room for so many files."""
+        connections = settings.limits.connections
+        return cls(
+            settings.pulsar,
+            settings.limits,
+            server_version=f"broker-core {version}",
+            connections=files.clients if connections == "auto" else connections,
+            refusals=files.refusals,
+            file_ceiling=files.ceiling,
+            own_client=own_client,
+        )

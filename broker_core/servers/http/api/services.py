@@ -12,9 +12,10 @@ from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
+from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.servers.pulsar import LookupService
-from broker_core.service import Catalog
+from broker_core.service import Catalog, ListingFeeds
 from broker_core.settings import HttpSettings, Settings
 
 __all__ = ["ApiServices", "needs_catalog", "needs_writes"]
@@ -38,6 +39,9 @@ class ApiServices:
     authenticates: bool = False
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     readers: SlowReaders = field(default_factory=SlowReaders)
+    #: The questions that streams follow, where any are served.
+    feeds: ListingFeeds | None = None
+    streams: StreamPlaces = field(default_factory=StreamPlaces)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 

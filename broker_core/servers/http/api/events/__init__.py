@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from broker_core.servers.http.api.events.listing_feeds import feeds_of
 from broker_core.servers.http.api.events.topic_stream import EVENT_STREAM, LAST_EVENT_ID, stream_topics
 
-__all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "feeds_of", "stream_topics"]
+__all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "stream_topics"]

@@ -17,11 +17,15 @@ from aiohttp import web
 from broker_core.listing.listing import Selection
 from broker_core.listing.rendered.names import names_json_items
 from broker_core.servers.http.api.problem_details import problem_of, problem_response
+from broker_core.service import Change
 
 __all__ = [
+    "EVENTS",
     "HEARTBEAT",
     "ROWS",
+    "EventRenderer",
     "changed_text",
+    "chunk_of",
     "error_text",
     "event_text",
     "first_text",
@@ -33,6 +37,30 @@ __all__ = [
 HEARTBEAT: Final = b":\n\n"
 #: Names of one event.
 ROWS: Final = 1000
+#: Bytes of changed names above which streams get all topics anew.
+_MOST: Final = 512 * 1024
+
+
+class EventRenderer:
+    """Changes as chunks of the body of a stream, which all streams are written."""
+
+    def changed(self, change: Change) -> tuple[bytes, ...] | None:
+        """The events of a change; ``None`` where all topics are sent anew."""
+        if change.added.fields_size + change.removed.fields_size > _MOST:
+            return None
+        return (chunk_of(changed_text(change.added, change.removed, change.event_id)),)
+
+    def recreated(self, names: Selection, event_id: str) -> tuple[bytes, ...]:
+        """The events of names that are other topics now."""
+        return (chunk_of(recreated_text(names, event_id)),)
+
+
+EVENTS: Final = EventRenderer()
+
+
+def chunk_of(text: bytes) -> bytes:
+    """A chunk of a body of unknown length."""
+    return b"%x\r\n%s\r\n" % (len(text), text)
 
 
 def event_text(name: str, data: bytes, topics_hash: str | None = None) -> bytes:

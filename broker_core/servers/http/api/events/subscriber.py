@@ -8,23 +8,15 @@ from typing import Final
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
+from broker_core.listing.listing import Selection
+from broker_core.servers.http.api.events.event_text import EVENTS, EventRenderer
+from broker_core.service import ChangeEvent
 
-__all__ = ["ChangeEvent", "Subscriber"]
+__all__ = ["Subscriber"]
 
 #: Changes that wait for a reader, and their bytes: one that is further behind gets all topics anew.
 _EVENTS: Final = 64
 _BYTES: Final = 1024 * 1024
-
-
-class ChangeEvent:
-    """The events of one change as they are written to all streams: from one topics hash to the next."""
-
-    __slots__ = ("__weakref__", "after", "before", "frame")
-
-    def __init__(self, before: str, after: str, frame: bytes) -> None:
-        self.before = before
-        self.after = after
-        self.frame = frame
 
 
 class Subscriber:
@@ -42,36 +34,41 @@ class Subscriber:
         "woken",
     )
 
-    def __init__(self, asker: Asker) -> None:
+    renderer: Final[EventRenderer] = EVENTS
+
+    def __init__(self, asker: Asker, *, lags: bool = False) -> None:
         self.asker = asker
-        self.lags = False
+        self.lags = lags
         #: What the client is to be told once; the topics stay as they are.
         self.failure: ListingFailed | None = None
         self.ended: ListingFailed | None = None
         self.is_closed = False
         self.is_suspended = False
         self.woken = asyncio.Event()
-        self._events: deque[ChangeEvent] = deque()
+        self._events: deque[bytes] = deque()
         self._bytes = 0
 
-    def push(self, event: ChangeEvent | None) -> None:
+    def changed(self, event: ChangeEvent | None, _before: Selection | None = None) -> None:
         """One more change; ``None``: one that is not told by itself."""
         if self.lags or self.is_suspended:
             return
-        if event is None or len(self._events) >= _EVENTS or self._bytes + len(event.frame) > _BYTES:
+        frames = None if event is None else event.rendered.get(EVENTS)
+        size = 0 if frames is None else sum(map(len, frames))
+        if frames is None or len(self._events) >= _EVENTS or self._bytes + size > _BYTES:
             self.lag()
             return
-        self._events.append(event)
-        self._bytes += len(event.frame)
+        for frame in frames:
+            self._events.append(frame)
+        self._bytes += size
         self.woken.set()
 
-    def next(self) -> ChangeEvent | None:
-        """The oldest change that waits."""
+    def next(self) -> bytes | None:
+        """The oldest change that waits, as it is written."""
         if not self._events:
             return None
-        event = self._events.popleft()
-        self._bytes -= len(event.frame)
-        return event
+        frame = self._events.popleft()
+        self._bytes -= len(frame)
+        return frame
 
     def lag(self) -> None:
         """All topics have to be sent anew."""

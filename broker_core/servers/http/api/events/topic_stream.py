@@ -20,14 +20,14 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events.event_text import (
     HEARTBEAT,
     ROWS,
+    chunk_of,
     error_text,
     first_text,
     snapshot_text,
 )
-from broker_core.servers.http.api.events.listing_feed import ListingFeed
-from broker_core.servers.http.api.events.listing_feeds import feeds_of
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.servers.http.api.negotiation import VARY
+from broker_core.service import ListingFeed
 
 __all__ = ["EVENT_STREAM", "LAST_EVENT_ID", "stream_topics"]
 
@@ -61,19 +61,19 @@ async def stream_topics(
         return web.Response(headers=headers)
     if uncompiled is not None:
         question = await services.pipeline.with_pattern(question, uncompiled)
-    feeds, client = feeds_of(services), _client(request.asker)
-    feeds.take_place(services.admission, client)
-    permit = None
-    try:
+    feeds = services.feeds
+    assert feeds is not None
+    last_id = request.http.headers.get(LAST_EVENT_ID)
+    subscriber = Subscriber(request.asker, lags=last_id is None)
+    with services.streams.place(services.admission, _client(request.asker), subscriber):
         permit = await _permit(request, _HELD)
-        feed, subscriber = await feeds.join(question, request.http.headers.get(LAST_EVENT_ID))
         try:
-            return await _TopicStream(request, feed, subscriber).run(headers)
+            feed = await feeds.join(question, subscriber, last_id)
+            try:
+                return await _TopicStream(request, feed, subscriber).run(headers)
+            finally:
+                feeds.leave(feed, subscriber)
         finally:
-            feeds.leave(feed, subscriber)
-    finally:
-        feeds.give_place(services.admission, client)
-        if permit is not None:
             permit.release()
 
 
@@ -121,8 +121,8 @@ class _TopicStream:
                 break
             elif subscriber.lags:
                 await self._write_all()
-            elif (event := subscriber.next()) is not None:
-                await self._write_frame(event.frame)
+            elif (frame := subscriber.next()) is not None:
+                await self._write_frame(frame)
             else:
                 if self._loop.time() - looked >= _CREDENTIALS:
                     looked = self._loop.time()
@@ -177,7 +177,7 @@ class _TopicStream:
                 return
 
     async def _write(self, text: bytes) -> None:
-        await self._write_frame(b"%x\r\n%s\r\n" % (len(text), text))
+        await self._write_frame(chunk_of(text))
 
     async def _write_frame(self, frame: bytes) -> None:
         """Write a chunk of the body, in slices of which one at a time waits in the transport."""

@@ -15,13 +15,13 @@ from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, G
 from broker_core.errors import InvalidName
 from broker_core.names.listed_names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.change_watch import ChangeWatch
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.version_text import read_version, version_text
+from broker_core.service import ChangeWatch
 
 __all__ = ["operations"]
 

@@ -13,7 +13,7 @@ from broker_core.pipeline import QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, feeds_of, stream_topics
+from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
 from broker_core.servers.http.api.listing_outcome import namespace_of
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
@@ -117,9 +117,8 @@ _LAST_EVENT_ID: Final = Parameter(
 )
 
 
-def operations(services: ApiServices) -> list[Operation]:
+def operations(_services: ApiServices) -> list[Operation]:
     """The operations of this package."""
-    feeds_of(services)  # with its metrics, before the first stream
     return [
         Operation(
             "GET",

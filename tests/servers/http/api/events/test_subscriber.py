@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.servers.http.api.events.subscriber import ChangeEvent, Subscriber
+from broker_core.servers.http.api.events.event_text import EVENTS
+from broker_core.servers.http.api.events.subscriber import Subscriber
+from broker_core.service import ChangeEvent
 
 
 def event(number: int = 0, size: int = 10) -> ChangeEvent:
-    return ChangeEvent(f"{number:08x}", f"{number + 1:08x}", b"x" * size)
+    return ChangeEvent(f"{number:08x}", f"{number + 1:08x}", {EVENTS: (b"x" * size,)})
 
 
 def test_changes_wait_in_order() -> None:
     subscriber = Subscriber(Asker())
     events = [event(number) for number in range(3)]
     for each in events:
-        subscriber.push(each)
+        subscriber.changed(each)
     assert subscriber.woken.is_set()
-    assert [subscriber.next() for _ in range(4)] == [*events, None]
+    assert [subscriber.next() for _ in range(4)] == [b"x" * 10] * 3 + [None]
     assert not subscriber.lags
 
 
@@ -25,13 +27,13 @@ def test_a_reader_that_is_too_far_behind_begins_anew() -> None:
     for events in ([event(number) for number in range(65)], [event(size=700_000)] * 2, [None]):
         subscriber = Subscriber(Asker())
         for each in events:
-            subscriber.push(each)
+            subscriber.changed(each)
         assert subscriber.lags
         assert subscriber.next() is None
-        subscriber.push(event())  # it is among all topics
+        subscriber.changed(event())  # it is among all topics
         assert subscriber.next() is None
         subscriber.begin_anew()
-        subscriber.push(event())
+        subscriber.changed(event())
         assert (subscriber.lags, subscriber.next() is None) == (False, False)
 
 
@@ -39,9 +41,9 @@ def test_a_suspended_stream_hears_nothing_and_then_all() -> None:
     subscriber, failure = Subscriber(Asker()), ListingFailed("gate")
     subscriber.resume()
     assert not subscriber.lags
-    subscriber.push(event())
+    subscriber.changed(event())
     subscriber.suspend(failure)
-    subscriber.push(event())
+    subscriber.changed(event())
     assert (subscriber.failure, subscriber.next(), subscriber.lags) == (failure, None, False)
     subscriber.resume()
     assert subscriber.lags

@@ -16,7 +16,8 @@ import pytest
 from broker_core import Access, Refused, TopicListingResult
 from broker_core.catalog import Edit, SqliteCatalog, creation, deletion
 from broker_core.names import TopicName
-from broker_core.servers.http.api.events import event_text, listing_feed, listing_feeds, topic_stream
+from broker_core.servers.http.api.events import event_text, topic_stream
+from broker_core.service import ListingFeeds
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.clock import AGES, wall_clock
 from tests.support.event_reader import EventReader
@@ -54,6 +55,12 @@ async def stream(
         assert response.status == 200, await response.text()
         assert response.content_type == "text/event-stream"
         yield EventReader(response)
+
+
+def feeds_of(served: ApiServed) -> ListingFeeds:
+    core = served.broker._core
+    assert core is not None
+    return core.feeds
 
 
 def hash_of(event_id: str | None) -> str:
@@ -116,12 +123,12 @@ async def test_a_name_that_is_another_topic_goes_and_comes(served: ApiServed) ->
 async def test_a_name_that_became_another_topic_between_two_feeds_goes_and_comes(
     served: ApiServed, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("broker_core.servers.http.api.events.listing_feeds._LINGER", 0.0)
+    monkeypatch.setattr("broker_core.service.following.listing_feeds._LINGER", 0.0)
     catalog = catalog_of(served)
 
     async with stream(served) as events:
         await events.snapshot()
-    await eventually(lambda: not listing_feeds._of_pipelines[served.broker.pipeline]._feeds)
+    await eventually(lambda: not feeds_of(served)._feeds)
     recreate(catalog, "bills")
     async with stream(served, last_id=events.id) as later:
         later.topics.update(events.topics)
@@ -184,7 +191,7 @@ async def test_equal_questions_are_asked_once(served: ApiServed, monkeypatch: py
         rendered.append(1)
         return render(*arguments)
 
-    monkeypatch.setattr(listing_feed, "changed_text", counted)
+    monkeypatch.setattr(event_text, "changed_text", counted)
     async with stream(served) as one, stream(served, property="unknown=1") as other, stream(served) as third:
         for reader in (one, other, third):
             await reader.snapshot()

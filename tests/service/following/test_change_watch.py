@@ -10,7 +10,7 @@ import pytest
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.servers.http.api.change_watch import ChangeWatch
+from broker_core.service.following.change_watch import ChangeWatch
 from tests.support.eventually import eventually
 
 A, B = NamespaceName("a", "a"), NamespaceName("b", "b")

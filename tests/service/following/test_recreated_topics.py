@@ -10,8 +10,8 @@ import pytest
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Listing, Selection
 from broker_core.names import Mode, NamespaceName, TopicName
-from broker_core.servers.http.api.events import recreated_topics
-from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics, names_in
+from broker_core.service.following import recreated_topics
+from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
 NAMESPACE = NamespaceName("a", "b")
 

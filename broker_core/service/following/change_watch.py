@@ -19,7 +19,7 @@ from broker_core.pipeline import ChangeNotices
 __all__ = ["ChangeWatch"]
 
 #: Seconds between looks.
-_PERIOD: Final = 0.25
+_PERIOD: Final = 0.1
 
 
 class ChangeWatch:

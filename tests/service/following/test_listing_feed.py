@@ -14,11 +14,11 @@ from broker_core.catalog import CatalogLogReader, Edit, SqliteCatalog, creation,
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.servers.http.api.events.listing_feed import ListingFeed
-from broker_core.servers.http.api.events.recreated_topics import RecreatedTopics
-from broker_core.servers.http.api.events.subscriber import Subscriber
+from broker_core.service.following.listing_feed import ListingFeed
+from broker_core.service.following.recreated_topics import RecreatedTopics
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
+from tests.support.followers import RecordingFollower
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -48,8 +48,8 @@ def topic(local: str) -> TopicName:
     return TopicName("persistent", NAMESPACE, local)
 
 
-async def joined(feed: ListingFeed, last_hash: str | None = None) -> Subscriber:
-    subscriber = Subscriber(Asker())
+async def joined(feed: ListingFeed, last_hash: str | None = None) -> RecordingFollower:
+    subscriber = RecordingFollower()
     await feed.refresh(subscriber.asker)
     feed.join(subscriber, last_hash)
     return subscriber
@@ -74,7 +74,6 @@ async def test_all_who_wait_share_an_answer(
 
 async def test_changes_are_kept_for_those_that_come_back(catalog: SqliteCatalog, feed: ListingFeed) -> None:
     stays = await joined(feed)
-    stays.begin_anew()
     hashes = [feed.topics_hash]
     for number in range(70):
         catalog.create(topic(f"x{number}"))
@@ -87,17 +86,15 @@ async def test_changes_are_kept_for_those_that_come_back(catalog: SqliteCatalog,
     events = [missed.next() for _ in range(4)]
     assert [None if each is None else each.after for each in events] == [*hashes[-3:], None]
     assert not missed.lags
-    assert (await joined(feed, hashes[3])).lags  # too long ago
-    assert (await joined(feed, None)).lags
+    assert (await joined(feed, hashes[3])).lags == 1  # too long ago
     now = await joined(feed, hashes[-1])
-    assert (now.lags, now.next()) == (False, None)
+    assert (now.lags, now.next()) == (0, None)
 
 
 async def test_a_large_difference_is_not_told_by_itself(
     catalog: SqliteCatalog, feed: ListingFeed, pipeline: Pipeline
 ) -> None:
     stays = await joined(feed)
-    stays.begin_anew()
     catalog.create(topic("y" * 500), partitions=2000)
     await feed.refresh(Asker())
     assert stays.lags
@@ -108,7 +105,6 @@ async def test_a_large_difference_is_not_told_by_itself(
 
 async def test_it_asks_again_when_it_is_woken(catalog: SqliteCatalog, feed: ListingFeed) -> None:
     stays = await joined(feed)
-    stays.begin_anew()
     catalog.create(topic("x"))
     feed.wake()
     await eventually(lambda: stays.next() is not None)
@@ -129,13 +125,14 @@ async def test_who_comes_back_when_nobody_followed_is_told_of_other_topics_at_on
 
     def new_feed() -> ListingFeed:
         recreated = RecreatedTopics(log, NAMESPACE)
-        return ListingFeed(pipeline, ListingRequest(NAMESPACE), frozenset, lambda _: True, None, recreated)
+        return ListingFeed(pipeline, ListingRequest(NAMESPACE), frozenset, lambda _: True, recreated)
 
-    def told(subscriber: Subscriber) -> list[tuple[bool, bool]]:
+    def told(subscriber: RecordingFollower) -> list[tuple[bool, bool]]:
         """Of each event, whether it has the names ``first`` and ``other``."""
         assert not subscriber.lags
         events = iter(subscriber.next, None)
-        return [(b"/first" in event.frame, b"/other" in event.frame) for event in events]
+        texts = (event.rendered[subscriber.renderer][0] for event in events)
+        return [(b"/first" in text, b"/other" in text) for text in texts]
 
     feed, asked = new_feed(), new_feed()
     try:
@@ -154,17 +151,17 @@ async def test_who_comes_back_when_nobody_followed_is_told_of_other_topics_at_on
             )
             if left:
                 catalog.create(topic(left))
-            again = Subscriber(Asker())
+            again = RecordingFollower()
             await feed.refresh(again.asker)
             feed.join(again, last_id, await feed.recreated_since(last_id))
             assert told(again) == ([(False, True), (True, False)] if left else [(True, False)])
             assert feed.event_id != last_id
             catalog.create(topic(f"new{left}"))
             feed.wake()
-            event = await eventually(again.next)
-            assert event is not None
-            assert b"/new" in event.frame
-            assert b"/first" not in event.frame
+            text = await eventually(again.text)
+            assert text is not None
+            assert "/new" in text
+            assert "/first" not in text
             assert again.next() is None
             last_id = feed.event_id
             feed.leave(again)

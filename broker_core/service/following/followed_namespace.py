@@ -1,0 +1,167 @@
+"""The followed questions of one namespace: woken together, and asked again only those that a change may concern.
+
+Where an answer depends on the names and the pattern alone, it is the same after a change whose names the pattern does
+not match. So the names that changed between two versions of a listing are found once, and matched with each pattern;
+only a question that they match, or whose answer depends on more, is asked again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final
+
+from broker_core.access.asker import Asker
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.errors import ListingFailed
+from broker_core.listing.listing import Listing
+from broker_core.listing.selection_difference import difference_bytes, selection_difference
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns.quick_match import may_match
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.service.following.change_watch import ChangeWatch
+from broker_core.service.following.listing_feed import ListingFeed
+
+__all__ = ["FollowedNamespace", "listing_of_now"]
+
+#: Seconds between two looks at what changed, in which changes are joined.
+_GAP: Final = 0.1
+#: Changed names up to which matching them costs less than asking.
+_MOST: Final = 1000
+#: Bytes that are compared to find them; and those that are compared on the event loop.
+_MOST_BYTES: Final = 64 * 1024 * 1024
+_QUICK: Final = 16 * 1024
+#: Patterns that are matched between two looks at the time of the event loop's turn.
+_AT_ONCE: Final = 20
+
+
+class FollowedNamespace:
+    """The feeds of one namespace; for one event loop.
+
+    Questions of which no signal tells are asked again after ``interval`` seconds.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, namespace: NamespaceName, watch: ChangeWatch, interval: float
+    ) -> None:
+        self._pipeline = pipeline
+        self._namespace = namespace
+        self._interval = interval
+        self.feeds: dict[ListingFeed, None] = {}
+        #: The newest listing of a mode that all feeds are known to have the answer of, or were woken for.
+        self._seen: dict[Mode, Listing] = {}
+        self._is_woken = False
+        self._task: asyncio.Task[None] | None = None
+        self._next = 0.0
+        self._unwatch = watch.watch(namespace, self.wake)
+        self._timer = self._later()
+
+    def close(self) -> None:
+        """Wake nobody any more."""
+        self._unwatch()
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+
+    def wake(self) -> None:
+        """Topics, masks or rights of the namespace may be others."""
+        self._is_woken = True
+        if self._task is None or self._task.done():
+            self._task = asyncio.get_running_loop().create_task(self._rounds())
+
+    def _later(self) -> asyncio.TimerHandle:
+        return asyncio.get_running_loop().call_later(self._interval, self._period)
+
+    def _period(self) -> None:
+        """Look at what tells nobody, and let go of old listings."""
+        self._timer = self._later()
+        for feed in self.feeds:
+            listing = self._seen.get(feed.question.mode)
+            if not self.is_of_names(feed.question):
+                feed.wake()
+            elif listing is not None:
+                feed.move_to(listing)
+        self.wake()
+
+    def is_of_names(self, question: ListingRequest) -> bool:
+        """Whether the answer to a question depends on the names of its namespace and the pattern alone."""
+        pipeline, pattern = self._pipeline, question.pattern
+        return (
+            pattern is not None
+            and pattern.supported
+            and pipeline.options.patterns.evaluate
+            and pipeline.options.selecting_keys.isdisjoint(question.properties)
+            and not pipeline.dispatcher.concerned(question.namespace)
+        )
+
+    # -- what changed
+
+    async def _rounds(self) -> None:
+        loop = asyncio.get_running_loop()
+        while self._is_woken:
+            await asyncio.sleep(max(self._next - loop.time(), 0))
+            self._is_woken = False
+            self._next = loop.time() + _GAP
+            await self._round()
+
+    async def _round(self) -> None:
+        changed: dict[Mode, list[bytes] | None] = {}
+        for mode in {feed.question.mode for feed in self.feeds if self.is_of_names(feed.question)}:
+            changed[mode] = await self._changed(mode)
+        turn = loop_turn()
+        for number, feed in enumerate(list(self.feeds)):
+            if number % _AT_ONCE == 0:
+                await turn.time()
+            question = feed.question
+            forms = changed.get(question.mode) if self.is_of_names(question) else None
+            if forms is None or (question.pattern is not None and may_match(question.pattern, forms)):
+                feed.wake()
+
+    async def _changed(self, mode: Mode) -> list[bytes] | None:
+        """What patterns match of the names that came or went since the last look; ``None``: it may be any."""
+        asker = next((feed.question.asker for feed in self.feeds if feed.question.mode is mode), Asker())
+        seen = self._seen.pop(mode, None)
+        try:
+            now = await listing_of_now(self._pipeline, self._namespace, mode, asker)
+        except ListingFailed:
+            return None  # each question that is asked hears of it
+        if now is None:
+            return None
+        self._seen[mode] = now
+        if seen is None:
+            return None
+        return [] if now is seen else await self._differing(seen, now, asker)
+
+    async def _differing(self, seen: Listing, now: Listing, asker: Asker) -> list[bytes] | None:
+        size = difference_bytes(now.all(), seen.all())
+        permit = self._pipeline.permits.heap.try_acquire(size) if size <= _MOST_BYTES else None
+        if permit is None:
+            return None
+        try:
+            work = partial(_changed_forms, seen, now)
+            return await self._pipeline.workers.call(asker, work, quick=size <= _QUICK)
+        finally:
+            permit.release()
+
+
+async def listing_of_now(
+    pipeline: Pipeline, namespace: NamespaceName, mode: Mode, asker: Asker
+) -> Listing | None:
+    """The default lister's listing of a namespace; ``None`` where it has none as such.
+
+    Raises :exc:`~broker_core.errors.ListingFailed`.
+    """
+    deadline = asyncio.get_running_loop().time() + pipeline.options.time_budget
+    whole = ListingRequest(namespace, mode, asker=asker, deadline=deadline)
+    result = pipeline.lister.list_now(whole) or await pipeline.lister.list_topics(whole)
+    return result.topics if isinstance(result.topics, Listing) else None
+
+
+def _changed_forms(seen: Listing, now: Listing) -> list[bytes] | None:
+    """What patterns match of the names that only one of the two has; ``None`` for more than :data:`_MOST`."""
+    added, removed = selection_difference(now.all(), seen.all())
+    if len(added) + len(removed) > _MOST:
+        return None
+    batches = [batch for each in (added, removed) for batch in each.batches("matched")]
+    return [form.encode() for batch in batches for form in batch.column("matched").to_pylist()]

@@ -1,0 +1,77 @@
+"""A follower of a question: an event stream over HTTP, or a watcher of Pulsar's protocol, as its feed sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from broker_core.access.asker import Asker
+from broker_core.errors import ListingFailed
+from broker_core.listing.listing import Selection
+
+__all__ = ["Change", "ChangeEvent", "Follower", "Renderer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of an answer: what came, what went (topics of the answer before), and the hash of the answer after."""
+
+    added: Selection
+    removed: Selection
+    before: Selection
+    after: Selection
+    topics_hash: str
+    event_id: str
+
+
+class Renderer(Protocol):
+    """The form in which a kind of followers gets changes: made once for all of them, in any thread."""
+
+    def changed(self, change: Change, /) -> tuple[bytes, ...] | None:
+        """The texts of a change; ``None`` where it is too large to be kept for all."""
+
+    def recreated(self, names: Selection, event_id: str, /) -> tuple[bytes, ...]:
+        """The texts of names that are other topics now."""
+
+
+class ChangeEvent:
+    """One change as it is written to all followers: from one event id to the next, in the forms that were wanted."""
+
+    __slots__ = ("__weakref__", "after", "before", "rendered", "size")
+
+    def __init__(self, before: str, after: str, rendered: Mapping[Renderer, tuple[bytes, ...]]) -> None:
+        self.before = before
+        self.after = after
+        self.rendered = rendered
+        self.size = sum(len(text) for texts in rendered.values() for text in texts)
+
+
+class Follower(Protocol):
+    """What a feed tells one of those that follow it; nothing here waits."""
+
+    @property
+    def asker(self) -> Asker:
+        """The client, whose rights are looked at again."""
+
+    @property
+    def renderer(self) -> Renderer:
+        """The form of its changes."""
+
+    def changed(self, event: ChangeEvent | None, before: Selection | None, /) -> None:
+        """The answer is another one than ``before``; ``None``: the change is not there as an event."""
+
+    def fail(self, failure: ListingFailed, /) -> None:
+        """The question has no answer now; all topics stay."""
+
+    def suspend(self, failure: ListingFailed, /) -> None:
+        """Tell nothing until :meth:`resume`: nobody can say whether the client may see the topics."""
+
+    def resume(self) -> None:
+        """Go on after :meth:`suspend`; nothing happens without it."""
+
+    def end(self, failure: ListingFailed, /) -> None:
+        """The client may not follow any more."""
+
+    def close(self) -> None:
+        """The feed ends: the client is to come back."""

@@ -1,0 +1,183 @@
+"""The feeds of a broker: equal questions share one, and their memory is bounded."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from typing import Final
+from weakref import WeakSet
+
+from broker_core.access.asker import Asker
+from broker_core.catalog import CatalogLogReader
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.property_values import has_property_values
+from broker_core.names import Mode, NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.depends_on import PROPERTY, AnswerKey, key_of
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.service.following.change_watch import ChangeWatch
+from broker_core.service.following.followed_namespace import FollowedNamespace, listing_of_now
+from broker_core.service.following.follower import Follower
+from broker_core.service.following.listing_feed import ListingFeed
+from broker_core.service.following.recreated_topics import RecreatedTopics
+
+__all__ = ["ListingFeeds"]
+
+#: Seconds that a feed without followers is kept for those that come back.
+_LINGER: Final = 30.0
+#: Feeds without followers.
+_MOST_LEFT: Final = 64
+
+
+class ListingFeeds:
+    """Feeds by what answers depend on; for one event loop.
+
+    ``change_log`` is the catalogue's, ``None`` before a cluster. What no signal tells of is asked again after
+    ``interval`` seconds.
+    """
+
+    def __init__(
+        self, pipeline: Pipeline, change_log: CatalogLogReader | None = None, *, interval: float = 30.0
+    ) -> None:
+        self._pipeline = pipeline
+        self._change_log = change_log
+        self._interval = interval
+        self._watch = ChangeWatch(pipeline.changes, change_log)
+        self._namespaces: dict[NamespaceName, FollowedNamespace] = {}
+        self._feeds: dict[AnswerKey, ListingFeed] = {}
+        #: Those too that have no place in ``_feeds`` any more, and may be asking still.
+        self._made: WeakSet[ListingFeed] = WeakSet()
+        self._keys: dict[ListingFeed, AnswerKey] = {}
+        self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
+
+    async def join(
+        self, question: ListingRequest, follower: Follower, last_id: str | None = None
+    ) -> ListingFeed:
+        """Follow the answers to a question that its asker may ask; :meth:`leave` ends it.
+
+        ``last_id`` is the id of the last event that the client has; without one, the follower has the answer of now.
+        Raises :exc:`~broker_core.errors.ListingFailed` where there is no answer.
+        """
+        key, feed = self._feed(question)
+        try:
+            await feed.refresh(question.asker)
+            recreated = await feed.recreated_since(last_id)
+            if feed.is_closed:
+                raise ListingFailed("This server is stopping", cause=Cause.UNAVAILABLE)
+            feed.join(follower, last_id, recreated)
+        except BaseException:
+            self._left_alone(key, feed)
+            raise
+        if (timer := self._left.pop(key, None)) is not None:
+            timer.cancel()
+        return feed
+
+    def leave(self, feed: ListingFeed, follower: Follower) -> None:
+        """The follower is gone. The feed stays a little for followers that come back."""
+        feed.leave(follower)
+        key = self._keys.get(feed)
+        if key is not None and not feed.followers:
+            self._left_alone(key, feed)
+
+    def close(self) -> None:
+        """End all followers and feeds."""
+        for key in list(self._feeds):
+            self._end(key)
+
+    async def stop(self) -> None:
+        """End them, before the pipeline that they ask is closed."""
+        self.close()
+        await asyncio.gather(*(feed.stop() for feed in list(self._made)))
+
+    async def unfit_for_watches(self, namespace: NamespaceName, asker: Asker) -> str | None:
+        """Why answers about a namespace cannot be watched by a client that sends no properties with its watch.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        dispatcher, lister = self._pipeline.dispatcher, self._pipeline.lister
+        plugins = dispatcher.properties_matter_to(namespace)
+        if plugins:
+            named = ", ".join(map(repr, plugins))
+            return f"what plugin {named} answers depends on the properties of the request, which a watch does not have"
+        if "properties" in lister.depends_on:
+            return (
+                "what the brokers list depends on the properties of the request, which a watch does not have"
+            )
+        if any(word.startswith(PROPERTY) for word in lister.depends_on):
+            listing = await listing_of_now(self._pipeline, namespace, Mode.PERSISTENT, asker)
+            if listing is not None and has_property_values(listing):
+                return (
+                    "topics of the namespace are selected by properties (catalog.property_keys), which a watch does "
+                    "not have"
+                )
+        return None
+
+    def _feed(self, question: ListingRequest) -> tuple[AnswerKey, ListingFeed]:
+        namespace = question.namespace
+        words = partial(self._words, namespace)
+        key = key_of(question, words())
+        found = self._feeds.get(key)
+        if found is not None and not found.is_closed:
+            return key, found
+        if found is not None:
+            self._end(key)
+        log = self._change_log
+        recreated = None if log is None else RecreatedTopics(log, namespace)
+        feed = ListingFeed(self._pipeline, question, words, self._fits, recreated)
+        self._made.add(feed)
+        self._feeds[key] = feed
+        self._keys[feed] = key
+        followed = self._namespaces.get(namespace)
+        if followed is None:
+            followed = FollowedNamespace(self._pipeline, namespace, self._watch, self._interval)
+            self._namespaces[namespace] = followed
+        followed.feeds[feed] = None
+        return key, feed
+
+    def _words(self, namespace: NamespaceName) -> frozenset[str]:
+        """What the answers to the clients of a namespace depend on."""
+        dispatcher = self._pipeline.dispatcher
+        words = self._pipeline.lister.depends_on | {"pattern"}
+        if dispatcher.lists(namespace) or dispatcher.masks(namespace):
+            words |= dispatcher.lister_hook.depends_on(namespace) | dispatcher.mask_hook.depends_on(namespace)
+        return words
+
+    def _left_alone(self, key: AnswerKey, feed: ListingFeed) -> None:
+        """Forget a feed without followers: at once where it has no answer, else after a while."""
+        if feed.followers or self._feeds.get(key) is not feed:
+            return
+        if feed.selection is None or feed.is_closed or len(self._left) >= _MOST_LEFT:
+            self._end(key)
+        elif key not in self._left:
+            loop = asyncio.get_running_loop()
+            self._left[key] = loop.call_later(_LINGER, self._end_if_alone, key)
+
+    def _end_if_alone(self, key: AnswerKey) -> None:
+        self._left.pop(key, None)
+        if key in self._feeds and not self._feeds[key].followers:
+            self._end(key)
+
+    def _end(self, key: AnswerKey) -> None:
+        feed = self._feeds.pop(key)
+        del self._keys[feed]
+        namespace = feed.question.namespace
+        followed = self._namespaces[namespace]
+        followed.feeds.pop(feed, None)
+        if not followed.feeds:
+            del self._namespaces[namespace]
+            followed.close()
+        feed.close()
+        if (timer := self._left.pop(key, None)) is not None:
+            timer.cancel()
+
+    def _fits(self, selection: Selection) -> bool:
+        """Whether a listing may be kept besides those of all feeds: together half of what snapshots may take."""
+        maximum = self._pipeline.permits.snapshots.maximum
+        if not maximum:
+            return True
+        kept: dict[int, Listing] = {id(selection.listing): selection.listing}
+        for feed in self._feeds.values():
+            if feed.selection is not None:
+                kept[id(feed.selection.listing)] = feed.selection.listing
+        return sum(listing.nbytes for listing in kept.values()) <= maximum // 2
