@@ -26,8 +26,17 @@ __all__ = [
     "parse_size",
 ]
 
-_SECONDS: Final = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-_DURATION_PART: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d)", re.ASCII)
+_SECONDS: Final = {
+    "us": 1e-6,
+    "ms": 1e-3,
+    "s": 1.0,
+    "m": 60.0,
+    "h": 3600.0,
+    "d": 86400.0,
+    "w": 604800.0,
+    "y": 31536000.0,
+}
+_DURATION_PART: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|m|h|d|w|y)", re.ASCII)
 
 # Memory is counted in powers of two here, as by Pulsar's own "...SizeMB" settings: 100MB and 100MiB are the same.
 _BYTES: Final = {
@@ -62,7 +71,10 @@ def _not_a(what: str, value: object) -> ValueError:
 
 
 def parse_duration(value: object) -> float:
-    """Seconds of ``"30s"``, ``"250ms"``, ``"2m"``, ``"1m30s"`` or of a number of seconds; else :exc:`ValueError`."""
+    """Seconds of ``"30s"``, ``"250ms"``, ``"2m"``, ``"1m30s"`` or of a number of seconds; else :exc:`ValueError`.
+
+    A week (``w``) has 7 days, a year (``y``) 365, as in Pulsar's tools.
+    """
     seconds: float
     if isinstance(value, str):
         if _PLAIN_NUMBER.fullmatch(value):

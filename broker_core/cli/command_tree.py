@@ -62,6 +62,10 @@ class _RootCommands(PluginCommandsGroup):
                     "and what is wrong with them."
                 ),
             ),
+            "tokens": (
+                "tokens:app",
+                "Make keys and tokens for clients, as `pulsar tokens` does; show and validate tokens.",
+            ),
             "topics": (
                 "topics:app",
                 "Import, export, create, change, delete and show topics of the catalogue.",

@@ -8,6 +8,7 @@ from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
 from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.authentication_model import (
+    Algorithm,
     AuthenticationSettings,
     BasicSettings,
     Method,
@@ -53,6 +54,7 @@ __all__ = [
     "CONFIG_VARIABLE",
     "MASK",
     "AccessLogSettings",
+    "Algorithm",
     "AuthenticationSettings",
     "AuthorizationRule",
     "AuthorizationSettings",

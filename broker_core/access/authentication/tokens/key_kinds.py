@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Collection
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
@@ -16,12 +16,14 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
-__all__ = ["Key", "algorithms_of", "kind_of", "usable_key"]
+from broker_core.settings import Algorithm
+
+__all__ = ["SECRETS", "Key", "algorithms_for", "algorithms_of", "kind_of", "usable_key"]
 
 Key: TypeAlias = bytes | RSAPublicKey | EllipticCurvePublicKey | Ed25519PublicKey
 
 #: Bytes of a secret, at least (RFC 7518, 3.2).
-_SECRETS: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
+SECRETS: Final = {"HS256": 32, "HS384": 48, "HS512": 64}
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 #: Bits of an RSA key, at least (RFC 7518, 3.3).
 _RSA_BITS: Final = 2048
@@ -34,12 +36,19 @@ _PEM: Final = b"-----BEGIN "
 def algorithms_of(key: Key) -> tuple[str, ...]:
     """The algorithms that a key can verify; none for a key that is too weak."""
     if isinstance(key, bytes):
-        return tuple(name for name, size in _SECRETS.items() if len(key) >= size)
+        return tuple(name for name, size in SECRETS.items() if len(key) >= size)
     if isinstance(key, RSAPublicKey):
         return _RSA if key.key_size >= _RSA_BITS else ()
     if isinstance(key, EllipticCurvePublicKey):
         return (_CURVES[key.curve.name],) if key.curve.name in _CURVES else ()
     return ("EdDSA",)
+
+
+def algorithms_for(data: bytes, *, is_secret: bool) -> tuple[Algorithm, ...]:
+    """The algorithms that the key in ``data`` can verify. Raises :exc:`ValueError` in words that show no key."""
+    usual = ("HS256",) if is_secret else ("RS256",)
+    found = algorithms_of(_key_of(data, usual)) or algorithms_of(usable_key(data, usual))
+    return cast("tuple[Algorithm, ...]", found)
 
 
 def kind_of(key: Key) -> str:
@@ -63,7 +72,7 @@ def usable_key(data: bytes, algorithms: Collection[str]) -> Key:
     if not unfit:
         return key
     if isinstance(key, bytes):
-        needed = max(_SECRETS[name] for name in unfit)
+        needed = max(SECRETS[name] for name in unfit)
         raise ValueError(f"it is {kind_of(key)}, and {', '.join(unfit)} needs at least {needed}")  # noqa: TRY004 - as for all that is wrong
     if isinstance(key, RSAPublicKey) and key.key_size < _RSA_BITS:
         raise ValueError(f"it is {kind_of(key)}, and {', '.join(unfit)} needs at least {_RSA_BITS}")
@@ -71,7 +80,7 @@ def usable_key(data: bytes, algorithms: Collection[str]) -> Key:
 
 
 def _key_of(data: bytes, algorithms: Collection[str]) -> Key:
-    if all(name in _SECRETS for name in algorithms):
+    if all(name in SECRETS for name in algorithms):
         # As a secret, a public key or a certificate would be one that everybody knows.
         if data.lstrip().startswith(_PEM) or any(map(_is_no_secret, (data, _base64(data)))):
             raise ValueError(f"it is no secret, which {', '.join(algorithms)} needs, but another kind of key")
