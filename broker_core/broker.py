@@ -49,7 +49,6 @@ from broker_core.servers.http import (
     HttpServer,
     HttpServers,
     Readiness,
-    TopicWrites,
 )
 from broker_core.servers.pulsar import (
     CatalogPartitions,
@@ -59,7 +58,7 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     StandaloneLookups,
 )
-from broker_core.service import ListingFeeds
+from broker_core.service import Changes, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
@@ -215,7 +214,7 @@ class Broker:
             files,
             authenticator,
             catalog=core.catalog,
-            topics=core.topics,
+            changes=core.changes,
             tls=tls,
             sessions=core.sessions,
             identify=self._identify,
@@ -235,9 +234,9 @@ class Broker:
             core.metrics,
             core.lookups,
             self.settings,
-            catalog=core.topics,
+            catalog=None if core.changes is None else core.changes.catalog,
             change_log=core.change_log,
-            writes=core.writes,
+            changes=core.changes,
             authenticates=authenticates,
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
@@ -336,9 +335,8 @@ class _Core:
     permits: Permits
     metrics: Metrics
     catalog: SqliteCatalog | None
-    topics: AsyncCatalog | None
     change_log: CatalogLogReader | None
-    writes: TopicWrites | None
+    changes: Changes | None
     warm_up: Callable[[], Awaitable[None]]
     upstream: UpstreamCluster | None
     sessions: Sessions | None
@@ -384,7 +382,6 @@ async def _opened(
         permits = Permits(settings.limits)
         stack.callback(permits.close)
         catalog: SqliteCatalog | None = None
-        topics: AsyncCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
         warm_up: Callable[[], Awaitable[None]] = _nothing
@@ -417,8 +414,6 @@ async def _opened(
             if settings.kafka is not None:
                 catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
             stack.push_async_callback(asyncio.to_thread, catalog.close)
-            topics = AsyncCatalog(catalog)
-            stack.push_async_callback(asyncio.to_thread, topics.close)
             if create and os.access(catalog.path, os.W_OK):  # one that can only be read is served as it is
                 migrated = await asyncio.to_thread(catalog.migrate)
                 if migrated is not None:
@@ -465,21 +460,20 @@ async def _opened(
                 pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
             )
         )
-        writes: TopicWrites | None = None
-        if catalog is not None and topics is not None:
-            writes = TopicWrites(
-                topics, catalog, pipeline, allowed=settings.http is None or settings.http.writes
-            )
-            stack.push_async_callback(asyncio.to_thread, writes.close)
+        changes: Changes | None = None
+        if catalog is not None:
+            topics = AsyncCatalog(catalog)
+            stack.push_async_callback(asyncio.to_thread, topics.close)
+            changes = Changes(topics, pipeline, over_http=settings.http is None or settings.http.writes)
+            stack.callback(changes.imports.close)
         yield _Core(
             pipeline,
             lookups,
             permits,
             metrics,
             catalog,
-            topics,
             change_log,
-            writes,
+            changes,
             warm_up,
             upstream,
             sessions,

@@ -9,7 +9,8 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from pathlib import Path
+from typing import BinaryIO, Final, TypeVar
 
 from broker_core.catalog.errors import CatalogBusy, CatalogError
 from broker_core.catalog.store.kafka_rows import AclRow
@@ -17,9 +18,11 @@ from broker_core.catalog.store.namespace_counts import NamespaceCounts
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit
 from broker_core.catalog.topic_decisions import TopicWrite
+from broker_core.catalog.topic_files.import_file import Allow, ImportReport, import_topics
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
+from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["AsyncCatalog"]
@@ -30,6 +33,8 @@ _T = TypeVar("_T")
 _MOST_WAITING: Final = 1000
 #: Seconds for which other processes, or an import, may keep the catalogue from being written.
 _PATIENCE: Final = 5.0
+#: Bytes of the caches of SQLite during an import.
+_CACHES: Final = 64 * 1024 * 1024
 
 
 class AsyncCatalog:
@@ -41,10 +46,17 @@ class AsyncCatalog:
         self.counts = NamespaceCounts(file)
         self._waiting = 0
         self._thread = ThreadPoolExecutor(1, "topic-writes")
+        self._importing = ThreadPoolExecutor(1, "topic-imports")
 
     def close(self) -> None:
-        """End the thread, once the change that is made is made; the file stays open."""
+        """End the threads, once the change that is made is made; the file stays open."""
         self._thread.shutdown(cancel_futures=True)
+        self._importing.shutdown(cancel_futures=True)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the file."""
+        return self._file.path.parent
 
     @property
     def catalog_id(self) -> str:
@@ -97,6 +109,30 @@ class AsyncCatalog:
         :exc:`~broker_core.catalog.errors.CatalogBusy`: nothing was changed then.
         """
         return await self._in_turn(lambda wait: self._file.edit_many(namespace, edits, wait=wait), deadline)
+
+    async def import_topics(
+        self,
+        namespace: NamespaceName,
+        source: Callable[[], BinaryIO],
+        *,
+        exact: Deletions | None = None,
+        check: Callable[[], None] = lambda: None,
+        allow: Allow | None = None,
+    ) -> ImportReport:
+        """As :func:`~broker_core.catalog.topic_files.import_file.import_topics`, one import at a time."""
+
+        def work() -> ImportReport:
+            return import_topics(
+                self._file,
+                namespace,
+                source(),
+                exact=exact,
+                progress=lambda _step, _count: check(),
+                caches=_CACHES,
+                allow=allow,
+            )
+
+        return await asyncio.get_running_loop().run_in_executor(self._importing, work)
 
     async def _in_turn(self, change: Callable[[float], _T], deadline: float | None = None) -> _T:
         """What ``change`` returns or raises; it gets the seconds that it may wait for the file.

@@ -122,7 +122,7 @@ def creation(
             return _one_partition(topic, name, partitions, given, None)
         return TopicRecord(name, topic_id or new_topic_id(), listed, given, _UNWRITTEN, own, replication)
 
-    return decide
+    return _with_known_configs(decide)
 
 
 def configured(name: TopicName, decide: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Decide:
@@ -132,7 +132,7 @@ def configured(name: TopicName, decide: Callable[[Mapping[str, str]], Mapping[st
         found = _there(topic, name)
         return replace(found, configs=check_configs(decide(found.configs)))
 
-    return decided
+    return _with_known_configs(decided)
 
 
 def replacement(
@@ -164,7 +164,7 @@ def replacement(
             raise TopicExists(f"Topic {name} is there already, with other partitions, properties or configs")
         return replace(topic, listed=_grown(topic, partitions), properties=given, configs=kept)
 
-    return decide
+    return _with_known_configs(decide)
 
 
 def merge(
@@ -195,7 +195,7 @@ def merge(
             configs=check_configs(_merged(found.configs, configs)),
         )
 
-    return decide
+    return _with_known_configs(decide)
 
 
 def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
@@ -215,6 +215,24 @@ def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
         return without_name(found, name)
 
     return decide
+
+
+def _with_known_configs(decide: Decide) -> Decide:
+    """Wrap a decision: configs that it changes must be such as Kafka's topics can have, else :exc:`TopicInvalid`."""
+
+    def decided(topic: TopicRecord | None) -> TopicRecord | None:
+        after = decide(topic)
+        if after is not None and after.configs and (topic is None or after.configs != topic.configs):
+            from broker_core.kafka.configs import InvalidConfig
+            from broker_core.kafka.configs import check_configs as check_values
+
+            try:
+                check_values(after.configs, {})
+            except InvalidConfig as error:
+                raise TopicInvalid(str(error)) from None
+        return after
+
+    return decided
 
 
 _UNWRITTEN = datetime.fromtimestamp(0, UTC)

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import BinaryIO, Protocol
 
-from broker_core.catalog import AclRow, CatalogError, Edit, NamespaceCounts, TopicRecord, TopicWrite
+from broker_core.catalog import (
+    AclRow,
+    Allow,
+    CatalogError,
+    Edit,
+    ImportReport,
+    NamespaceCounts,
+    TopicRecord,
+    TopicWrite,
+)
 from broker_core.change_log import CatalogVersion
+from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["Catalog"]
@@ -23,6 +34,10 @@ class Catalog(Protocol):
     @property
     def catalog_id(self) -> str:
         """The random id that versions are comparable under."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the bodies of imports are stored meanwhile."""
 
     @property
     def counts(self) -> NamespaceCounts:
@@ -60,6 +75,23 @@ class Catalog(Protocol):
         ``deadline`` (loop time), nor after some seconds. Raises :exc:`~broker_core.errors.ListingFailed` with the cause
         ``QUEUE``; nothing of any edit was written then. A transaction that has begun is ended though its caller is
         cancelled, and the caller goes on with what became of it.
+        """
+
+    async def import_topics(
+        self,
+        namespace: NamespaceName,
+        source: Callable[[], BinaryIO],
+        *,
+        exact: Deletions | None = None,
+        check: Callable[[], None] = lambda: None,
+        allow: Allow | None = None,
+    ) -> ImportReport:
+        """Merge topics of a file into a namespace, in one transaction, one import at a time.
+
+        ``source``, ``check`` and ``allow`` are called by a thread: ``source`` gives the file, ``check`` is called
+        between pieces of work, and ``allow`` with all topics that are to be changed; what they raise ends the import.
+        ``exact`` takes topics away that are not in the file. Raises :exc:`~broker_core.catalog.ImportRefused` and
+        :exc:`~broker_core.mass_deletion_guard.MassDeletion`.
         """
 
     async def change_kafka_acls(

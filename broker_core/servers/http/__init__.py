@@ -14,7 +14,6 @@ from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
 from broker_core.servers.http.server import HttpListenError, HttpServer
-from broker_core.servers.http.topic_writes import TopicWrites
 
 __all__ = [
     "AdminSocket",
@@ -31,6 +30,5 @@ __all__ = [
     "HttpServers",
     "ProtectedFromAll",
     "Readiness",
-    "TopicWrites",
     "check_place",
 ]

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import asyncio
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from broker_core.memory.permit_errors import PermitError
+from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.caller import Caller
+from broker_core.servers.kafka.row_error import RowError, error_of
 from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.service import Attempt
 from broker_core.wire.kafka import Fields, RequestHeader
 
 __all__ = ["CloseClient", "KafkaCall"]
@@ -33,8 +37,8 @@ class CloseClient(Exception):
 class KafkaCall(Caller):
     """``body`` is the request of the version in ``header``. ``node`` is what the client's listener advertises.
 
-    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one. ``unchanged`` is what was
-    already as the request wants it: names of topics, and bindings of ACLs. Clients are not told; the audit log is.
+    ``began`` is when the request came, in loop time, ``size`` the bytes of a large one. ``attempt`` is what it wants to
+    change.
     """
 
     header: RequestHeader
@@ -43,11 +47,30 @@ class KafkaCall(Caller):
     services: KafkaServices
     began: float = 0.0
     size: int = 0
-    unchanged: set[Hashable] = field(default_factory=set, repr=False, compare=False)
+    attempt: Attempt = field(default_factory=lambda: Attempt(None), repr=False, compare=False)
 
     @property
     def version(self) -> int:
         return self.header.api_version
+
+    @property
+    def change_deadline(self) -> float:
+        """When no change of the request begins any more: its own time-out may come first."""
+        timeout: int | None = self.body.get("timeout_ms")
+        if timeout is None:
+            return self.deadline
+        return min(self.deadline, asyncio.get_running_loop().time() + max(timeout, 0) / 1000)
+
+    def topic(self, name: str) -> TopicName:
+        """The topic of this name."""
+        return TopicName(PERSISTENT, self.namespace, name)
+
+    async def denied(self, names: Iterable[str]) -> dict[str, RowError]:
+        """The topics of these that rules and gates do not let the client change, and why."""
+        changes = self.services.changes
+        assert changes is not None
+        refused = await changes.refusals(self.attempt, map(self.topic, names), self.deadline)
+        return {topic.local: error_of(refusal) for topic, refusal in refused.items()}
 
     async def off_loop(self, count: int, work: Callable[..., _Result], *arguments: Any) -> _Result:
         """What ``work`` makes of ``count`` elements of the request: here, or beside the loop where they are many."""

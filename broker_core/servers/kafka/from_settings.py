@@ -27,8 +27,7 @@ from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
-from broker_core.servers.kafka.topic_changes import TopicChanges
-from broker_core.service import Catalog
+from broker_core.service import Changes
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -42,13 +41,13 @@ def kafka_server(
     authenticator: Authenticator,
     *,
     catalog: SqliteCatalog | None,
-    topics: Catalog | None,
+    changes: Changes | None,
     tls: TlsEntrance | None,
     sessions: Sessions | None = None,
     identify: Callable[[Asker], Asker] | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster, and so is
-    ``topics``, which reads and changes it.
+    ``changes``, which are made in it.
 
     ``sessions`` gets the credentials of clients, where something needs them; ``identify`` changes the identity of a
     connection once more. Raises :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and
@@ -67,7 +66,6 @@ def kafka_server(
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
-    changes = None if topics is None else TopicChanges(topics, pipeline)
     listed = ListedTopics(pipeline, authorizer, tables, catalog)
     metrics.gauge(
         "kafka_names_left_out",
@@ -81,7 +79,7 @@ def kafka_server(
         _options(kafka, settings, files),
         _mark(kafka) if catalog is None else catalog.catalog_id,
         listed,
-        topics,
+        None if changes is None else changes.catalog,
         authorizer,
         ClientIdentities(kafka, checks, logins, identify),
         changes,

@@ -1,20 +1,31 @@
-"""The row of an API in the table of handlers: which versions are answered, by which functions."""
+"""The row of an API in the table of handlers: which versions are answered, by which functions, and what is audited."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TypeAlias, TypeVar
 
-from broker_core.servers.kafka.call import KafkaCall
-from broker_core.wire.kafka import Api, Fields
+import structlog
 
-__all__ = ["AnswerLater", "AnswerNow", "HandlerRow"]
+from broker_core.catalog import CatalogError
+from broker_core.errors import ListingFailed
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.row_error import FAILURES, RowError, error_of, error_row
+from broker_core.service import Action, Attempt, AuditRow
+from broker_core.wire.kafka import Api, ErrorCode, Fields
+
+__all__ = ["AnswerLater", "AnswerNow", "HandlerRow", "audited", "row_of"]
 
 #: Gives the answer at once, in less than a millisecond, or ``None`` where that takes waiting.
 AnswerNow: TypeAlias = Callable[[KafkaCall], "Fields | None"]
 #: Gives the answer within the deadline of the call.
 AnswerLater: TypeAlias = Callable[[KafkaCall], Awaitable[Fields]]
+
+_Answer = TypeVar("_Answer")
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +42,45 @@ class HandlerRow:
     later: AnswerLater | None = None
     advertised: bool = True
     shown_from: int | None = None
+
+
+def audited(
+    action: Action,
+    later: Callable[[KafkaCall], Awaitable[_Answer]],
+    rows_of: Callable[[KafkaCall, _Answer], Iterable[AuditRow]],
+    refused: Callable[[KafkaCall, RowError], _Answer],
+) -> Callable[[KafkaCall], Awaitable[_Answer]]:
+    """A handler of requests that change something; ``rows_of`` reads from a request and its answer what became of each.
+
+    What is only validated has no line in the audit log. An exception that nobody foresaw is logged, and is the answer
+    of each row, as Kafka has it: ``refused`` gives an answer of one error.
+    """
+
+    async def answer(call: KafkaCall) -> _Answer:
+        attempt = Attempt(action, call.asker, namespace=str(call.namespace))
+        call = replace(call, attempt=attempt)
+        is_change = not call.body.get("validate_only")
+        try:
+            told = await later(call)
+        except (asyncio.CancelledError, CloseClient) as error:
+            if is_change:
+                attempt.ended([AuditRow("", "failed" if isinstance(error, CloseClient) else "abandoned")])
+            raise
+        except (CatalogError, ListingFailed) as error:
+            told = refused(call, error_of(error))
+        except Exception as error:  # noqa: BLE001 - the client is told, and the log
+            _log.error("Kafka change failed", action=action, peer=call.asker.remote_address, exc_info=error)
+            told = refused(call, error_row(ErrorCode.UNKNOWN_SERVER_ERROR))
+        if is_change:
+            count = sum(len(value) for value in call.body.values() if isinstance(value, list))
+            await call.off_loop(count, attempt.ended, rows_of(call, told))
+        return told
+
+    return answer
+
+
+def row_of(target: str, code: int, fields: Mapping[str, int | str | None] = MappingProxyType({})) -> AuditRow:
+    """What became of a row of a request whose answer has this code."""
+    if not code:
+        return AuditRow(target, fields=fields)
+    return AuditRow(target, "failed" if code in FAILURES else "refused", ErrorCode(code).name, fields)

@@ -12,6 +12,7 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.wire.kafka import ErrorCode
 
 __all__ = [
+    "FAILURES",
     "MESSAGES",
     "MOST_CHANGES",
     "READ_ONLY",
@@ -41,6 +42,9 @@ MESSAGES: Final[Mapping[ErrorCode, str]] = MappingProxyType(
     }
 )
 
+
+#: The codes that say that the server, or what it needs, could not.
+FAILURES: Final = frozenset({ErrorCode.UNKNOWN_SERVER_ERROR, ErrorCode.REQUEST_TIMED_OUT})
 
 #: Characters of a message, which may quote what a client sent: a text of versions before the flexible ones has 32,767
 #: bytes at most.

@@ -13,8 +13,7 @@ from broker_core.servers.kafka.large_requests import LargeRequests
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
-from broker_core.servers.kafka.topic_changes import TopicChanges
-from broker_core.service import Catalog
+from broker_core.service import Catalog, Changes
 from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "Node"]
@@ -43,7 +42,7 @@ class KafkaServices:
     catalog: Catalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))
-    changes: TopicChanges | None = None
+    changes: Changes | None = None
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))
     large_requests: LargeRequests = field(default_factory=LargeRequests)
     requests: RequestMetrics = field(default_factory=lambda: RequestMetrics(Metrics()))

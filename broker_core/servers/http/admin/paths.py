@@ -11,12 +11,12 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from broker_core.access.audit_log import Action
 from broker_core.errors import Cause, InvalidName
 from broker_core.names import NamespaceName
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.operation import Body, Handler, Operation, Parameter, Right
 from broker_core.servers.http.api.problem_details import refused
+from broker_core.service import Action
 
 __all__ = ["ADMIN", "LOOKUP", "declared", "first_values"]
 

@@ -12,8 +12,9 @@ from typing import Final, TypeAlias
 
 from aiohttp import web
 
-from broker_core.access.audit_log import Action
 from broker_core.catalog import (
+    Decide,
+    Edit,
     PartitionCountRefused,
     PartitionedRefused,
     PartitionRefused,
@@ -21,6 +22,9 @@ from broker_core.catalog import (
     TopicInvalid,
     TopicMissing,
     TopicWrite,
+    creation,
+    deletion,
+    merge,
 )
 from broker_core.names import DOMAINS, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
@@ -32,7 +36,8 @@ from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.topic_writes import TopicWrites
+from broker_core.servers.http.api.services import needs_changes
+from broker_core.service import Action
 
 __all__ = ["operations"]
 
@@ -40,7 +45,7 @@ __all__ = ["operations"]
 _ODD_PARTITION: Final = re.compile(f"{PARTITION_SUFFIX}0[0-9]+$", re.ASCII)
 
 #: Changes a topic of a catalogue, or raises what a client is told.
-_Write: TypeAlias = Callable[[ApiRequest, TopicWrites, TopicName], Awaitable[TopicWrite]]
+_Write: TypeAlias = Callable[[ApiRequest, TopicName], Awaitable[TopicWrite]]
 
 
 def operations() -> list[Operation]:
@@ -75,48 +80,49 @@ async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse
 
 async def _written(request: ApiRequest, *, domain: str, change: _Write) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
-    request.change.target = str(topic)
+    request.attempt.target = str(topic)
     catalog_of(request.services)
-    writes = request.services.writes
-    assert writes is not None, "where there is a catalogue, it can be written"
-    await writes.authorize(request.asker, topic.namespace, topic, request.deadline)  # before the body is read
-    write = await change(request, writes, topic)
-    request.change.made(write.version, changed=write.changed)
+    changes = needs_changes(request.services)
+    await changes.allow(request.attempt, topic, request.deadline)  # before the body is read
+    await change(request, topic)
     return web.Response(status=204)
 
 
-async def _create(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+async def _changed(request: ApiRequest, topic: TopicName, decide: Decide) -> TopicWrite:
+    changes = needs_changes(request.services)
+    return await changes.change_one(request.attempt, Edit(topic, decide), request.deadline)
+
+
+async def _create(request: ApiRequest, topic: TopicName) -> TopicWrite:
     properties = await properties_in(request)
     if _ODD_PARTITION.search(topic.local):  # a broker takes it for a partition, and finds none of that number
         raise _no_partition(topic, 0)
     try:
-        return await writes.create(request.asker, topic, properties, deadline=request.deadline)
+        return await _changed(request, topic, creation(topic, 0, properties))
     except TopicExists:
         raise _exists() from None
     except PartitionRefused as error:
         raise _no_partition(topic, error.partitions) from None
 
 
-async def _create_partitioned(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+async def _create_partitioned(request: ApiRequest, topic: TopicName) -> TopicWrite:
     partitions, properties = await partitions_in(request)
     if partitions <= 0:
         raise refused(406, "Number of partitions should be more than 0")
     _check_not_partition(topic)
     try:
-        return await writes.create_partitioned(
-            request.asker, topic, partitions, properties, deadline=request.deadline
-        )
+        return await _changed(request, topic, creation(topic, partitions, properties))
     except TopicExists:
         raise _exists() from None
     except TopicInvalid as error:
         raise refused(406, str(error)) from None
 
 
-async def _grow(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+async def _grow(request: ApiRequest, topic: TopicName) -> TopicWrite:
     partitions, _ = await partitions_in(request)
     _check_not_partition(topic)
     try:
-        return await writes.grow(request.asker, topic, max(partitions, 0), deadline=request.deadline)
+        return await _changed(request, topic, merge(topic, {}, max(partitions, 0)))
     except TopicInvalid as error:
         raise refused(406, str(error)) from None
     except TopicMissing:
@@ -130,9 +136,9 @@ async def _grow(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> T
         ) from None
 
 
-async def _delete(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+async def _delete(request: ApiRequest, topic: TopicName) -> TopicWrite:
     try:
-        return await writes.delete(request.asker, topic, deadline=request.deadline)
+        return await _changed(request, topic, deletion(topic, partitioned=False))
     except TopicMissing:
         raise refused(404, f"Topic {topic} not found") from None
     except PartitionedRefused:
@@ -142,12 +148,12 @@ async def _delete(request: ApiRequest, writes: TopicWrites, topic: TopicName) ->
         ) from None
 
 
-async def _delete_partitioned(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+async def _delete_partitioned(request: ApiRequest, topic: TopicName) -> TopicWrite:
     _check_not_partition(topic)
     try:
-        return await writes.delete_partitioned(request.asker, topic, deadline=request.deadline)
+        return await _changed(request, topic, deletion(topic, partitioned=True))
     except TopicMissing:
-        if await writes.catalog.topic(topic) is None:
+        if await catalog_of(request.services).topic(topic) is None:
             raise refused(404, f"Topic {topic} not found.") from None
         raise refused(
             409,
@@ -155,23 +161,21 @@ async def _delete_partitioned(request: ApiRequest, writes: TopicWrites, topic: T
         ) from None
 
 
-async def _set_properties(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
-    return await _merge(request, writes, topic, await properties_in(request))
+async def _set_properties(request: ApiRequest, topic: TopicName) -> TopicWrite:
+    return await _merge(request, topic, await properties_in(request))
 
 
-async def _remove_property(request: ApiRequest, writes: TopicWrites, topic: TopicName) -> TopicWrite:
+async def _remove_property(request: ApiRequest, topic: TopicName) -> TopicWrite:
     key = request.values.get("key")
-    return await _merge(request, writes, topic, {} if key is None else {key: None})
+    return await _merge(request, topic, {} if key is None else {key: None})
 
 
-async def _merge(
-    request: ApiRequest, writes: TopicWrites, topic: TopicName, properties: Mapping[str, str | None]
-) -> TopicWrite:
+async def _merge(request: ApiRequest, topic: TopicName, properties: Mapping[str, str | None]) -> TopicWrite:
     if topic.partition >= 0:
         whole = topic.partitioned_name
         raise refused(412, f"{topic} is a partition: it has the properties of its topic, {whole}")
     try:
-        return await writes.merge(request.asker, topic, properties, deadline=request.deadline)
+        return await _changed(request, topic, merge(topic, properties))
     except TopicMissing:
         raise refused(404, f"Topic {topic} not found") from None
 

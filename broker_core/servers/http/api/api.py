@@ -12,7 +12,6 @@ from aiohttp import hdrs, web
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.audited_change import AuditedChange
 from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
@@ -20,6 +19,7 @@ from broker_core.servers.http.api.problem_details import Problem, problem_of, pr
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Needs
+from broker_core.service import Attempt, AuditRow, Outcome
 
 __all__ = ["Admit", "Api"]
 
@@ -70,11 +70,16 @@ class Api:
             started = time.perf_counter()
             metrics = self._services.http_metrics
             metrics.under_way += 1
-            change = AuditedChange(operation.changes, request)
+            parts = request.match_info
+            attempt = Attempt(
+                operation.changes,
+                namespace=f"{parts['tenant']}/{parts['namespace']}" if "namespace" in parts else "",
+                target=parts.get("topic") or parts.get("topic_id") or "",
+            )
             status, size, problem = None, 0, None
             try:
                 try:
-                    response = await self._answer(operation, request, change)
+                    response = await self._answer(operation, request, attempt)
                 except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an error
                     if request.writer.output_size > 0 or isinstance(error, ConnectionError):
                         return _cut(error, request)
@@ -86,30 +91,30 @@ class Api:
                 metrics.under_way -= 1
                 size += request.writer.output_size
                 metrics.answered(operation.operation_id, status, time.perf_counter() - started, size)
-                change.ended(status, problem)
+                attempt.ended([_row(attempt, status, problem)])
 
         return handle
 
     async def _answer(
-        self, operation: Operation, request: web.Request, change: AuditedChange
+        self, operation: Operation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
         tracing = self._services.pipeline.sight.tracing
         if tracing is None:
-            return await self._operate(operation, request, change)
+            return await self._operate(operation, request, attempt)
         with tracing.under(request.headers):
-            return await self._operate(operation, request, change)
+            return await self._operate(operation, request, attempt)
 
     async def _operate(
-        self, operation: Operation, request: web.Request, change: AuditedChange
+        self, operation: Operation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
         _check_no_web_page(request)
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
-        change.by(asker)
+        attempt.asker = asker
         if operation.question is None:
-            return await self._operate_for(asker, operation, request, admit, change)
+            return await self._operate_for(asker, operation, request, admit, attempt)
         try:
-            return await self._operate_for(asker, operation, request, admit, change)
+            return await self._operate_for(asker, operation, request, admit, attempt)
         except Exception as error:
             if request.writer.output_size == 0 and not isinstance(error, ConnectionError):
                 tell_refused(self._services, operation.question(request), asker, error)
@@ -121,10 +126,10 @@ class Api:
         operation: Operation,
         request: web.Request,
         admit: Callable[[], Awaitable[Asker]],
-        change: AuditedChange,
+        attempt: Attempt,
     ) -> web.StreamResponse:
         values = self._read(request, operation)
-        asked = ApiRequest(request, self._services, asker, values, operation.body, admit, change)
+        asked = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
         if operation.has_namespace:
             asked.namespace()
         with self._services.admission.place(asker):
@@ -162,6 +167,15 @@ def _cut(error: Exception, request: web.Request) -> web.Response:
     if request.transport is not None:
         request.transport.abort()
     return web.Response(status=500)
+
+
+def _row(attempt: Attempt, status: int | None, problem: Problem | None) -> AuditRow:
+    """What became of a request. ``status`` is that of the response; ``None``: the client left before there was one."""
+    outcome: Outcome = "abandoned" if status is None else "done"
+    if status is not None and status >= 400:
+        outcome = "refused" if status < 500 or status == 501 else "failed"
+    cause = "" if problem is None else problem.cause.name
+    return AuditRow(attempt.target, outcome, cause, {"status": status})
 
 
 def _size_to_come(response: web.StreamResponse) -> int:

@@ -13,10 +13,10 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import NamespaceName, TopicName
-from broker_core.servers.http.api.audited_change import AuditedChange
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import Body, read_pieces
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.service import Attempt
 
 __all__ = ["ApiRequest"]
 
@@ -25,10 +25,10 @@ class ApiRequest:
     """One request. ``values`` has the value of each parameter of the operation by name.
 
     ``deadline`` (loop time) is the end of the time for the answer, before it is written. ``asker.connection`` is one
-    object for each HTTP connection. ``change`` is what the audit log is told of it.
+    object for each HTTP connection. ``attempt`` is what it wants to change.
     """
 
-    __slots__ = ("_admit", "asker", "body", "change", "deadline", "http", "services", "values")
+    __slots__ = ("_admit", "asker", "attempt", "body", "deadline", "http", "services", "values")
 
     def __init__(
         self,
@@ -38,10 +38,10 @@ class ApiRequest:
         values: Mapping[str, Any],
         body: Body | None = None,
         admit: Callable[[], Awaitable[Asker]] | None = None,
-        change: AuditedChange | None = None,
+        attempt: Attempt | None = None,
     ) -> None:
         self.http = http
-        self.change = change or AuditedChange(None, http)
+        self.attempt = attempt or Attempt(None)
         self._admit = admit
         self.body = body
         self.services = services

@@ -10,10 +10,10 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
-from broker_core.access.audit_log import Action
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.request_body import Body, Schema
+from broker_core.service import Action
 
 __all__ = ["CHANGE_PROBLEMS", "Body", "Handler", "Operation", "Parameter", "Reply", "Right", "Schema"]
 

@@ -13,17 +13,16 @@ from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.api.stream_places import StreamPlaces
-from broker_core.servers.http.topic_writes import TopicWrites
 from broker_core.servers.pulsar import LookupService
-from broker_core.service import Catalog, ListingFeeds
+from broker_core.service import Catalog, Changes, ListingFeeds
 from broker_core.settings import HttpSettings, Settings
 
-__all__ = ["ApiServices", "needs_catalog", "needs_writes"]
+__all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 
 
 @dataclass(frozen=True, slots=True)
 class ApiServices:
-    """What operations use. ``catalog``, ``change_log`` and ``writes`` are ``None`` before a cluster.
+    """What operations use. ``catalog``, ``change_log`` and ``changes`` are ``None`` before a cluster.
 
     ``authenticates`` says whether clients must have credentials.
     """
@@ -35,7 +34,7 @@ class ApiServices:
     settings: Settings
     catalog: Catalog | None = None
     change_log: CatalogLogReader | None = None
-    writes: TopicWrites | None = None
+    changes: Changes | None = None
     authenticates: bool = False
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     readers: SlowReaders = field(default_factory=SlowReaders)
@@ -58,11 +57,11 @@ def needs_catalog(services: ApiServices) -> Catalog:
     return services.catalog
 
 
-def needs_writes(services: ApiServices) -> TopicWrites:
+def needs_changes(services: ApiServices) -> Changes:
     """The changes of the embedded catalogue. Raises the error 501 before a cluster."""
-    if services.writes is None:
+    if services.changes is None:
         raise _no_catalog()
-    return services.writes
+    return services.changes
 
 
 def _no_catalog() -> RequestRefused:

@@ -11,8 +11,10 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.catalog import (
+    Edit,
     PreconditionFailed,
     TopicRecord,
+    deletion,
     parse_topic_id,
     reading_catalog,
     topic_id_text,
@@ -22,12 +24,11 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.namespaces.show_topic import IF_NONE_MATCH, SHOWN_REPLIES, topic_response
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
-from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_writes
+from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, check_conditions
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
-from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.service import Catalog
+from broker_core.service import Catalog, version_text
 
 __all__ = ["operations"]
 
@@ -94,12 +95,13 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
-    writes, topic_id = needs_writes(request.services), request.values[_TOPIC_ID.name]
-    writes.check_allowed()
-    found = await _found(writes.catalog, topic_id)
-    request.change.about(found.name)
+    changes, topic_id = needs_changes(request.services), request.values[_TOPIC_ID.name]
+    changes.check_transport(request.asker)
+    found = await _found(changes.catalog, topic_id)
+    attempt = request.attempt
+    attempt.namespace, attempt.target = str(found.name.namespace), str(found.name)
     try:
-        await writes.authorize(request.asker, found.name.namespace, found.name, request.deadline)
+        await changes.allow(attempt, found.name, request.deadline)
     except ListingFailed as failure:
         if failure.cause is Cause.DENIED:
             await _seen(request, found)  # else nothing tells that there is such a topic
@@ -111,12 +113,10 @@ async def _delete(request: ApiRequest) -> web.StreamResponse:
         check_conditions(there, request.values[IF_MATCH.name], None)
 
     try:
-        write = await writes.delete(
-            request.asker, found.name, partitioned=None, require=check, deadline=request.deadline
-        )
+        edit = Edit(found.name, deletion(found.name), check)
+        write = await changes.change_one(attempt, edit, request.deadline)
     except _Gone:
         raise _unknown(topic_id) from None
-    request.change.made(write.version, changed=write.changed)
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from broker_core.catalog import TopicRecord, topic_id_text
 from broker_core.change_log import CatalogVersion
 from broker_core.servers.http.api.operation import Schema
-from broker_core.servers.http.api.version_text import version_text
+from broker_core.service import version_text
 
 __all__ = ["TOPIC_EXAMPLE", "TOPIC_ID_PATTERN", "TOPIC_SCHEMA", "topic_object"]
 

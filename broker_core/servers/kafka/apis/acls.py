@@ -7,7 +7,7 @@ cluster. Messages are Kafka's, as far as they are text for people.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, Final, TypeVar
 
@@ -23,12 +23,13 @@ from broker_core.kafka.acls.bindings import (
     Permission,
     ResourceType,
     binding_of,
+    binding_text,
     known,
 )
-from broker_core.servers.kafka.audited_changes import audited, created_acls, deleted_acls
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import TOO_LARGE, RowError, code_of, error_of
+from broker_core.service import AuditRow
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
 __all__ = ["ACL_ROWS"]
@@ -89,7 +90,7 @@ async def _create(call: KafkaCall) -> Fields:
     bindings = [_binding_of(row) for row in creations]
     faults = [binding_fault(binding) for binding in bindings]
     add = [binding for binding, fault in zip(bindings, faults, strict=True) if fault is None]
-    call.unchanged.update(set(add).intersection(call.services.authorizer.bindings(call)))
+    call.attempt.unchanged.update(set(add).intersection(call.services.authorizer.bindings(call)))
     failed = await _changed(call, add=add)
     return {
         "results": [
@@ -242,8 +243,31 @@ def _row(binding: AclBinding) -> AclRow:
     return AclRow(*binding)
 
 
+def _told_created(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    """What became of each ACL of CreateAcls."""
+    for asked, row in zip(call.body["creations"], fields["results"], strict=True):
+        yield _told(call, _binding_of(asked), row.get("error_code", 0))
+
+
+def _told_deleted(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    """A row for each ACL that DeleteAcls deleted, and for each filter that it refused, or that no ACL matched."""
+    for row in fields["filter_results"]:
+        code, found = row.get("error_code", 0), row.get("matching_acls", ())
+        if code or not found:
+            yield row_of("", code) if code else AuditRow(outcome="unchanged")
+        for each in found:
+            yield _told(call, _binding_of(each | {"resource_pattern_type": each["pattern_type"]}), 0)
+
+
+def _told(call: KafkaCall, binding: AclBinding, code: int) -> AuditRow:
+    kind, name, pattern = binding[:3]
+    target = f"{known(ResourceType, kind).name}:{known(PatternType, pattern).name}:{name}"
+    row = row_of(target, code, {"acl": binding_text(binding)})
+    return row._replace(outcome="unchanged") if not code and binding in call.attempt.unchanged else row
+
+
 ACL_ROWS: Final = (
     HandlerRow(DESCRIBE_ACLS, later=_describe),
-    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, created_acls, _none_created)),
-    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, deleted_acls, _none_deleted)),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, _told_created, _none_created)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, _told_deleted, _none_deleted)),
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from broker_core.catalog import Edit, TopicWrite, configured
@@ -17,8 +17,7 @@ from broker_core.kafka.configs import (
     check_configs,
 )
 from broker_core.kafka.topic_names import why_illegal
-from broker_core.names import PERSISTENT, TopicName
-from broker_core.servers.kafka.audited_changes import altered_configs, audited
+from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.config_resources import (
     ConfigResource,
@@ -26,7 +25,7 @@ from broker_core.servers.kafka.config_resources import (
     not_this_broker,
     unauthorized,
 )
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.row_error import (
@@ -39,6 +38,7 @@ from broker_core.servers.kafka.row_error import (
     error_of,
     error_row,
 )
+from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS, ErrorCode, Fields
 
 __all__ = ["ALTER_CONFIGS_ROW", "INCREMENTAL_ALTER_CONFIGS_ROW"]
@@ -108,7 +108,7 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
     if changes is None:
         return dict.fromkeys(rows, READ_ONLY)
     named = await call.services.topics.named(
-        call, list(rows), operation=Operation.ALTER_CONFIGS, action="admin"
+        call, list(rows), operation=Operation.ALTER_CONFIGS, action=right_to("alter_configs")
     )
     topics = {topic.name: topic for topic in named if topic.name is not None}
     told: dict[str, RowError | None] = {
@@ -130,15 +130,13 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         change = _change(call, row)
         told[name] = _refusal(topics[name], name, change, broker)
         if told[name] is None:
-            topic = TopicName(PERSISTENT, call.namespace, name)
+            topic = call.topic(name)
             edits.append((name, Edit(topic, configured(topic, _within_transaction(change, broker)))))
     if not call.body["validate_only"]:
-        done = await changes.change(call, [edit for _, edit in edits])
+        call.attempt.allowed(edit.topic for _, edit in edits)
+        done = await changes.change(call.attempt, [edit for _, edit in edits], call.change_deadline)
         for (name, _), each in zip(edits, done, strict=True):
-            if isinstance(each, TopicWrite):
-                if not each.changed:
-                    call.unchanged.add(name)
-            else:
+            if not isinstance(each, TopicWrite):
                 told[name] = _missing(name, error_of(each))
     return told
 
@@ -202,6 +200,16 @@ def _row(asked: Fields, error: RowError | None) -> Fields:
     return row if error is None else row | {"error_code": error.code, "error_message": error.message}
 
 
-_AUDITED: Final = audited("alter_configs", _later, altered_configs, _all_refused)
+def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    """What became of each resource, with how many configs were given."""
+    before = f"{PERSISTENT}://{call.namespace}/"
+    for asked, row in zip(call.body["resources"], fields["responses"], strict=True):
+        kind, name = asked["resource_type"], asked["resource_name"]
+        named = next((each.name for each in ConfigResource if each == kind), str(kind))
+        target = before + name if kind == ConfigResource.TOPIC else f"{named}:{name}"
+        yield row_of(target, row.get("error_code", 0), {"configs": len(asked["configs"])})
+
+
+_AUDITED: Final = audited("alter_configs", _later, _told, _all_refused)
 ALTER_CONFIGS_ROW: Final = HandlerRow(ALTER_CONFIGS, later=_AUDITED)
 INCREMENTAL_ALTER_CONFIGS_ROW: Final = HandlerRow(INCREMENTAL_ALTER_CONFIGS, later=_AUDITED)

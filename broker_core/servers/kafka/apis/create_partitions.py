@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
 from broker_core.kafka.acls.bindings import Operation
-from broker_core.names import PERSISTENT, TopicName
-from broker_core.servers.kafka.audited_changes import audited, created_partitions
+from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.new_topic import wrong_replicas
 from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
+from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_PARTITIONS, ErrorCode, Fields
 
 __all__ = ["CREATE_PARTITIONS_ROW"]
@@ -36,16 +36,18 @@ async def _later(call: KafkaCall) -> Fields:
         if count > 1
     }
     rows = {row["name"]: row for row in asked if row["name"] not in errors}
-    topics = await call.services.topics.named(call, list(rows), operation=Operation.ALTER, action="admin")
+    topics = await call.services.topics.named(
+        call, list(rows), operation=Operation.ALTER, action=right_to("add_partitions")
+    )
     errors |= _checked(topics, rows, call.node.node_id)
     grown = [name for name in rows if errors[name] is None]
     if not call.body["validate_only"]:
         edits = []
         for name in grown:
-            topic = TopicName(PERSISTENT, call.namespace, name)
-            count = rows[name]["count"]
+            topic, count = call.topic(name), rows[name]["count"]
             edits.append(Edit(topic, merge(topic, {}, count), _has_fewer(name, count)))
-        done = await changes.change(call, edits, call.body["timeout_ms"])
+        call.attempt.allowed(edit.topic for edit in edits)
+        done = await changes.change(call.attempt, edits, call.change_deadline)
         for name, each in zip(grown, done, strict=True):
             if isinstance(each, PartitionCountRefused):
                 errors[name] = _wrong_count(name, each.partitions, rows[name]["count"])
@@ -136,6 +138,15 @@ def _row(name: str, error: RowError | None) -> Fields:
     return {"name": name, "error_code": error.code, "error_message": error.message}
 
 
+def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    """What became of each topic, with the number that was asked for."""
+    counts = {row["name"]: row["count"] for row in call.body["topics"]}
+    before = f"{PERSISTENT}://{call.namespace}/"
+    for row in fields["results"]:
+        numbers = {"partitions": counts[row["name"]]}
+        yield row_of(before + row["name"], row.get("error_code", 0), numbers)
+
+
 CREATE_PARTITIONS_ROW: Final = HandlerRow(
-    CREATE_PARTITIONS, later=audited("add_partitions", _later, created_partitions, _all_refused)
+    CREATE_PARTITIONS, later=audited("add_partitions", _later, _told, _all_refused)
 )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from broker_core.catalog import (
@@ -21,15 +21,15 @@ from broker_core.catalog import (
 )
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
 from broker_core.kafka.topic_names import is_legal
+from broker_core.names import PERSISTENT
 from broker_core.names.topic_id import topic_ids_of_a_request
-from broker_core.servers.kafka.audited_changes import audited, created_topics
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import in_slices
 from broker_core.servers.kafka.new_topic import NewTopic, new_topic, too_many_partitions
 from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
-from broker_core.servers.kafka.topic_changes import TopicChanges
+from broker_core.service import AuditRow, Changes
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 
 __all__ = ["CREATE_TOPICS_ROW"]
@@ -49,7 +49,7 @@ async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
         refusal = TOO_LARGE
     if changes is None or refusal is not None:
         return _all_refused(call, refusal or READ_ONLY)
-    refused = await _not_allowed(call, changes, asked)
+    refused = await _not_allowed(call, asked)
     left = [row for row in asked if row["name"] not in refused]
     plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
     planned = {row["name"]: plan for row, plan in zip(left, plans, strict=True)}
@@ -68,7 +68,15 @@ def _all_refused(call: KafkaCall, error: RowError) -> Sequence[bytes | Fields]:
     return [_refused(row["name"], error) for row in call.body["topics"]]
 
 
-_audited_rows: Final = audited("create_topic", _rows, created_topics, _all_refused)
+def _told(call: KafkaCall, rows: Sequence[bytes | Fields]) -> Iterator[AuditRow]:
+    """What became of each topic; ``rows`` that are not encoded yet have an error."""
+    refused = {row["name"]: row["error_code"] for row in rows if not isinstance(row, bytes)}
+    before = f"{PERSISTENT}://{call.namespace}/"
+    for name in dict.fromkeys(row["name"] for row in call.body["topics"]):
+        yield row_of(f"{before}{name}", refused.get(name, 0))
+
+
+_audited_rows: Final = audited("create_topic", _rows, _told, _all_refused)
 
 
 async def _later(call: KafkaCall) -> Fields:
@@ -79,9 +87,7 @@ async def _later(call: KafkaCall) -> Fields:
     return {"topics": await call.off_loop(refused, encoded_rows, rows, call.version)}
 
 
-async def _not_allowed(
-    call: KafkaCall, changes: TopicChanges, asked: Sequence[Fields]
-) -> dict[str, RowError]:
+async def _not_allowed(call: KafkaCall, asked: Sequence[Fields]) -> dict[str, RowError]:
     """The names that are not looked at any further."""
     refused: dict[str, RowError] = {}
     authorizer = call.services.authorizer
@@ -96,7 +102,7 @@ async def _not_allowed(
             refused[name] = RowError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "Authorization failed.")
     # Rules are about topics: what no topic is called is answered by its name alone.
     left = (row["name"] for row in asked if row["name"] not in refused and is_legal(row["name"]))
-    return refused | await changes.denied(call, left)
+    return refused | await call.denied(left)
 
 
 def _records(planned: Mapping[str, NewTopic | RowError]) -> int:
@@ -104,7 +110,7 @@ def _records(planned: Mapping[str, NewTopic | RowError]) -> int:
 
 
 async def _taken(
-    call: KafkaCall, changes: TopicChanges, planned: Mapping[str, NewTopic | RowError], *, everything: bool
+    call: KafkaCall, changes: Changes, planned: Mapping[str, NewTopic | RowError], *, everything: bool
 ) -> dict[str, RowError]:
     """The names of topics that are there, or collide with one: of those that are refused anyway, or of all.
 
@@ -119,7 +125,7 @@ async def _taken(
     if not names:
         return {}
     try:
-        taken = await changes.taken(call, names)
+        taken = await changes.catalog.taken_names(call.namespace, names)
     except CatalogError as error:
         return dict.fromkeys(names, error_of(error))
     colliding = {name: other for name, other in taken.items() if name != other}
@@ -135,9 +141,7 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
     return {name: _collision(name, other if other in shown else None) for name, other in others.items()}
 
 
-async def _made(
-    call: KafkaCall, changes: TopicChanges, topics: Sequence[NewTopic]
-) -> Sequence[bytes | Fields]:
+async def _made(call: KafkaCall, changes: Changes, topics: Sequence[NewTopic]) -> Sequence[bytes | Fields]:
     """The rows of topics that can be made, once they are."""
     created = CreatedRows(call.version)
     identified = list(zip(topics, topic_ids_of_a_request(len(topics)), strict=True))
@@ -158,7 +162,7 @@ async def _made(
             rows.append(_refused(topic.name.local, error_of(error)))
         else:
             edits.append((topic, Edit(topic.name, decide, distinct=True)))
-    done = await changes.change(call, [edit for _, edit in edits], call.body["timeout_ms"])
+    done = await changes.change(call.attempt, [edit for _, edit in edits], call.change_deadline)
     colliding: dict[str, str] = {}
     for (topic, _), each in zip(edits, done, strict=True):
         name = topic.name.local

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from broker_core.catalog import Edit, TopicMissing, TopicRecord, TopicWrite, deletion
 from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
-from broker_core.names import PERSISTENT, TopicName
-from broker_core.servers.kafka.audited_changes import audited, deleted_topics
+from broker_core.names import PERSISTENT
+from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.call import KafkaCall
-from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
@@ -24,7 +24,7 @@ from broker_core.servers.kafka.row_error import (
     error_of,
     error_row,
 )
-from broker_core.servers.kafka.topic_changes import TopicChanges
+from broker_core.service import AuditRow, Changes
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, ErrorCode, Fields
 
 __all__ = ["DELETE_TOPICS_ROW"]
@@ -84,7 +84,7 @@ def _sorted_out(asked: Sequence[Fields]) -> tuple[list[Fields], list[str], list[
 class _Topics:
     """The topics of one request that may be deleted. ``refused_ids`` were given wrongly."""
 
-    def __init__(self, call: KafkaCall, changes: TopicChanges, refused_ids: Container[uuid.UUID]) -> None:
+    def __init__(self, call: KafkaCall, changes: Changes, refused_ids: Container[uuid.UUID]) -> None:
         self._call = call
         self._changes = changes
         self._refused_ids = refused_ids
@@ -114,7 +114,7 @@ class _Topics:
             if not self._everything
             and not authorizer.allows(call, Operation.DELETE, ResourceType.TOPIC, name)
         }
-        return denied | await self._changes.denied(call, [name for name in names if name not in denied])
+        return denied | await call.denied([name for name in names if name not in denied])
 
     def _describable(self, name: str) -> bool:
         return self._call.services.authorizer.allows(self._call, Operation.DESCRIBE, ResourceType.TOPIC, name)
@@ -156,12 +156,11 @@ class _Topics:
 
     async def delete(self) -> list[Fields]:
         """Delete what was found; returns its rows."""
-        namespace = self._call.namespace
-        edits = []
+        call, edits = self._call, []
         for topic_id, (name, by_id) in self._found.items():
-            topic = TopicName(PERSISTENT, namespace, name)
+            topic = call.topic(name)
             edits.append(Edit(topic, deletion(topic), _is_still(topic_id) if by_id else None))
-        done = await self._changes.change(self._call, edits, self._call.body["timeout_ms"])
+        done = await self._changes.change(call.attempt, edits, call.change_deadline)
         rows = []
         for (topic_id, (name, by_id)), each in zip(self._found.items(), done, strict=True):
             if isinstance(each, TopicWrite):
@@ -196,6 +195,15 @@ def _row(name: str | None, topic_id: uuid.UUID, error: RowError) -> Fields:
     return {"name": name, "topic_id": topic_id, "error_code": error.code, "error_message": error.message}
 
 
+def _told(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    """What became of each topic; one that the client may only know by its id is told by that."""
+    before = f"{PERSISTENT}://{call.namespace}/"
+    for row in fields["responses"]:
+        name, topic_id = row["name"], row["topic_id"]
+        numbers = {"topic_id": topic_id_text(topic_id) if topic_id.int else None}
+        yield row_of("" if name is None else before + name, row.get("error_code", 0), numbers)
+
+
 DELETE_TOPICS_ROW: Final = HandlerRow(
-    DELETE_TOPICS, later=audited("delete_topic", _later, deleted_topics, _all_refused)
+    DELETE_TOPICS, later=audited("delete_topic", _later, _told, _all_refused)
 )

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import asyncio
+import base64
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,10 @@ import pytest
 from structlog.testing import capture_logs
 
 from broker_core import Access, Asker, Refused, hookimpl
+from broker_core.service.audit import AUDIT_LOGGER
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.eventually import eventually
+from tests.support.htpasswd import write_htpasswd
 from tests.support.tokens import data_url, der, rsa_key, token
 
 LISTING = f"{NAMESPACE}/topics"
@@ -183,3 +188,78 @@ async def test_a_mistake_is_a_500_without_a_trace(served: ApiServed, monkeypatch
     assert (said.status, said.json["cause"]) == (500, "INTERNAL")
     assert b"secret" not in said.body
     assert logs[0]["event"] == "an HTTP request failed"
+
+
+def told(logs: Any) -> list[tuple[Any, ...]]:
+    """What was tried, what became of it, and why, of each line of the audit log."""
+    return [
+        (line["action"], line.get("target", ""), line["outcome"], line.get("cause") or line.get("status"))
+        for line in logs
+        if line.get("logger") == AUDIT_LOGGER
+    ]
+
+
+async def test_each_change_has_a_line_in_the_audit_log(tmp_path: Path) -> None:
+    users, topics = tmp_path / "users", f"{NAMESPACE}/topics"
+    full, admin = "persistent://public/default", "/admin/v2/persistent/public/default"
+    write_htpasswd(users, root="geheim", guest="geheim")
+    tables: dict[str, Any] = {
+        "authentication": {"methods": ["basic"], "basic": {"file": str(users)}},
+        "authorization": {"super_roles": ["root"]},
+    }
+
+    async def ask(path: str, method: str, user: str = "root", password: str = "geheim", **of: Any) -> Any:
+        credentials = base64.b64encode(f"{user}:{password}".encode()).decode()
+        headers = {"Authorization": f"Basic {credentials}", **of.pop("headers", {})}
+        return (await served.ask(path, method, headers=headers, **of)).json
+
+    async with api_served(tmp_path, **tables) as served:
+        with capture_logs() as logs:
+            made = await ask(f"{topics}/new", "PUT", json={"properties": {"key": "geheim"}})
+            (line,) = [line for line in logs if line.get("logger") == AUDIT_LOGGER]
+            assert (line["version"], line["role"], line["namespace"]) == (
+                made["version"],
+                "root",
+                "public/default",
+            )
+            assert line["client_version"].startswith("Python/")
+            await ask(f"{topics}/new", "PUT", json={"properties": {"key": "geheim"}})
+            await ask(f"{topics}/new", "PUT", "guest", json={})
+            await ask(f"{topics}/new", "PUT", "root", "geheimer", json={})  # a stranger has no line
+            await ask(f"{topics}/new", "PATCH", json={"partitions": 0.5})
+            await ask(f"{topics}/new?force=true", "DELETE")
+            await ask(f"/v1/topics/by-id/{made['topic_id']}", "DELETE")
+            await ask(f"/v1/topics/by-id/{made['topic_id']}", "DELETE")
+            ndjson = {"Content-Type": "application/x-ndjson"}
+            for _ in range(2):
+                await ask(f"{topics}:import", "POST", data=b'{"name": "a"}', headers=ndjson)
+            await ask(f"{admin}/many/partitions", "PUT", json=2)
+            await ask("/admin/v2/namespaces/public/default", "PUT", json={})
+            await ask(topics, "GET")
+            await ask(f"{admin}/bills/properties", "GET")
+    assert "geheim" not in str(logs)
+    assert told(logs) == [
+        ("put_topic", f"{full}/new", "done", 201),
+        ("put_topic", f"{full}/new", "unchanged", 200),
+        ("put_topic", f"{full}/new", "refused", "DENIED"),
+        ("change_topic", f"{full}/new", "refused", "BAD_REQUEST"),
+        ("delete_topic", "new", "refused", "BAD_REQUEST"),
+        ("delete_topic", f"{full}/new", "done", 204),
+        ("delete_topic", made["topic_id"], "refused", "NOT_FOUND"),
+        ("import_topics", "", "done", 200),
+        ("import_topics", "", "unchanged", 200),
+        ("create_topic", f"{full}/many", "done", 204),
+        ("create_namespace", "", "refused", "NOT_ALLOWED"),
+    ]
+
+
+async def test_a_client_that_leaves_has_a_line(served: ApiServed) -> None:
+    assert served.broker.http_address is not None
+    with capture_logs() as logs:
+        _, writer = await asyncio.open_connection(*served.broker.http_address)
+        head = f"PUT {NAMESPACE}/topics/new HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+        writer.write(head.encode() + b"Content-Length: 100\r\n\r\n{")
+        await eventually(lambda: served.sample("http_requests_under_way") == 1)
+        writer.transport.abort()
+        await eventually(lambda: bool(told(logs)))
+    assert told(logs) == [("put_topic", "persistent://public/default/new", "abandoned", None)]

@@ -23,7 +23,7 @@ from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
-from broker_core.servers.http.api.version_text import version_text
+from broker_core.service import version_text
 
 __all__ = ["COUNTS", "VERSION", "allowed_namespaces", "count_object", "operations"]
 

@@ -16,8 +16,8 @@ from broker_core.servers.http.api.namespaces.list_namespaces import COUNTS, VERS
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.json_responses import json_response
+from broker_core.service import version_text
 
 __all__ = ["operations"]
 

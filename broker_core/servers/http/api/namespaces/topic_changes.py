@@ -20,8 +20,7 @@ from broker_core.servers.http.api.operation import Operation, Parameter, Reply, 
 from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.version_text import read_version, version_text
-from broker_core.service import ChangeWatch
+from broker_core.service import ChangeWatch, read_version, version_text
 
 __all__ = ["operations"]
 

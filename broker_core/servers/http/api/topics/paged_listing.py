@@ -18,7 +18,7 @@ from broker_core.servers.http.api.topics.cursor import cursor_of
 from broker_core.servers.http.api.topics.forms import JSON, NDJSON, ListingEnd, details_body, names_body
 from broker_core.servers.http.api.topics.pages import Asked, Counted, counted
 from broker_core.servers.http.api.topics.whole_listing import listing_headers, write_listing
-from broker_core.servers.http.api.version_text import version_text
+from broker_core.service import version_text
 
 __all__ = ["paged_listing"]
 

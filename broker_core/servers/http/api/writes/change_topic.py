@@ -7,18 +7,17 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from broker_core.catalog import TopicRecord, TopicWrite, has_name
+from broker_core.catalog import Decide, Edit, TopicRecord, TopicWrite, deletion, has_name, merge, replacement
 from broker_core.names import TopicName
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import refused
-from broker_core.servers.http.api.services import ApiServices, needs_writes
+from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
-from broker_core.servers.http.api.version_text import version_text
-from broker_core.servers.http.topic_writes import TopicWrites
+from broker_core.service import version_text
 
 __all__ = ["NAMESPACE_VERSION", "operations"]
 
@@ -159,8 +158,8 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _put(request: ApiRequest) -> web.StreamResponse:
-    writes, topic = _asked_for(request)
-    await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
+    topic = _asked_for(request)
+    await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
     content = _members(await request.json())
     partitions, properties = _partitions(content.get("partitions", 0)), content.get("properties", {})
     if properties is None:
@@ -168,69 +167,56 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
     if content.get("configs", {}) is None:
         raise refused(400, "configs must be an object of strings")
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
-    write = await writes.put(
-        request.asker,
-        topic,
-        partitions,
-        properties,
-        may_replace=if_match is not None,
-        configs=content.get("configs"),
-        require=lambda there: check_conditions(there, if_match, if_none_match),
-        deadline=request.deadline,
+    decide = replacement(
+        topic, partitions, properties, may_replace=if_match is not None, configs=content.get("configs")
+    )
+    write = await _changed(
+        request, Edit(topic, decide, lambda there: check_conditions(there, if_match, if_none_match))
     )
     if write.before is not None and has_name(write.before, topic):
-        return _said(request, write)
-    return _said(request, write, 201, {str(hdrs.LOCATION): path_of(topic)})
+        return _said(write)
+    return _said(write, 201, {str(hdrs.LOCATION): path_of(topic)})
 
 
 async def _patch(request: ApiRequest) -> web.StreamResponse:
-    writes, topic = _asked_for(request)
-    await writes.authorize(request.asker, topic.namespace, topic, request.deadline)
+    topic = _asked_for(request)
+    await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
     changes = _members(await request.json())
     partitions = _partitions(changes["partitions"]) if "partitions" in changes else None
     properties = changes.get("properties", {})
-    write = await writes.merge(
-        request.asker,
-        topic,
-        properties,
-        partitions,
-        configs=changes.get("configs", {}),
-        require=lambda there: _check_if_there(request, there),
-        deadline=request.deadline,
-    )
-    return _said(request, write)
+    decide = merge(topic, properties, partitions, changes.get("configs", {}))
+    return _said(await _changed_if_there(request, topic, decide))
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
-    writes, topic = _asked_for(request)
-    write = await writes.delete(
-        request.asker,
-        topic,
-        partitioned=None,
-        require=lambda there: _check_if_there(request, there),
-        deadline=request.deadline,
-    )
-    request.change.made(write.version, changed=write.changed)
+    topic = _asked_for(request)
+    write = await _changed_if_there(request, topic, deletion(topic))
     return web.Response(status=204, headers={NAMESPACE_VERSION: version_text(write.version)})
 
 
-def _asked_for(request: ApiRequest) -> tuple[TopicWrites, TopicName]:
-    writes, topic = needs_writes(request.services), topic_of(request)
-    request.change.target = str(topic)
-    return writes, topic
+def _asked_for(request: ApiRequest) -> TopicName:
+    needs_changes(request.services)
+    topic = topic_of(request)
+    request.attempt.target = str(topic)
+    return topic
 
 
-def _check_if_there(request: ApiRequest, topic: TopicRecord | None) -> None:
+async def _changed(request: ApiRequest, edit: Edit) -> TopicWrite:
+    return await needs_changes(request.services).change_one(request.attempt, edit, request.deadline)
+
+
+async def _changed_if_there(request: ApiRequest, topic: TopicName, decide: Decide) -> TopicWrite:
     """A topic that is not there is a 404, whatever the conditions."""
-    if topic is not None:
-        check_conditions(topic, request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name])
+
+    def require(there: TopicRecord | None) -> None:
+        if there is not None:
+            check_conditions(there, request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name])
+
+    return await _changed(request, Edit(topic, decide, require))
 
 
-def _said(
-    request: ApiRequest, write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None
-) -> web.Response:
+def _said(write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     assert write.after is not None
-    request.change.made(write.version, changed=write.changed)
     return web.Response(
         status=status,
         text=json.dumps(topic_object(write.after, write.version)) + "\n",

@@ -21,11 +21,10 @@ from broker_core.servers.http.api.operation import (
 )
 from broker_core.servers.http.api.parameters import flag, number_parameter
 from broker_core.servers.http.api.problem_details import refused
-from broker_core.servers.http.api.services import ApiServices, needs_writes
+from broker_core.servers.http.api.services import ApiServices, needs_changes
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
-from broker_core.servers.http.api.version_text import version_text
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.servers.http.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
+from broker_core.service import MOST_ASKED, MOST_BYTES, BodyTooLarge, version_text
 
 __all__ = ["operations"]
 
@@ -157,23 +156,21 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _import(request: ApiRequest) -> web.StreamResponse:
-    writes, namespace = needs_writes(request.services), request.namespace()
+    changes, namespace = needs_changes(request.services), request.namespace()
     exact, most = request.values[_EXACT.name], request.values[_MOST.name]
     if most is not None and not exact:
         raise refused(400, "max_deletions is for exact=true: nothing is deleted without")
-    await writes.authorize(request.asker, namespace, None, request.deadline)
     try:
-        report = await writes.imports.import_body(
+        report = await changes.import_topics(
+            request.attempt,
             namespace,
             request.pieces(),
             gzip=request.http.headers.get(hdrs.CONTENT_ENCODING, "").lower() == "gzip",
             exact=Deletions(most) if exact else None,
-            ask=writes.asks_about_each(request.asker, namespace),
+            deadline=request.deadline,
         )
     except BodyTooLarge as error:
         raise refused(413, str(error)) from None
-    changes = {name: getattr(report, name) for name in ("created", "updated", "deleted")}
-    request.change.made(report.version, changed=any(changes.values()), **changes)
     return web.Response(
         text=json.dumps(_told(report)) + "\n",
         content_type="application/json",

@@ -12,7 +12,7 @@ from yarl import URL
 
 from broker_core.catalog import topic_id_text
 from broker_core.names import TopicName
-from broker_core.servers.http.api.version_text import version_text
+from broker_core.service import version_text
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.chain_plugins import fails, lists
 from tests.support.plugins import PluginOf

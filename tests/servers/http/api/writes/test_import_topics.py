@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from broker_core import Access, Refused
-from broker_core.servers.http import topic_imports
-from broker_core.servers.http.topic_imports import TopicImports
+from broker_core.service import topic_imports
+from broker_core.service.topic_imports import TopicImports
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
 from tests.support.eventually import eventually
 from tests.support.plugins import PluginOf
@@ -38,8 +38,8 @@ async def names(served: ApiServed) -> list[str]:
 def imports_of(served: ApiServed) -> TopicImports:
     core = served.broker._core
     assert core is not None
-    assert core.writes is not None
-    return core.writes.imports
+    assert core.changes is not None
+    return core.changes.imports
 
 
 THERE = ["bills", "orders-partition-0", "orders-partition-1", "ticks"]
@@ -157,7 +157,7 @@ async def test_a_body_may_be_gzip(served: ApiServed) -> None:
 
 
 async def test_a_body_is_bounded_decompressed_too(served: ApiServed, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.servers.http.topic_imports.MOST_BYTES", 5_000_000)
+    monkeypatch.setattr("broker_core.service.topic_imports.MOST_BYTES", 5_000_000)
     bomb = gzip.compress(b"{" + b" " * 50_000_000)
     refused = await bring(served, bomb, {"Content-Encoding": "gzip"})
     assert (refused.status, refused.json["cause"]) == (413, "TOO_LARGE")

@@ -1,4 +1,4 @@
-"""Imports for HTTP clients, without HTTP: files, threads, and who ends them."""
+"""Imports of clients, without HTTP: files, threads, and who ends them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import CatalogFull, CatalogReadOnly, SqliteCatalog
+from broker_core.catalog import AsyncCatalog, CatalogFull, CatalogReadOnly, SqliteCatalog
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
-from broker_core.servers.http import topic_imports
-from broker_core.servers.http.topic_imports import BodyTooLarge, TopicImports
+from broker_core.service import topic_imports
+from broker_core.service.topic_imports import BodyTooLarge, TopicImports
 from tests.support.eventually import eventually
 
 NAMESPACE = NamespaceName("a", "b")
@@ -25,12 +25,12 @@ LINE = b'{"name": "t%d"}\n'
 
 @pytest.fixture
 async def imports(tmp_path: Path) -> AsyncIterator[TopicImports]:
-    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
-        made = TopicImports(catalog)
+    with SqliteCatalog(tmp_path / "topics.sqlite") as file:
+        catalog = AsyncCatalog(file)
         try:
-            yield made
+            yield TopicImports(catalog)
         finally:
-            await asyncio.to_thread(made.close)
+            await asyncio.to_thread(catalog.close)
 
 
 async def body(topics: int = 1) -> AsyncIterator[bytes]:
@@ -38,8 +38,13 @@ async def body(topics: int = 1) -> AsyncIterator[bytes]:
         yield LINE % number
 
 
+def catalog_of(imports: TopicImports) -> AsyncCatalog:
+    assert isinstance(imports._catalog, AsyncCatalog)
+    return imports._catalog
+
+
 def version(imports: TopicImports) -> int:
-    return imports._catalog.version(NAMESPACE).number
+    return catalog_of(imports)._file.version(NAMESPACE).number
 
 
 async def test_a_body_of_many_blocks(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,11 +92,11 @@ async def test_a_file_is_closed_that_is_opened_for_a_client_that_is_gone(
 
 
 async def test_a_cancelled_import_ends(imports: TopicImports) -> None:
-    other = imports._catalog.connect()
+    other = catalog_of(imports)._file.connect()
     other.execute("BEGIN IMMEDIATE")
     task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
     waiting = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
-    await eventually(lambda: imports._thread._work_queue.qsize() == 1)
+    await eventually(lambda: catalog_of(imports)._importing._work_queue.qsize() == 1)
     for each in (task, waiting):
         each.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -126,18 +131,18 @@ async def test_a_folder_that_cannot_be_written(
         await imports.import_body(NAMESPACE, body())
 
 
-async def test_a_server_that_stops_ends_what_is_under_way(tmp_path: Path) -> None:
-    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
-        imports = TopicImports(catalog)
-        other = catalog.connect()
-        other.execute("BEGIN IMMEDIATE")
-        task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
-        await eventually(lambda: bool(imports._thread._threads) and not imports._thread._work_queue.qsize())
-        closing = asyncio.create_task(asyncio.to_thread(imports.close))
-        await eventually(lambda: imports._closed)
-        other.execute("ROLLBACK")
-        other.close()
-        with pytest.raises(ListingFailed, match="nothing was changed"):
-            await task
-        await closing
-        assert catalog.version(NAMESPACE).number == 0
+async def test_a_server_that_stops_ends_what_is_under_way(imports: TopicImports) -> None:
+    catalog = catalog_of(imports)
+    other = catalog._file.connect()
+    other.execute("BEGIN IMMEDIATE")
+    task = asyncio.create_task(imports.import_body(NAMESPACE, body(2000)))
+    threads = catalog._importing
+    await eventually(lambda: bool(threads._threads) and not threads._work_queue.qsize())
+    imports.close()
+    closing = asyncio.create_task(asyncio.to_thread(catalog.close))
+    other.execute("ROLLBACK")
+    other.close()
+    with pytest.raises(ListingFailed, match="nothing was changed"):
+        await task
+    await closing
+    assert version(imports) == 0

@@ -6,7 +6,7 @@ import pytest
 
 from broker_core.change_log import CatalogVersion
 from broker_core.errors import InvalidName
-from broker_core.servers.http.api.version_text import read_version, version_text
+from broker_core.service import read_version, version_text
 
 
 @pytest.mark.parametrize("stamp", ["", "5f0c"])

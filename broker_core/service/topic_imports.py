@@ -1,4 +1,4 @@
-"""Importing topics for HTTP clients: a body is stored in a file, then read and merged beside everything else.
+"""Importing topics of a client: a body is stored in a file, then read and merged beside everything else.
 
 A body is written to a file without a name in the folder of the catalogue, and so is not in memory and gone with its
 client. What is imported is read in small pieces, between which the thread lets the event loop run.
@@ -13,24 +13,21 @@ import threading
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from typing import Any, BinaryIO, Final, cast
 
 from broker_core.catalog import (
-    Allow,
     CatalogFull,
     CatalogReadOnly,
     ImportRefused,
     ImportReport,
-    SqliteCatalog,
-    import_topics,
 )
 from broker_core.concurrency.interpreter_lock import pass_lock_on
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
+from broker_core.service.catalog import Catalog
 
 __all__ = ["MOST_ASKED", "MOST_BYTES", "Ask", "BodyTooLarge", "TopicImports"]
 
@@ -55,8 +52,6 @@ MOST_ASKED: Final = 10_000
 _ASKED_AT_A_TIME: Final = 4
 #: Seconds between two looks whether anybody still waits for the import.
 _LOOK: Final = 0.2
-#: Bytes of the caches of SQLite during an import.
-_CACHES: Final = 64 * 1024 * 1024
 
 
 class BodyTooLarge(BrokerCoreError):
@@ -70,17 +65,15 @@ class _Ended(BrokerCoreError):
 class TopicImports:
     """Imports into one catalogue, one at a time; on one event loop. The caller sees to rights."""
 
-    def __init__(self, catalog: SqliteCatalog) -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
         #: Bodies that are received, or wait to be imported.
         self.under_way = 0
         self._closed = False
-        self._thread = ThreadPoolExecutor(1, "topic-imports")
 
     def close(self) -> None:
-        """End the thread. An import under way ends, and has changed nothing."""
+        """End the imports under way, which have changed nothing."""
         self._closed = True
-        self._thread.shutdown(cancel_futures=True)
 
     async def import_body(
         self,
@@ -114,8 +107,9 @@ class TopicImports:
                 source = _Source(file, lambda: self._closed or cancelled.is_set())
                 try:
                     allow = None if ask is None else partial(_allow, source, ask, loop)
-                    work = partial(self._import, namespace, source, exact, allow)
-                    return await loop.run_in_executor(self._thread, work)
+                    return await self._catalog.import_topics(
+                        namespace, source.begun, exact=exact, check=source.check, allow=allow
+                    )
                 except asyncio.CancelledError:
                     cancelled.set()
                     raise
@@ -127,11 +121,9 @@ class TopicImports:
             ) from None
         except OSError as error:
             if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-                raise CatalogFull(
-                    f"The folder {self._catalog.path.parent} has no room for the body"
-                ) from error
+                raise CatalogFull(f"The folder {self._catalog.folder} has no room for the body") from error
             if error.errno in {errno.EACCES, errno.EROFS, errno.EPERM}:
-                raise CatalogReadOnly(f"The folder {self._catalog.path.parent} cannot be written") from error
+                raise CatalogReadOnly(f"The folder {self._catalog.folder} cannot be written") from error
             raise
         finally:
             self.under_way -= 1
@@ -146,21 +138,7 @@ class TopicImports:
             raise
 
     def _open(self) -> BinaryIO:
-        return cast(BinaryIO, tempfile.TemporaryFile(dir=self._catalog.path.parent))
-
-    def _import(
-        self, namespace: NamespaceName, source: _Source, exact: Deletions | None, allow: Allow | None
-    ) -> ImportReport:
-        source.begin()
-        return import_topics(
-            self._catalog,
-            namespace,
-            cast(BinaryIO, source),
-            exact=exact,
-            progress=lambda _step, _count: source.check(),
-            caches=_CACHES,
-            allow=allow,
-        )
+        return cast(BinaryIO, tempfile.TemporaryFile(dir=self._catalog.folder))
 
 
 def _close(opening: asyncio.Future[BinaryIO]) -> None:
@@ -249,7 +227,7 @@ class _Source:
         self._file = file
         self._ended = ended
 
-    def begin(self) -> None:
+    def begun(self) -> BinaryIO:
         """Go to the first object, past white space before it: names without JSON are a format of files alone."""
         head = self.read(_PIECE)
         lines = head.lstrip(b" \t\r")
@@ -260,6 +238,7 @@ class _Source:
         if head and not lines.startswith(b"{"):
             raise ImportRefused(1, 'it is not a JSON object like {"name": "orders", "partitions": 3}')
         self._file.seek(len(head) - len(lines))
+        return cast(BinaryIO, self)
 
     def read(self, size: int) -> bytes:
         self.check()

@@ -1,0 +1,148 @@
+"""The audit log: a line for each attempt of a client to change something, whatever its protocol.
+
+The lines are part of the server's log, by a logger of their own, and are never folded into a count.
+docs/how-to/monitor.md#changes-in-the-log
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
+
+import structlog
+from structlog.typing import FilteringBoundLogger
+
+from broker_core.access.asker import Asker
+from broker_core.catalog import CatalogVersion
+from broker_core.errors import ListingFailed
+from broker_core.logs import EachLine, info_each, shown, shown_each
+from broker_core.names import TopicName
+from broker_core.service.namespace_version import version_text
+
+__all__ = ["ACTIONS", "AUDIT_LOGGER", "OUTCOMES", "Action", "Attempt", "AuditRow", "Outcome"]
+
+#: The field ``logger`` of the lines.
+AUDIT_LOGGER: Final = "broker_core.audit"
+#: Lines of an attempt about what was refused; one more tells how many others there are. A request of Kafka may have a
+#: quarter of a million of them.
+_MOST_REFUSED: Final = 100
+
+#: What a client may want to change.
+Action: TypeAlias = Literal[
+    "create_topic",
+    "put_topic",
+    "change_topic",
+    "delete_topic",
+    "add_partitions",
+    "import_topics",
+    "create_namespace",
+    "delete_namespace",
+    "alter_configs",
+    "create_acl",
+    "delete_acl",
+]
+#: ``abandoned``: the client left before anything was changed.
+Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]
+Value: TypeAlias = int | str | None
+
+ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
+OUTCOMES: Final[tuple[Outcome, ...]] = get_args(Outcome)
+
+_log = structlog.get_logger(AUDIT_LOGGER)
+
+
+class AuditRow(NamedTuple):
+    """One thing that an attempt is about, and what became of it.
+
+    ``target`` is its name, such as a topic's. What the attempt knows to be ``unchanged`` may be given as ``done``.
+    ``cause`` says why it was not changed, ``fields`` are further fields: counts, codes and versions.
+    """
+
+    target: str = ""
+    outcome: Outcome = "done"
+    cause: str = ""
+    fields: Mapping[str, Value] = {}
+
+
+class Attempt:
+    """One request of a client that wants to change something: what was decided about it, and its lines.
+
+    ``action`` is ``None`` for a request that only reads, which has no line, and neither has one whose ``asker`` is not
+    known: the log tells of clients that are not authenticated otherwise. ``namespace`` and ``target`` begin as far as
+    the request could be read.
+
+    No field may have a value that a client gave to something, such as a property's, a config's or a password.
+    """
+
+    __slots__ = ("action", "asker", "fields", "namespace", "target", "unchanged", "verdicts")
+
+    def __init__(
+        self, action: Action | None, asker: Asker | None = None, *, namespace: str = "", target: str = ""
+    ) -> None:
+        self.action = action
+        self.asker = asker
+        self.namespace = namespace
+        self.target = target
+        #: By each topic, and by each namespace as a whole, that rights were asked about: why it may not be changed.
+        self.verdicts: dict[Hashable, ListingFailed | None] = {}
+        #: The targets, and the bindings of ACLs, that are already as the request wants them.
+        self.unchanged: set[Hashable] = set()
+        #: Further fields of what is done: counts, and the version.
+        self.fields: dict[str, Value] = {}
+
+    def allowed(self, topics: Iterable[TopicName]) -> None:
+        """Rules and gates allow these topics to be changed: whatever found them has asked."""
+        self.verdicts.update(dict.fromkeys(topics))
+
+    def made(self, target: str, version: CatalogVersion, *, changed: bool, **counts: int) -> None:
+        """Note a change, and the version of the namespace then; not ``changed``: nothing had to be."""
+        self.fields = {**counts, "version": version_text(version)}
+        if not changed:
+            self.unchanged.add(target)
+
+    def ended(self, rows: Iterable[AuditRow]) -> None:
+        """Write the lines, once it is known what the client is answered; from any thread. It waits for nothing."""
+        if self.action is None or self.asker is None:
+            return
+        log, asker, refused = _log.bind(), self.asker, 0
+        client = {
+            "role": asker.role,
+            "principal": asker.original_principal,
+            "address": asker.remote_address,
+            "client_version": shown(asker.client_version),
+            "transport": asker.transport,
+            "namespace": shown(self.namespace),
+        }
+        for (_, outcome, cause, fields), alike in groupby(map(self._finished, rows), _but_target):
+            targets = [row.target for row in alike]
+            if outcome in ("refused", "failed"):
+                left = max(0, _MOST_REFUSED - refused)
+                refused += len(targets)
+                targets = targets[:left]
+            head = {"action": self.action, "outcome": outcome, "cause": cause, **client}
+            _write(log, {**head, "target": shown(targets[0]) if targets else "", **fields}, targets)
+        if refused > _MOST_REFUSED:
+            more = {"more": refused - _MOST_REFUSED}
+            _write(log, {"action": self.action, "outcome": "refused", **client, **more}, [""])
+
+    def _finished(self, row: AuditRow) -> AuditRow:
+        if row.outcome != "done":
+            return row
+        outcome: Outcome = "unchanged" if row.target in self.unchanged else "done"
+        return row._replace(outcome=outcome, fields={**row.fields, **self.fields})
+
+
+def _but_target(row: AuditRow) -> tuple[bool, Outcome, str, Mapping[str, Value]]:
+    """What rows have in common whose lines differ in the target alone."""
+    return row.target != "", row.outcome, row.cause, row.fields
+
+
+def _write(log: FilteringBoundLogger, line: Mapping[str, object], targets: Sequence[str]) -> None:
+    """Write a line for each target, all of which have a name, or none has. Fields without a value are left out."""
+    told = {name: value for name, value in line.items() if value is not None and value != ""}
+    if len(targets) > 1 and "target" in told:
+        info_each(log, "audit", EachLine("target", shown_each(targets)), logger=AUDIT_LOGGER, **told)
+        return
+    for _ in targets:
+        log.info("audit", logger=AUDIT_LOGGER, **told)

@@ -1,0 +1,152 @@
+"""Changes of topics for clients, whatever their protocol: who may make them, and each request as one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterable, Iterable, Sequence
+from functools import partial
+from typing import Final, TypeAlias
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.catalog import CatalogError, Edit, ImportReport, TopicWrite
+from broker_core.errors import Cause, ListingFailed
+from broker_core.mass_deletion_guard import Deletions
+from broker_core.names import NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
+from broker_core.service.audit import Action, Attempt
+from broker_core.service.catalog import Catalog
+from broker_core.service.topic_imports import TopicImports
+
+__all__ = ["Changed", "Changes", "right_to"]
+
+#: What became of one edit.
+Changed: TypeAlias = TopicWrite | CatalogError | ListingFailed
+
+#: The right that an action needs (:data:`~broker_core.access.access.ACTIONS`), where it is not the usual one.
+_RIGHTS: Final[dict[Action, str]] = {}
+_USUAL: Final = "admin"
+#: Transports that ``[http] writes`` is about.
+_HTTP: Final = frozenset({"http", "operator"})
+
+
+def right_to(action: Action) -> str:
+    """The right that rules and gates are asked for before this is done."""
+    return _RIGHTS.get(action, _USUAL)
+
+
+class Changes:
+    """Changes topics of one catalogue for those who have the right; on one event loop.
+
+    ``over_http`` is ``[http] writes``. Whatever is raised, or returned as an error, nothing of it was changed.
+    """
+
+    def __init__(self, catalog: Catalog, pipeline: Pipeline, *, over_http: bool = True) -> None:
+        self.catalog = catalog
+        self._pipeline = pipeline
+        self._over_http = over_http
+        #: Bodies of imports that are received, or wait.
+        self.imports = TopicImports(catalog)
+
+    def check_transport(self, asker: Asker) -> None:
+        """Raise :exc:`~broker_core.errors.ListingFailed` where nobody may change anything by this transport."""
+        if asker.transport in _HTTP and not self._over_http:
+            raise ListingFailed(
+                "This server changes no topics over HTTP: writes = false in the table [http] of its settings",
+                cause=Cause.NOT_ALLOWED,
+            )
+
+    async def allow(
+        self, attempt: Attempt, what: TopicName | NamespaceName, deadline: float | None = None
+    ) -> None:
+        """Ask rules and gates, once in an attempt, whether it may change a topic, or a namespace as a whole.
+
+        Raises :exc:`~broker_core.errors.ListingFailed` with the causes ``DENIED``, ``NOT_ALLOWED`` and what gates say.
+        """
+        if what not in attempt.verdicts:
+            attempt.verdicts[what] = await self._verdict(attempt, what, deadline)
+        refusal = attempt.verdicts[what]
+        if refusal is not None:
+            raise refusal
+
+    async def _verdict(
+        self, attempt: Attempt, what: TopicName | NamespaceName, deadline: float | None
+    ) -> ListingFailed | None:
+        assert attempt.action is not None
+        assert attempt.asker is not None
+        namespace, topic = (what.namespace, what) if isinstance(what, TopicName) else (what, None)
+        try:
+            self.check_transport(attempt.asker)
+            access = Access(right_to(attempt.action), namespace, topic, attempt.asker)
+            await self._pipeline.authorize(access, deadline)
+        except ListingFailed as refusal:
+            return refusal
+        return None
+
+    async def refusals(
+        self, attempt: Attempt, topics: Iterable[TopicName], deadline: float | None = None
+    ) -> dict[TopicName, ListingFailed]:
+        """The topics of these that the attempt may not change, and why."""
+        refused: dict[TopicName, ListingFailed] = {}
+        if not self._pipeline.has_guards and self._over_http:
+            return refused
+        for topic in topics:
+            try:
+                await self.allow(attempt, topic, deadline)
+            except ListingFailed as refusal:
+                refused[topic] = refusal
+        return refused
+
+    async def change(
+        self, attempt: Attempt, edits: Sequence[Edit], deadline: float | None = None
+    ) -> list[Changed]:
+        """Do edits of topics of one namespace, each by itself, in one transaction, as far as the attempt may.
+
+        No change begins after ``deadline`` (loop time). What is done is on the disk when this returns, and one that has
+        begun is done though its caller is cancelled.
+        """
+        refused = await self.refusals(attempt, (edit.topic for edit in edits), deadline)
+        left = [edit for edit in edits if edit.topic not in refused] if refused else edits
+        if not left:
+            return [refused[edit.topic] for edit in edits]
+        done: list[Changed] = []
+        try:
+            done += await self.catalog.edit(left[0].topic.namespace, left, deadline)
+        except (CatalogError, ListingFailed) as failure:
+            done += [failure] * len(left)
+        for edit, each in zip(left, done, strict=True):
+            if isinstance(each, TopicWrite):
+                attempt.made(str(edit.topic), each.version, changed=each.changed)
+        if not refused:
+            return done
+        rest = iter(done)
+        return [refused.get(edit.topic) or next(rest) for edit in edits]
+
+    async def import_topics(
+        self,
+        attempt: Attempt,
+        namespace: NamespaceName,
+        pieces: AsyncIterable[bytes],
+        *,
+        gzip: bool = False,
+        exact: Deletions | None = None,
+        deadline: float | None = None,
+    ) -> ImportReport:
+        """Import topics as :meth:`.TopicImports.import_body` does; the rights are asked before the body is read.
+
+        Where a gate decides about the namespace, rights to each topic are asked too: it may look at topics alone.
+        """
+        await self.allow(attempt, namespace, deadline)
+        asks = self._pipeline.dispatcher.gates(namespace)
+        report = await self.imports.import_body(
+            namespace, pieces, gzip=gzip, exact=exact, ask=partial(self.allow, attempt) if asks else None
+        )
+        counts = {name: getattr(report, name) for name in ("created", "updated", "deleted")}
+        attempt.made("", report.version, changed=any(counts.values()), **counts)
+        return report
+
+    async def change_one(self, attempt: Attempt, edit: Edit, deadline: float | None = None) -> TopicWrite:
+        """Do one edit; raises what :meth:`change` returns in its place."""
+        (done,) = await self.change(attempt, [edit], deadline)
+        if isinstance(done, TopicWrite):
+            return done
+        raise done
