@@ -440,7 +440,7 @@ def test_a_place_that_is_none_is_said_before_the_build(
     monkeypatch.chdir(tmp_path)
     for name, text in s3_options.items():
         monkeypatch.setenv(f"AWS_{name.upper()}", text)
-    assert run([*arguments, option, value]) > 0
+    assert run([*arguments, "--property-keys=k", option, value]) > 0
     out, err = capsys.readouterr()
     assert message in err
     assert err.count("\n") == 1

@@ -18,7 +18,7 @@ from broker_core_spark.format.manifest import Manifest
 
 __all__ = ["BuildResult", "OutputFailed"]
 
-#: Refused patterns and unknown namespaces of the result line. The report has all of them.
+#: Refused patterns, unknown namespaces and ignored properties of the result line. The report has more of them.
 _SHOWN: Final = 20
 
 
@@ -133,6 +133,9 @@ class BuildResult:
             "duplicate_topics": self.duplicates,
             "system_topics": self.system_topics,
             "quarantined": self.quarantined,
+            "ignored_properties": dict(
+                sorted(self.loaded.ignored.items(), key=lambda item: -item[1])[:_SHOWN]
+            ),
             "refused": len(self.refused),
             "refused_patterns": [
                 {"namespace": one.namespace, "pattern": one.pattern[:200], "reason": one.reason[:300]}

@@ -103,6 +103,7 @@ def build(
     property_keys: Sequence[str] | None = None,
     always: str | None = None,
     keep_learned: float = KEEP_LEARNED,
+    strict: bool = False,
     gates: PublishGates | None = None,
     incremental: bool = False,
     report: Path | str | None = None,
@@ -126,12 +127,13 @@ def build(
     ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names, the largest by default
     twice the average. The bytes of a generation do not depend on the tasks. ``property_keys`` are the keys of selecting
     properties; ``None`` is an error where questions have properties. ``always`` is one more source of questions.
-    Learned questions of earlier builds are built for ``keep_learned`` seconds after they were asked last. ``gates`` are
-    those of publishing, by default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of
-    the last generation. ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts
-    and hashes, ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of
-    tables that the build appends a row to, with ``history_questions`` one for each question too. ``quarantine`` is that
-    of the table of rows that are no topics: without it such a row ends the build. ``store_options`` are those of every
+    With ``strict`` a question with another property is an error. Learned questions of earlier builds are built for
+    ``keep_learned`` seconds after they were asked last. ``gates`` are those of publishing, by default
+    :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of the last generation.
+    ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts and hashes,
+    ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of tables that
+    the build appends a row to, with ``history_questions`` one for each question too. ``quarantine`` is that of the
+    table of rows that are no topics: without it such a row ends the build. ``store_options`` are those of every
     bucket here. ``progress`` is told what is done, ``run`` what was published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
@@ -167,6 +169,7 @@ def build(
                 always=always,
                 kept=kept_rows(place) if keep_learned else (),
                 oldest=oldest_kept(keep_learned),
+                strict=strict,
             )
             keys = loaded.property_keys
             not_read: list[str] = []

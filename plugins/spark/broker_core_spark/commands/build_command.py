@@ -42,6 +42,7 @@ from broker_core_spark.commands.build_options import (
     QuarantineOption,
     ReportOption,
     ShownProgress,
+    StrictOption,
 )
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
@@ -83,6 +84,7 @@ def build(
     partitions: PartitionsOption = None,
     largest_segment: LargestSegmentOption = 16 * 1024 * 1024,
     property_keys: PropertyKeysOption = None,
+    strict: StrictOption = False,
     always: AlwaysOption = None,
     keep_learned: KeepLearnedOption = None,
     min_questions: MinQuestionsOption = None,
@@ -124,6 +126,7 @@ def build(
     with ended_by_signals("spark build", published, cleanup=clean_up):
         from broker_core_spark.batch import job
         from broker_core_spark.batch.publish_gates import PublishRefused
+        from broker_core_spark.batch.questions.load_questions import check_rows
         from broker_core_spark.batch.spark.spark_session import spark_session
         from broker_core_spark.store import open_store
         from broker_core_spark.store.publishing import BuildRun
@@ -153,6 +156,12 @@ def build(
                     (export_matches, history),
                     options,
                 )
+                check_rows(
+                    [source for source in (patterns, always) if source is not None],
+                    property_keys=keys,
+                    store_options=options,
+                    strict=strict,
+                )
                 longest = broker_settings().max_pattern_length
                 run = BuildRun()
                 runs.append(run)
@@ -179,6 +188,7 @@ def build(
                     segment_bytes=largest_segment // 2,
                     largest_segment_bytes=largest_segment,
                     property_keys=keys,
+                    strict=strict,
                     always=always,
                     keep_learned=settings.keep_learned if keep_learned is None else keep_learned,
                     gates=gates,
@@ -210,6 +220,11 @@ def _tell(result: BuildResult, quarantine: str | None) -> None:
     """Print the result, after what people should know about it."""
     if result.full_because:
         _say(f"built in full: {result.full_because}")
+    if result.loaded.property_keys:  # else somebody said that none selects
+        for key, rows in result.record()["ignored_properties"].items():
+            _say(
+                f"ignored: the property {key[:200]!r} of {rows} questions selects nothing (--strict refuses it)"
+            )
     for one in result.refused[:_SHOWN]:
         _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
     if len(result.refused) > _SHOWN:

@@ -37,6 +37,7 @@ __all__ = [
     "QuarantineOption",
     "ReportOption",
     "ShownProgress",
+    "StrictOption",
 ]
 
 
@@ -116,6 +117,15 @@ PropertyKeysOption: TypeAlias = Annotated[
         metavar="KEY,...",
         help="The properties that select topics, instead of those that the brokers of --config select by; may be "
         "repeated. '' for none.",
+        show_default=False,
+    ),
+]
+StrictOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--strict",
+        help="Build nothing where a question has a property that selects nothing. Without it the question is as wide "
+        "as without the property.",
         show_default=False,
     ),
 ]

@@ -12,7 +12,12 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidPatterns
-from broker_core_spark.batch.questions.load_questions import check_patterns, load_questions, questions_of_rows
+from broker_core_spark.batch.questions.load_questions import (
+    check_patterns,
+    check_rows,
+    load_questions,
+    questions_of_rows,
+)
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.store.addressed_file import addressed_file
@@ -282,3 +287,29 @@ def test_a_second_source_is_always_there(tmp_path: Path) -> None:
     assert [question.selector.pattern for question in loaded.questions] == ["x", "y"]
     with pytest.raises(InvalidPatterns, match="Cannot read the patterns"):
         load_questions(source, always=str(tmp_path / "missing.jsonl"))
+
+
+def test_a_property_that_selects_nothing_is_counted_and_refused_if_asked(tmp_path: Path) -> None:
+    rows = [
+        {"namespace": "a/b", "pattern": "a/b/x", "properties": {"regoin": "eu", "region": "eu"}},
+        {"namespace": "a/b", "pattern": "a/b/x", "properties": {"regoin": "us"}},
+        {"namespace": "a/b", "pattern": "a/b/y"},
+    ]
+    source = jsonl(tmp_path / "p.jsonl", *rows)
+    loaded = load_questions(source, property_keys=("region",))
+    assert loaded.ignored == {"regoin": 2}
+    assert {question.selector.properties for question in loaded.questions} == {(), (("region", "eu"),)}
+    said = r"p.jsonl, line 1: 2 questions have properties that select nothing \(regoin\): those that do are region"
+    with pytest.raises(InvalidPatterns, match=said):
+        load_questions(source, property_keys=("region",), strict=True)
+    with pytest.raises(InvalidPatterns, match=said):
+        check_rows([source], property_keys=("region",), strict=True)
+    check_rows([source, "table:none"], property_keys=("region",))
+
+
+def test_lines_are_checked_before_spark_starts(tmp_path: Path) -> None:
+    bad = jsonl(tmp_path / "bad.jsonl", {"namespace": "a/b", "pattern": "(?=refused"}, {"pattern": 1})
+    addressed_file(f"memory://{tmp_path.name}/p.jsonl").write(Path(bad).read_bytes())
+    for source in (bad, f"memory://{tmp_path.name}/p.jsonl"):
+        with pytest.raises(InvalidPatterns, match="line 2: namespace must be"):
+            check_rows([source], property_keys=())

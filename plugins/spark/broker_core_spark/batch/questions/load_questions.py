@@ -29,8 +29,8 @@ from broker_core_spark.batch.questions.parse_question_row import (
     parse_json_line,
     parse_last_asked,
     parse_question_row,
-    refusal_reason,
 )
+from broker_core_spark.batch.questions.refused_patterns import refused_patterns
 from broker_core_spark.batch.source_address import is_in_bucket, is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
@@ -41,7 +41,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["LoadedQuestions", "RefusedPattern", "check_patterns", "load_questions", "questions_of_rows"]
+__all__ = [
+    "LoadedQuestions",
+    "RefusedPattern",
+    "check_patterns",
+    "check_rows",
+    "load_questions",
+    "questions_of_rows",
+]
 
 #: More rows than this are no list of known patterns. The driver holds all of them.
 MAX_QUESTIONS: Final = 1_000_000
@@ -71,7 +78,7 @@ class LoadedQuestions:
     ``times_asked`` adds up the ``count`` of the rows (1 without a count), ``times_refused`` that of the refused ones,
     ``times`` has it for each question, ``refused_times`` for each refused one that an earlier build may have
     precomputed. ``learned`` has when each learned question was asked last. ``kept`` of them come from an earlier build
-    alone. ``forgotten`` rows were asked too long ago.
+    alone. ``forgotten`` rows were asked too long ago. ``ignored`` has the rows with each property that selects nothing.
     """
 
     questions: tuple[CanonicalQuestion, ...]
@@ -86,6 +93,7 @@ class LoadedQuestions:
     forgotten: int = 0
     property_keys: tuple[str, ...] = ()
     refused_times: Mapping[CanonicalQuestion, int] = field(default_factory=dict)
+    ignored: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def duplicates(self) -> int:
@@ -103,6 +111,7 @@ def load_questions(
     always: str | None = None,
     kept: Iterable[tuple[str, object]] = (),
     oldest: datetime | None = None,
+    strict: bool = False,
 ) -> LoadedQuestions:
     """The questions of ``source``: JSON lines, ``.toml`` or ``.parquet`` (a path, ``file://``, ``s3://``, ``gs://`` or
     ``az://``), or ``table:NAME``.
@@ -115,7 +124,13 @@ def load_questions(
     if always is not None:
         rows = itertools.chain(rows, _source_rows(always, spark, store_options))
     return questions_of_rows(
-        rows, property_keys=property_keys, max_length=max_length, kept=kept, oldest=oldest
+        rows,
+        property_keys=property_keys,
+        max_length=max_length,
+        kept=kept,
+        oldest=oldest,
+        strict=strict,
+        spark=spark,
     )
 
 
@@ -134,7 +149,7 @@ def _source_rows(
 
 
 def check_patterns(source: str, store_options: Mapping[str, str] | None = None) -> None:
-    """Raise unless there is such a file, where a session of Spark is not there yet. Tables are not asked.
+    """Raise unless there is such a file. Tables are not asked.
 
     Raises :exc:`InvalidPatterns` and :exc:`~broker_core_spark.errors.StoreFailed`.
     """
@@ -142,6 +157,25 @@ def check_patterns(source: str, store_options: Mapping[str, str] | None = None) 
         addressed_file(source, store_options).check_readable()
     elif not is_table(source):
         addressed_file(str(_path_of(source))).check_readable()
+
+
+def check_rows(
+    sources: Iterable[str],
+    *,
+    property_keys: Sequence[str] | None,
+    store_options: Mapping[str, str] | None = None,
+    strict: bool = False,
+) -> None:
+    """Raise what :func:`load_questions` raises for rows of files, where a session of Spark is not there yet.
+
+    Patterns are not compiled: none that is refused ends a build.
+    """
+    found = _FoundQuestions(property_keys, None, strict=strict)
+    for source in sources:
+        if is_in_bucket(source) or not is_table(source):
+            for place, row in _source_rows(source, None, store_options):
+                found.add(place, row)
+    found.check_properties()
 
 
 def _path_of(source: str) -> Path:
@@ -160,133 +194,153 @@ def questions_of_rows(
     max_length: int | None = None,
     kept: Iterable[tuple[str, object]] = (),
     oldest: datetime | None = None,
+    strict: bool = False,
+    spark: SparkSession | None = None,
 ) -> LoadedQuestions:
     """The questions of rows. Each row has the place that messages name (``patterns.jsonl, line 3``).
 
     ``property_keys`` are the keys that select; with ``None`` a row with properties is an error that says what to pass.
     ``kept`` are the rows of learned questions of an earlier build. Learned questions that were asked before ``oldest``
-    are left out.
+    are left out. With ``strict`` a property that selects nothing is an error. Tasks of ``spark`` compile many patterns.
     """
-    found = _FoundQuestions(property_keys, max_length, oldest)
+    found = _FoundQuestions(property_keys, oldest, strict=strict)
     for place, row in rows:
         found.add(place, row)
     for place, row in kept:
         found.keep(place, row)
-    return found.loaded()
+    found.check_properties()
+    return found.loaded(refused_patterns(found.patterns, max_length, spark))
+
+
+#: Namespace, mode, raw pattern and selecting properties of rows.
+_Asked = tuple[str, Mode, str | None, tuple[tuple[str, str], ...]]
 
 
 class _FoundQuestions:
-    """Collects the questions of rows, each once."""
+    """Collects the questions of rows. Their patterns are compiled at the end, each once."""
 
     def __init__(
-        self, property_keys: Sequence[str] | None, max_length: int | None, oldest: datetime | None
+        self, property_keys: Sequence[str] | None, oldest: datetime | None, *, strict: bool = False
     ) -> None:
         self._keys = property_keys
-        self._max_length = max_length
+        self._strict = strict
         self._oldest = oldest
-        self._times: dict[CanonicalQuestion, int] = {}
-        self._learned: dict[CanonicalQuestion, datetime] = {}
-        self._refused: dict[RefusedPattern, None] = {}
-        self._refused_questions: dict[CanonicalQuestion, int] = {}
-        self._rows = self._times_refused = self._refused_rows = self._kept = self._forgotten = 0
-        # Where nobody said which keys select: those that rows have, the number of these rows, the first one's place.
-        self._unsaid_keys: set[str] = set()
-        self._unsaid_rows = 0
-        self._unsaid_place = ""
+        # Of what is asked: the number of rows, how often, and when last where somebody says.
+        self._asked: dict[_Asked, tuple[int, int, datetime | None]] = {}
+        self._of_earlier: dict[_Asked, tuple[int, datetime]] = {}
+        self._rows = self._forgotten = 0
+        # Rows with each property that selects nothing, the number of these rows, the first one's place.
+        self._ignored: dict[str, int] = {}
+        self._ignoring_rows = 0
+        self._ignoring_place = ""
+
+    @property
+    def patterns(self) -> list[str]:
+        """The raw patterns, each once."""
+        every = itertools.chain(self._asked, self._of_earlier)
+        return list(dict.fromkeys(asked[2] for asked in every if asked[2] is not None))
 
     def add(self, place: str, row: object) -> None:
         """One row of a source."""
-        self._count(place)
-        namespace, mode, pattern, pairs = self._parsed(place, row)
-        asked = parse_last_asked(place, row)
-        if self._is_old(asked):
-            self._forgotten += 1
-            return
-        times = _times(row)
-        reason = refusal_reason(pattern, self._max_length)
-        if reason is not None:
-            self._refused_rows += 1
-            self._refuse(namespace, mode, pattern or "", pairs, times, reason)
-            return
-        question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
-        self._times[question] = self._times.get(question, 0) + times
-        self._learn(question, asked)
-
-    def keep(self, place: str, row: object) -> None:
-        """One learned question of an earlier build. A pattern that is refused by now is no question any more."""
-        namespace, mode, pattern, pairs = self._parsed(place, row)
-        asked = parse_last_asked(place, row)
-        if asked is None or self._is_old(asked):
-            return
-        reason = refusal_reason(pattern, self._max_length)
-        if reason is not None:
-            self._refuse(namespace, mode, pattern or "", pairs, _times(row), reason)
-            return
-        question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
-        if question not in self._times:
-            if len(self._times) >= MAX_QUESTIONS:
-                return
-            self._times[question] = _times(row)
-            self._kept += 1
-        self._learn(question, asked)
-
-    def loaded(self) -> LoadedQuestions:
-        """All of it. Raises :exc:`InvalidPatterns` where properties may select and nobody said which."""
-        if self._unsaid_rows:
-            keys = ",".join(sorted(self._unsaid_keys))[:500]
-            raise InvalidPatterns(
-                f"{self._unsaid_place}: {self._unsaid_rows} questions have properties ({keys}), and nothing says which "
-                f"of them select topics: pass --property-key {keys}, only those that select; or --config with the "
-                "catalog.property_keys of the brokers; or --property-key '' if none selects (property_keys in Python)"
-            )
-        return LoadedQuestions(
-            tuple(sorted(self._times, key=_by_line)),
-            tuple(self._refused),
-            self._rows,
-            sum(self._times.values()) + self._times_refused,
-            self._times_refused,
-            self._refused_rows,
-            self._times,
-            self._learned,
-            self._kept,
-            self._forgotten,
-            tuple(self._keys or ()),
-            self._refused_questions,
-        )
-
-    def _count(self, place: str) -> None:
         self._rows += 1
         if self._rows > MAX_QUESTIONS:
             raise InvalidPatterns(f"{place}: more than {MAX_QUESTIONS} questions")
-
-    def _parsed(self, place: str, row: object) -> tuple[str, Mode, str | None, dict[str, str]]:
-        namespace, mode, pattern, properties = parse_question_row(place, row)
-        if self._keys is None:
-            if properties:
-                self._unsaid_keys.update(properties)
-                self._unsaid_rows += 1
-                self._unsaid_place = self._unsaid_place or place
-            return namespace, mode, pattern, {}
-        return namespace, mode, pattern, {key: properties[key] for key in self._keys if key in properties}
-
-    def _refuse(
-        self, namespace: str, mode: Mode, pattern: str, pairs: dict[str, str], times: int, reason: str
-    ) -> None:
-        one = RefusedPattern(namespace, mode.name, pattern, tuple(sorted(pairs.items())), reason)
-        self._refused[one] = None
-        self._times_refused += times
-        try:
-            question = CanonicalQuestion.of(namespace, mode, pattern, pairs)
-        except InvalidPattern:  # no build could have it
+        asked, properties = self._parsed(place, row)
+        self._note_ignored(place, properties)
+        last = parse_last_asked(place, row)
+        if self._is_old(last):
+            self._forgotten += 1
             return
-        self._refused_questions[question] = self._refused_questions.get(question, 0) + times
+        rows, times, before = self._asked.get(asked, (0, 0, None))
+        newest = max((when for when in (last, before) if when is not None), default=None)
+        self._asked[asked] = rows + 1, times + _times(row), newest
+
+    def keep(self, place: str, row: object) -> None:
+        """One learned question of an earlier build. A pattern that is refused by now is no question any more."""
+        asked, properties = self._parsed(place, row)
+        if self._keys is None:
+            self._note_ignored(place, properties)
+        last = parse_last_asked(place, row)
+        if last is not None and not self._is_old(last):
+            self._of_earlier[asked] = _times(row), last
+
+    def check_properties(self) -> None:
+        """Raise :exc:`InvalidPatterns` if nobody said which properties select, in ``strict`` for others too."""
+        keys = ",".join(sorted(self._ignored))[:500]
+        what = f"{self._ignoring_place}: {self._ignoring_rows} questions have properties"
+        if self._ignored and self._keys is None:
+            raise InvalidPatterns(
+                f"{what} ({keys}), and nothing says which "
+                f"of them select topics: pass --property-key {keys}, only those that select; or --config with the "
+                "catalog.property_keys of the brokers; or --property-key '' if none selects (property_keys in Python)"
+            )
+        if self._ignored and self._strict:
+            raise InvalidPatterns(
+                f"{what} that select nothing ({keys}): those that do are {', '.join(self._keys or ()) or 'none'}"
+            )
+
+    def loaded(self, reasons: Mapping[str, str]) -> LoadedQuestions:
+        """All of it. ``reasons`` are those of refused patterns."""
+        times: dict[CanonicalQuestion, int] = {}
+        learned: dict[CanonicalQuestion, datetime] = {}
+        refused: dict[RefusedPattern, None] = {}
+        refused_times: dict[CanonicalQuestion, int] = {}
+        times_refused = refused_rows = kept = 0
+        asked_before = ((asked, (0, *found)) for asked, found in self._of_earlier.items())
+        for asked, (rows, count, last) in itertools.chain(self._asked.items(), asked_before):
+            namespace, mode, pattern, pairs = asked
+            reason = None if pattern is None else reasons.get(pattern)
+            try:
+                question = CanonicalQuestion.of(namespace, mode, pattern, dict(pairs))
+            except InvalidPattern:  # it is refused, and no build could have it
+                question = None
+            if question is None or reason is not None:
+                refused[RefusedPattern(namespace, mode.name, pattern or "", pairs, reason or "")] = None
+                refused_rows += rows
+                times_refused += count
+                if question is not None:
+                    refused_times[question] = refused_times.get(question, 0) + count
+                continue
+            if rows:
+                times[question] = times.get(question, 0) + count
+            elif question not in times:
+                if len(times) >= MAX_QUESTIONS:
+                    continue
+                times[question] = count
+                kept += 1
+            if last is not None:
+                learned[question] = max(last, learned.get(question, last))
+        return LoadedQuestions(
+            tuple(sorted(times, key=_by_line)),
+            tuple(refused),
+            self._rows,
+            sum(times.values()) + times_refused,
+            times_refused,
+            refused_rows,
+            times,
+            learned,
+            kept,
+            self._forgotten,
+            tuple(self._keys or ()),
+            refused_times,
+            self._ignored,
+        )
+
+    def _parsed(self, place: str, row: object) -> tuple[_Asked, Mapping[str, str]]:
+        namespace, mode, pattern, properties = parse_question_row(place, row)
+        pairs = tuple(sorted((key, properties[key]) for key in set(self._keys or ()) & properties.keys()))
+        return (namespace, mode, pattern, pairs), properties
+
+    def _note_ignored(self, place: str, properties: Mapping[str, str]) -> None:
+        ignored = [key for key in properties if key not in (self._keys or ())]
+        if ignored:
+            self._ignoring_rows += 1
+            self._ignoring_place = self._ignoring_place or place
+        for key in ignored:
+            self._ignored[key] = self._ignored.get(key, 0) + 1
 
     def _is_old(self, asked: datetime | None) -> bool:
         return asked is not None and self._oldest is not None and asked < self._oldest
-
-    def _learn(self, question: CanonicalQuestion, asked: datetime | None) -> None:
-        if asked is not None:
-            self._learned[question] = max(asked, self._learned.get(question, asked))
 
 
 def _times(row: object) -> int:

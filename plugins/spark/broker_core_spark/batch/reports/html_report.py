@@ -99,6 +99,7 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ("Questions refused", f"{len(loaded.refused):,}"),
         ("Questions of unknown namespaces", f"{len(result.left_out):,}"),
         ("Properties that select", ", ".join(manifest.property_keys) or "none"),
+        ("Properties that select nothing", _ignored(loaded.ignored)),
         ("Matches of all questions", f"{result.totals.matches:,}"),
         ("Coverage of what was asked", _asked_share(result)),
         ("Namespaces with a question", f"{len(covered):,} of {len(manifest.namespaces):,}"),
@@ -112,6 +113,12 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ),
     ]
     return _section("Coverage", _table(("", ""), rows))
+
+
+def _ignored(rows: Mapping[str, int]) -> str:
+    """The properties that questions have for nothing, those of most questions first."""
+    most = sorted(rows.items(), key=lambda item: -item[1])[:_LARGEST]
+    return ", ".join(f"{key} ({count:,} questions)" for key, count in most) or "none"
 
 
 def _asked_share(result: BuildResult) -> str:
