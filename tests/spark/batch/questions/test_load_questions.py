@@ -291,15 +291,15 @@ def test_a_second_source_is_always_there(tmp_path: Path) -> None:
 
 def test_a_property_that_selects_nothing_is_counted_and_refused_if_asked(tmp_path: Path) -> None:
     rows = [
-        {"namespace": "a/b", "pattern": "a/b/x", "properties": {"regoin": "eu", "region": "eu"}},
-        {"namespace": "a/b", "pattern": "a/b/x", "properties": {"regoin": "us"}},
+        {"namespace": "a/b", "pattern": "a/b/x", "properties": {"zone": "eu", "region": "eu"}},
+        {"namespace": "a/b", "pattern": "a/b/x", "properties": {"zone": "us"}},
         {"namespace": "a/b", "pattern": "a/b/y"},
     ]
     source = jsonl(tmp_path / "p.jsonl", *rows)
     loaded = load_questions(source, property_keys=("region",))
-    assert loaded.ignored == {"regoin": 2}
+    assert loaded.ignored == {"zone": 2}
     assert {question.selector.properties for question in loaded.questions} == {(), (("region", "eu"),)}
-    said = r"p.jsonl, line 1: 2 questions have properties that select nothing \(regoin\): those that do are region"
+    said = r"p.jsonl, line 1: 2 questions have properties that select nothing \(zone\): those that do are region"
     with pytest.raises(InvalidPatterns, match=said):
         load_questions(source, property_keys=("region",), strict=True)
     with pytest.raises(InvalidPatterns, match=said):
