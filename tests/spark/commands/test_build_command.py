@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import threading
 from pathlib import Path
@@ -178,31 +177,6 @@ def test_gates_without_a_generation_to_compare_with_say_so(
     reason = json.loads(out.splitlines()[-1])["not_compared"]
     assert reason.startswith(f"generation {published.generation[:12]} cannot be read: ")
     assert f"broker-core: spark build: the gates could not compare with what is published: {reason}\n" in err
-
-
-def test_lineage_is_sent_where_the_client_says(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    events = tmp_path / "events.jsonl"
-    transport = {"type": "file", "log_file_path": str(events), "append": True}
-    monkeypatch.setattr("os.environ", dict(os.environ))  # the client writes variables of its own
-    more = [*arguments, "--property-keys", "region", "--openlineage"]
-    assert run(more) == 1
-    assert "no receiver of lineage" in capsys.readouterr().err
-    assert current_pointer(open_store(str(tmp_path / "store"))) is None
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(transport))
-    assert run(more) == 0
-    assert run([*more, "--min-questions", "2"]) == 3
-    sent = [json.loads(line) for line in events.read_text().splitlines()]
-    assert [event["eventType"] for event in sent] == ["START", "COMPLETE", "START", "FAIL"]
-    assert "not published" in sent[-1]["run"]["facets"]["errorMessage"]["message"]
-    assert str(tmp_path / "store") in sent[0]["job"]["name"]
-    assert len({event["run"]["runId"] for event in sent}) == 2
-    nobody = {"type": "http", "url": f"http://127.0.0.1:{free_port()}", "retry": {"total": 0}}
-    monkeypatch.setenv("OPENLINEAGE__TRANSPORT", json.dumps(nobody))
-    capsys.readouterr()
-    assert run(more) == 0
-    assert capsys.readouterr().err.count("lineage") == 1
 
 
 def test_property_keys_of_the_settings(

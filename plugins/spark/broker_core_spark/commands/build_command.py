@@ -33,7 +33,6 @@ from broker_core_spark.commands.build_options import (
     MetricsOption,
     MinQuestionsOption,
     NamespaceOption,
-    OpenLineageOption,
     OutOption,
     PartitionsOption,
     PatternsOption,
@@ -99,7 +98,6 @@ def build(
     history_questions: HistoryQuestionsOption = False,
     quarantine: QuarantineOption = None,
     metrics: MetricsOption = None,
-    openlineage: OpenLineageOption = False,
     progress: ProgressOption = ShownProgress.AUTO,
     incremental: IncrementalOption = False,
     master: MasterOption = None,
@@ -165,17 +163,6 @@ def build(
                 longest = broker_settings().max_pattern_length
                 run = BuildRun()
                 runs.append(run)
-                lineage = _lineage(
-                    openlineage,
-                    run=run.id,
-                    store=out,
-                    catalogue=catalogue,
-                    patterns=[source for source in (patterns, always) if source is not None],
-                    export_parquet=export_parquet,
-                    export_matches=export_matches,
-                    history=history,
-                )
-                told = stack.enter_context(lineage)
                 spark = stack.enter_context(spark_session(master=master, conf=spark_settings))
                 shown = stack.enter_context(_progress(progress))
                 result = job.build(
@@ -205,7 +192,6 @@ def build(
                     run=run,
                 )
                 results.append(result)
-                told.append(result)
         except PublishRefused as error:
             say(str(error))
             raise typer.Exit(EXIT_REFUSED) from error
@@ -316,18 +302,6 @@ def _measured(address: str | None, results: list[BuildResult], options: dict[str
         raise
     if address is not None:
         write_metrics(address, results[-1], options)
-
-
-def _lineage(asked: bool, **addresses: Any) -> AbstractContextManager[list[BuildResult]]:
-    """Sends the lineage of a build with these addresses, if it is asked for."""
-    if not asked:
-        return nullcontext([])
-    from broker_core_spark.batch.lineage.build_events import BuildEvents
-    from broker_core_spark.batch.lineage.build_lineage import lineage_client, lineage_run, sending_lineage
-
-    namespace, parent = lineage_run()
-    events = BuildEvents(namespace=namespace, parent=parent, **addresses)
-    return sending_lineage(lineage_client(), events, _say)
 
 
 def _metrics_file(address: str | None) -> str | None:

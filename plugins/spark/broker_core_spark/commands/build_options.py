@@ -28,7 +28,6 @@ __all__ = [
     "MetricsOption",
     "MinQuestionsOption",
     "NamespaceOption",
-    "OpenLineageOption",
     "OutOption",
     "PartitionsOption",
     "PatternsOption",
@@ -250,14 +249,6 @@ MetricsOption: TypeAlias = Annotated[
         "--metrics",
         metavar="URI",
         help="Write metrics for Prometheus: a file of the textfile collector, or a push gateway (http://...).",
-        show_default=False,
-    ),
-]
-OpenLineageOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--openlineage",
-        help="Send events of the build to a lineage service, by OPENLINEAGE_URL or OPENLINEAGE_CONFIG.",
         show_default=False,
     ),
 ]

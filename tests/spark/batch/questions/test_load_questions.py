@@ -299,7 +299,9 @@ def test_a_property_that_selects_nothing_is_counted_and_refused_if_asked(tmp_pat
     loaded = load_questions(source, property_keys=("region",))
     assert loaded.ignored == {"zone": 2}
     assert {question.selector.properties for question in loaded.questions} == {(), (("region", "eu"),)}
-    said = r"p.jsonl, line 1: 2 questions have properties that select nothing \(zone\): those that do are region"
+    said = (
+        r"p.jsonl, line 1: 2 questions have properties that select nothing \(zone\): those that do are region"
+    )
     with pytest.raises(InvalidPatterns, match=said):
         load_questions(source, property_keys=("region",), strict=True)
     with pytest.raises(InvalidPatterns, match=said):

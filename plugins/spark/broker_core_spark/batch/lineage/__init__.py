@@ -1,1 +1,0 @@
-"""Events of a build for a lineage service, by the client of OpenLineage."""
