@@ -19,6 +19,7 @@ from broker_core.catalog.errors import (
     CatalogUnusable,
     ExportRefused,
     ImportRefused,
+    NotNames,
     PairRefused,
     TopicExists,
     TopicInvalid,
@@ -56,7 +57,7 @@ from broker_core.catalog.topic_decisions import deletion as deletion
 from broker_core.catalog.topic_decisions import has_name as has_name
 from broker_core.catalog.topic_decisions import merge as merge
 from broker_core.catalog.topic_decisions import replacement as replacement
-from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics
+from broker_core.catalog.topic_files.export_file import ExportFormat, export_topics, has_odd_names
 from broker_core.catalog.topic_files.import_file import Allow as Allow
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
 from broker_core.catalog.topic_files.topic_file_reader import TopicLines, TopicRows, topic_in_namespace
@@ -96,6 +97,7 @@ __all__ = [
     "LogBounds",
     "Migration",
     "MigrationAhead",
+    "NotNames",
     "Operation",
     "PairRefused",
     "PropertiesChange",
@@ -111,6 +113,7 @@ __all__ = [
     "delete_matching",
     "delete_of_file",
     "export_topics",
+    "has_odd_names",
     "import_topics",
     "migration_ahead",
     "parse_topic_id",

@@ -176,6 +176,10 @@ class ImportRefused(CatalogError):
         self.reason = reason
 
 
+class NotNames(ImportRefused):
+    """A file of plain names looks like another kind of file; it is read as names if it is said to be (``as_names``)."""
+
+
 class ExportRefused(CatalogError):
     """A name cannot be written in the plain format (it holds a line feed, say); JSON lines can carry it."""
 

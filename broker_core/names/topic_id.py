@@ -30,7 +30,7 @@ __all__ = [
 RESERVED_IDS: Final = frozenset({uuid.UUID(int=0), uuid.UUID(int=1)})
 
 _ID_BYTES = 16
-_BASE64 = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
+_BASE64 = re.compile(r"[A-Za-z0-9_+/-]{22}(?:==)?")
 
 
 def new_topic_ids(count: int) -> bytes:
@@ -87,12 +87,13 @@ def topic_id_text(topic_id: uuid.UUID) -> str:
 def parse_topic_id(text: str) -> uuid.UUID:
     """The id written as base64 (22 characters, or 24 with padding) or as hyphenated or plain hexadecimal.
 
-    Kafka's own tools print base64, and some clients print hexadecimal. Raises
+    Kafka's own tools print the base64 of URLs; confluent-kafka standard base64, with ``+`` and ``/``; some clients
+    hexadecimal. Raises
     :exc:`~broker_core.errors.InvalidName` for anything else.
     """
     try:
         if _BASE64.fullmatch(text):
-            return uuid.UUID(bytes=base64.urlsafe_b64decode(text[:22] + "=="))
+            return uuid.UUID(bytes=base64.b64decode(text[:22].replace("-", "+").replace("_", "/") + "=="))
         return uuid.UUID(text)
     except ValueError:
         shown = repr(text if len(text) <= 100 else text[:100] + "…")

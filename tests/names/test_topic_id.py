@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+import base64
 import uuid
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from broker_core.errors import InvalidName
 from broker_core.names.topic_id import (
@@ -48,7 +51,13 @@ def test_the_ids_of_kafka_are_read_and_written_as_kafka_does() -> None:
     assert topic_id_text(parse_topic_id("-AAAAAAAAAAAAAAAAAAAAA")) == "-AAAAAAAAAAAAAAAAAAAAA"
 
 
-@pytest.mark.parametrize("text", ["", "abc", "A" * 23, "é" * 22, "A" * 30, "{}", "AAAAAAAAAAAAAAAAAAAA+/"])
+@given(st.binary(min_size=16, max_size=16))
+def test_both_alphabets_of_base64_are_read(data: bytes) -> None:
+    for text in (base64.b64encode(data), base64.urlsafe_b64encode(data)):
+        assert parse_topic_id(text.decode()) == parse_topic_id(text[:22].decode()) == uuid.UUID(bytes=data)
+
+
+@pytest.mark.parametrize("text", ["", "abc", "A" * 23, "é" * 22, "A" * 30, "{}", "AAAAAAAAAAAAAAAAAAAA+."])
 def test_anything_else_is_an_error_that_shows_it(text: str) -> None:
     with pytest.raises(InvalidName) as raised:
         parse_topic_id(text)

@@ -11,11 +11,12 @@ from typing import BinaryIO, Final, Literal
 from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import MAX_PARTITIONS
+from broker_core.catalog.topic_files.odd_names import WHITE_SPACE
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
-__all__ = ["ExportFormat", "export_topics"]
+__all__ = ["ExportFormat", "export_topics", "has_odd_names"]
 
 #: ``names``: one name a line, local where it is persistent; ``json``: JSON lines, with partitions, properties, ids,
 #: configs and replicas.
@@ -25,6 +26,11 @@ _LINES_A_WRITE: Final = 10_000
 _TOPICS = (
     "SELECT domain, base, listed, properties, topic_id, configs, replication FROM topics"
     " WHERE namespace = (SELECT id FROM namespaces WHERE name = ?) ORDER BY domain, base"
+)
+
+_ODD = (
+    "SELECT 1 FROM topics WHERE namespace = (SELECT id FROM namespaces WHERE name = :namespace)"
+    " AND (instr(base, char(10)) OR instr(base, char(9)) OR base <> trim(base, :white)) LIMIT 1"
 )
 
 
@@ -41,7 +47,8 @@ def export_topics(
     ``names`` has every listed name and nothing else; ``json`` has all that makes the same topics, with their ids.
     ``progress`` is called with the lines so far.
     A name that the plain format cannot carry raises :exc:`~broker_core.catalog.errors.ExportRefused`, since an import
-    of the file would not give the same set: one with a line feed, say. Memory does not grow with the namespace.
+    of the file would not give the same set, or would refuse it: :func:`has_odd_names` says whether there is one. Memory
+    does not grow with the namespace.
     """
     written = 0
     with catalog.reading() as connection:
@@ -59,6 +66,13 @@ def export_topics(
     return written
 
 
+def has_odd_names(catalog: SqliteCatalog, namespace: NamespaceName) -> bool:
+    """Whether a name of the namespace has a line feed, a tab, or white space at an end: JSON lines alone carry it."""
+    with catalog.reading() as connection:
+        found = connection.execute(_ODD, {"namespace": str(namespace), "white": WHITE_SPACE}).fetchone()
+    return found is not None
+
+
 def _write(target: BinaryIO, lines: list[str]) -> int:
     count = len(lines)
     target.write("".join(lines).encode())
@@ -68,24 +82,22 @@ def _write(target: BinaryIO, lines: list[str]) -> int:
 
 def _name_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Iterator[str]:
     prefixes = ("", f"{DOMAINS[1]}://{namespace}/")
-    only_returns = True  # as far as the last line
     first = True
     for domain, base, listed, *_ in connection.execute(_TOPICS, (str(namespace),)):
         if "\n" in base:
             raise ExportRefused(f"Topic {base!r} has a line feed in its name: export as JSON lines")
+        if "\t" in base or base != base.strip(WHITE_SPACE):
+            raise ExportRefused(
+                f"Topic {base!r} has a tab, or white space at an end, in its name: export as JSON lines"
+            )
         names = (base,) if listed == "*" else ListedNames.parse(listed).names(base)
         for name in names:
             prefix = prefixes[domain]
-            if first and name.startswith(("{", "\ufeff")):
-                # A file that begins so is JSON lines, or has a byte order mark: write this one as a full name.
+            if first and name.startswith(("{", "[", "name,", "\ufeff")):
+                # A file that begins so is JSON or CSV, or has a byte order mark: write this one as a full name.
                 prefix = f"{DOMAINS[domain]}://{namespace}/"
             first = False
-            only_returns = only_returns and name.endswith("\r")
             yield f"{prefix}{name}\n"
-    if only_returns and not first:
-        raise ExportRefused(
-            "All names end in a carriage return, as if the file had Windows line ends: export as JSON lines"
-        )
 
 
 def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Iterator[str]:

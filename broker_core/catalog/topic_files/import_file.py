@@ -155,6 +155,7 @@ def import_topics(
     progress: Progress | None = None,
     caches: int = _CACHES,
     allow: Allow | None = None,
+    as_names: bool = False,
 ) -> ImportReport:
     """Add the topics of a file (see :mod:`.topic_file_reader`) to a namespace, in one transaction.
 
@@ -162,7 +163,7 @@ def import_topics(
     ``exact``, which says how much may go, the namespace becomes what the file says, and a topic keeps its properties
     unless the file gives some. Nothing to change leaves the version as it is, and so does a ``dry_run``. ``caches`` is
     how many bytes SQLite may keep in memory meanwhile; fewer of them make the import of a large file slower. ``allow``
-    may refuse topics.
+    may refuse topics. ``as_names`` takes a file of names that looks like JSON or CSV, or has odd names, as it stands.
 
     Raises :exc:`~broker_core.catalog.errors.ImportRefused` with the line that is wrong,
     :exc:`~broker_core.catalog.errors.PairRefused` for a topic beside a partition of its name with other properties,
@@ -180,6 +181,7 @@ def import_topics(
             has_partitions=lambda *topic: exact is None and _has_partitions(connection, namespace, *topic),
             read=None if progress is None else lambda size: progress("read", size),
             cache=caches * 4 // 5,
+            as_names=as_names,
         )
         show_as_current(
             connection

@@ -107,6 +107,7 @@ def stage_file(
     has_partitions: Callable[[int, str], bool],
     cache: int,
     read: Callable[[int], None] | None = None,
+    as_names: bool = False,
 ) -> Staged:
     """Read a file (see :mod:`broker_core.catalog.topic_files.topic_file_reader`); ``read`` is told the bytes so far.
 
@@ -123,7 +124,7 @@ def stage_file(
     connection.execute(_KINDS)
     connection.execute(_FACTS)
     connection.execute(f"PRAGMA temp.cache_size = -{cache // 1024}")
-    lines = TopicLines(namespace, source, apart=True)
+    lines = TopicLines(namespace, source, apart=True, as_names=as_names)
     topics = partitions = untold = facts = False
     connection.execute("BEGIN")
     for chunk in lines:

@@ -7,6 +7,9 @@ Rules, for both formats:
   returns belong to the name. A file of names whose every line ends in a carriage return has Windows line ends and is
   refused, rather than imported under wrong names; so is one that begins with a byte order mark.
 - An empty line is an error: it is no name.
+- A file of names that looks like another kind of file is refused unless it is said to be names: one that begins with
+  ``[`` (an array of JSON), one whose first line begins with ``name,`` and whose lines have as many commas (CSV), and
+  names with white space at an end or a tab in them.
 - A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
   some wins; a line that gives none leaves those that are there.
@@ -27,6 +30,7 @@ from typing import Any, BinaryIO, Final, NamedTuple
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
 from broker_core.catalog.topic_decisions import MAX_PARTITIONS
+from broker_core.catalog.topic_files.odd_names import OddNames
 from broker_core.errors import InvalidName
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames, merge_listed
@@ -172,7 +176,7 @@ class TopicLines:
 
     For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
     :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
-    ``apart`` is that of :class:`TopicRows`.
+    ``apart`` is that of :class:`TopicRows`. ``as_names`` takes plain names as they stand, whatever the file looks like.
     """
 
     def __init__(
@@ -183,8 +187,10 @@ class TopicLines:
         checked: Callable[[object], str] = checked_text,
         longest: int = MAX_NAME_BYTES,
         apart: bool = False,
+        as_names: bool = False,
     ) -> None:
         self._namespace = namespace
+        self._odd = None if as_names else OddNames()
         self._apart = apart
         self._untold = UNTOLD if apart else "*"
         self._source = source
@@ -215,6 +221,8 @@ class TopicLines:
             if self.is_json:
                 self._read_json(lines, rows)
             else:
+                if self._odd is not None:
+                    self._odd.check(text, lines)
                 self._read_names(lines, rows)
             self.lines += len(lines)
             for part in rows:
@@ -225,6 +233,8 @@ class TopicLines:
                 1,
                 "it and all other lines end in a carriage return: the file has Windows line ends, convert them",
             )
+        if self._odd is not None:
+            self._odd.check_whole()
 
     def _chunks(self) -> Iterator[str]:
         """Whole lines, without the line feed of the last one."""

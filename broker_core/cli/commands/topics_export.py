@@ -39,13 +39,13 @@ def export_namespace(
         typer.Option(
             "--format",
             help="Names, or JSON lines with all that is known; auto is JSON lines if a topic has properties, "
-            "configs or replicas.",
+            "configs or replicas, or a name that no line can carry.",
         ),
     ] = "auto",
     catalog: CatalogOption = None,
 ) -> None:
     """Write the topics of a namespace as a file that `topics import` takes."""
-    from broker_core.catalog import CatalogError, export_topics, summarize
+    from broker_core.catalog import CatalogError, export_topics, has_odd_names, summarize
     from broker_core.cli.error_line import say
 
     of = parse_namespace(namespace)
@@ -54,7 +54,7 @@ def export_namespace(
             raise CatalogError(f"{of}: the catalogue {opened.path} never had a topic of this namespace")
     with opened_catalog(invocation, catalog) as opened, _target(file) as target:
         if form == "auto":
-            form = "json" if summarize(opened, of).with_details else "names"
+            form = "json" if summarize(opened, of).with_details or has_odd_names(opened, of) else "names"
         lines = export_topics(opened, of, target, form)
     if file != "-":
         say(f"wrote {lines} lines to {Path(file).absolute()}")

@@ -43,6 +43,15 @@ def import_file(
             show_default=False,
         ),
     ] = False,
+    as_names: Annotated[
+        bool,
+        typer.Option(
+            "--as-names",
+            help="Take each line as a name, also in a file that looks like CSV or an array of JSON, and names with "
+            "white space at an end or a tab.",
+            show_default=False,
+        ),
+    ] = False,
     dry_run: DryRunOption = False,
     max_deletions: MaxDeletionsOption = None,
     allow_mass_deletions: AllowMassDeletionsOption = False,
@@ -54,7 +63,7 @@ def import_file(
     `{"name": ..., "partitions": 3, "properties": {...}}`. A topic that is there keeps its id and gets the properties;
     a line of properties without partitions changes nothing else.
     """
-    from broker_core.catalog import import_topics
+    from broker_core.catalog import NotNames, import_topics
     from broker_core.cli.error_line import say
     from broker_core.cli.progress_bar import import_progress
     from broker_core.mass_deletion_guard import Deletions
@@ -72,7 +81,12 @@ def import_file(
         opened as topics,
         import_progress(source) as progress,
     ):
-        report = import_topics(topics, into, source, exact=allowed, dry_run=dry_run, progress=progress)
+        try:
+            report = import_topics(
+                topics, into, source, exact=allowed, dry_run=dry_run, progress=progress, as_names=as_names
+            )
+        except NotNames as error:
+            raise NotNames(error.line, f"{error.reason}. --as-names takes the lines as they are") from None
         deleted = f", {report.deleted} deleted ({report.names_lost} names in all)" if exact else ""
         print(
             f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: "

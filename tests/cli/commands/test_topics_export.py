@@ -12,7 +12,7 @@ from tests.cli.conftest import Cli
 def names(tmp_path: Path) -> Path:
     file = tmp_path / "names.txt"
     file.write_text(
-        "orders\n#frag\n non trimmed \nsensor-partition-0\nsensor-partition-2\ngröße\n", encoding="utf-8"
+        "orders\n#frag\nnon trimmed\nsensor-partition-0\nsensor-partition-2\ngröße\n", encoding="utf-8"
     )
     return file
 
@@ -55,6 +55,16 @@ def test_a_namespace_that_is_not_there_is_no_empty_export(cli: Cli, names: Path)
 def test_an_export_that_cannot_be_leaves_no_file(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "f.jsonl").write_text('{"name": "a\\nb"}\n')
     assert cli("topics", "import", "a/b", "f.jsonl").code == 0
-    assert "line feed" in cli("topics", "export", "a/b", "f.txt").only_error
+    assert "line feed" in cli("topics", "export", "a/b", "f.txt", "--format", "names").only_error
     assert sorted(path.name for path in tmp_path.iterdir() if "sqlite" not in path.name) == ["f.jsonl"]
     assert "absent/f.txt" in cli("topics", "export", "a/b", "absent/f.txt").only_error
+
+
+def test_names_that_no_line_can_carry_are_written_as_json(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "f.txt").write_text(" a\nb\tc\nd\n")
+    assert "--as-names takes the lines as they are" in cli("topics", "import", "a/b", "f.txt").err
+    assert cli("topics", "import", "a/b", "f.txt", "--as-names").code == 0
+    assert cli("topics", "export", "a/b", "f.jsonl").code == 0
+    names = {json.loads(line)["name"] for line in (tmp_path / "f.jsonl").read_text().splitlines()}
+    assert names == {" a", "b\tc", "d"}
+    assert "3 unchanged" in cli("topics", "import", "a/b", "f.jsonl").out

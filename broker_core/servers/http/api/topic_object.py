@@ -13,7 +13,7 @@ __all__ = ["TOPIC_EXAMPLE", "TOPIC_ID_PATTERN", "TOPIC_SCHEMA", "topic_object"]
 
 #: The ids that are taken: base64, and hexadecimal with or without hyphens.
 TOPIC_ID_PATTERN: Final = (
-    "^([A-Za-z0-9_-]{22}(==)?|[0-9A-Fa-f]{32}"
+    "^([A-Za-z0-9_+/-]{22}(==)?|[0-9A-Fa-f]{32}"
     "|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12})$"
 )
 

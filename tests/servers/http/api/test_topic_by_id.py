@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.catalog import SqliteCatalog, parse_topic_id
-from broker_core.names import TopicName
+from broker_core.catalog import SqliteCatalog, import_topics, parse_topic_id
+from broker_core.names import NamespaceName, TopicName
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.chain_plugins import lists
 from tests.support.plugins import PluginOf
@@ -41,6 +43,16 @@ async def test_a_topic_is_shown_by_its_id_however_it_is_written(served: ApiServe
         assert said.headers["ETag"] == by_name.headers["ETag"]
     again = await served.ask(f"{BY_ID}/{text}", headers={"If-None-Match": by_name.headers["ETag"]})
     assert again.status == 304
+
+
+async def test_standard_base64_is_read_with_its_slash_escaped(served: ApiServed) -> None:
+    line = b'{"name": "odd", "topic_id": "+/+/QYyE8maO/j3eRw+//w=="}'
+    await asyncio.to_thread(
+        import_topics, catalog_of(served), NamespaceName("public", "default"), io.BytesIO(line)
+    )
+    for written in ("+%2F+%2FQYyE8maO%2Fj3eRw+%2F%2Fw==", "%2B%2F%2B%2FQYyE8maO%2Fj3eRw%2B%2F%2Fw"):
+        said = await served.ask(f"{BY_ID}/{written}")
+        assert (said.status, said.json.get("topic_id")) == (200, "-_-_QYyE8maO_j3eRw-__w")
 
 
 @pytest.mark.parametrize("method", ["GET", "DELETE"])

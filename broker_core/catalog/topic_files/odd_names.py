@@ -1,0 +1,80 @@
+"""Plain names that are hardly meant: another kind of file read as names, white space at an end, tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from broker_core.catalog.errors import NotNames
+
+__all__ = ["WHITE_SPACE", "OddNames"]
+
+#: Characters that `str.strip` takes off, without the line feed, which ends a line.
+WHITE_SPACE: Final = "\t\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
+    "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
+)
+_ODD: Final = (
+    "the name has {}, which is hardly meant. Such a name is written as JSON, each line of the file then"
+)
+
+
+class OddNames:
+    """Checks the lines of one file of names, a chunk at a time. Raises :exc:`~broker_core.catalog.errors.NotNames`.
+
+    A chunk is searched as a whole, not line by line.
+    """
+
+    __slots__ = ("_commas", "_first_return", "_lines")
+
+    def __init__(self) -> None:
+        self._lines = 0
+        #: Commas of each line so far, if the file may be a table.
+        self._commas: int | None = None
+        #: The first line that ends in a carriage return. All may do so, which is another mistake, known at the end.
+        self._first_return: int | None = None
+
+    def check(self, text: str, lines: Sequence[str]) -> None:
+        """Check a chunk, as it is and by lines."""
+        if not self._lines:
+            if text.startswith("["):
+                raise NotNames(
+                    1,
+                    "the file begins with '[', as an array of JSON does: write one object a line, such as "
+                    '{"name": "orders"} (`jq -c \'.[]\'` does so), or one name a line',
+                )
+            if text.startswith("name,"):
+                self._commas = lines[0].count(",")
+        if self._commas and any(line.count(",") != self._commas for line in lines):
+            self._commas = None
+        if self._first_return is None and (text.endswith("\r") or "\r\n" in text):
+            number = next(number for number, line in enumerate(lines) if line.endswith("\r"))
+            self._first_return = self._lines + number + 1
+        if any(map(text.__contains__, WHITE_SPACE)):
+            self._check_white_space(text, lines)
+        self._lines += len(lines)
+
+    def check_whole(self) -> None:
+        """Check what is known when all lines were seen."""
+        if self._first_return is not None:
+            raise NotNames(self._first_return, _ODD.format("white space at an end"))
+        if self._commas and self._lines > 1:
+            raise NotNames(
+                1,
+                "the file looks like CSV: its lines have as many commas as the first, which begins with 'name,'. Write "
+                'JSON lines such as {"name": "orders", "partitions": 3}, or one name a line',
+            )
+
+    def _check_white_space(self, text: str, lines: Sequence[str]) -> None:
+        if "\t" not in text and not any(
+            text.startswith(space)
+            or f"\n{space}" in text
+            or (space != "\r" and (text.endswith(space) or f"{space}\n" in text or f"{space}\r\n" in text))
+            for space in WHITE_SPACE
+        ):
+            return
+        for number, line in enumerate(lines, self._lines + 1):
+            if "\t" in line:
+                raise NotNames(number, _ODD.format("a tab"))
+            name = line.removesuffix("\r")
+            if name != name.strip(WHITE_SPACE):
+                raise NotNames(number, _ODD.format("white space at an end"))

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from broker_core.catalog.errors import NotNames
+from tests.catalog.topic_files.test_topic_file_reader import Dripping, names_of, refused
+
+
+@pytest.mark.parametrize("space", [*" \t\x0b\x0c\x1c\x1f", "\x85", "\xa0", "\u2003", "\u2029", "\u3000"])
+@pytest.mark.parametrize("line", ["{}a", "a{}", "{}"])
+def test_white_space_at_an_end_of_a_name_is_refused_with_what_to_do(line: str, space: str) -> None:
+    data = ("one\ntw\xa0o\n" + line.format(space) + "\n").encode()
+    error = refused(data)
+    assert isinstance(error, NotNames)
+    assert error.line == 3
+    assert "which is hardly meant. Such a name is written as JSON" in error.reason
+    assert names_of(data, as_names=True) == {"one", "tw\xa0o", line.format(space)}
+    assert names_of(json.dumps({"name": line.format(space)}).encode()) == {line.format(space)}
+
+
+def test_a_tab_anywhere_in_a_name_is_refused() -> None:
+    assert "a tab" in refused(b"a\tb\n").reason
+    assert refused(b"a\nb\tc").line == 2
+
+
+def test_a_carriage_return_in_some_lines_alone_is_refused() -> None:
+    error = refused(b"a\nb\r\nc\n")
+    assert (error.line, isinstance(error, NotNames)) == (2, True)
+    assert names_of(b"a\nb\r\nc\n", as_names=True) == {"a", "b\r", "c"}
+    assert names_of(b"a\rb\n") == {"a\rb"}
+
+
+@pytest.mark.parametrize("step", [3, 1000])
+def test_a_file_that_looks_like_another_kind_of_file_is_refused(step: int) -> None:
+    for data in (b'["a", "b"]', b"[a]\nb", b"name,partitions\norders,3\nsales,1\n"):
+        with pytest.raises(NotNames) as raised:
+            names_of(Dripping(data, step))  # type: ignore[arg-type]
+        assert raised.value.line == 1
+        assert "JSON lines" in raised.value.reason or "one object a line" in raised.value.reason
+        assert names_of(data, as_names=True) == set(data.decode().split("\n")) - {""}
+    for names in (b"name,a", b"name,a\nb\n", b"name,a\nb,c\nd,e,f", b"a,b\nc,d", b"a\n[b]"):
+        assert names_of(Dripping(names, step)) == set(names.decode().split("\n")) - {""}  # type: ignore[arg-type]
