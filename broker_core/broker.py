@@ -51,14 +51,14 @@ from broker_core.servers.http import (
     Readiness,
 )
 from broker_core.servers.pulsar import (
-    CatalogPartitions,
+    CatalogLookups,
+    LookupQuestions,
     LookupService,
-    PluginTopicLookups,
     PulsarOptions,
     PulsarServer,
-    StandaloneLookups,
+    RelayedLookups,
 )
-from broker_core.service import Changes, ListingFeeds
+from broker_core.service import Changes, Find, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
@@ -213,6 +213,7 @@ class Broker:
             core.metrics,
             files,
             authenticator,
+            core.find,
             catalog=core.catalog,
             changes=core.changes,
             tls=tls,
@@ -232,8 +233,9 @@ class Broker:
             core.pipeline,
             core.permits,
             core.metrics,
-            core.lookups,
+            core.find,
             self.settings,
+            None if core.upstream is None else LookupQuestions(core.lookups),
             catalog=None if core.changes is None else core.changes.catalog,
             change_log=core.change_log,
             changes=core.changes,
@@ -331,6 +333,7 @@ class _Core:
     """All but the sockets."""
 
     pipeline: Pipeline
+    find: Find
     lookups: LookupService
     permits: Permits
     metrics: Metrics
@@ -382,10 +385,10 @@ async def _opened(
         permits = Permits(settings.limits)
         stack.callback(permits.close)
         catalog: SqliteCatalog | None = None
+        topics: AsyncCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
         warm_up: Callable[[], Awaitable[None]] = _nothing
-        lookups: LookupService
         upstream: UpstreamCluster | None = None
         sessions: Sessions | None = None
         if settings.upstream is not None:
@@ -408,7 +411,7 @@ async def _opened(
             stack.push_async_callback(upstream.stop)
             show_upstream(metrics, upstream)
             await upstream.start()
-            lister, lookups = upstream.lister, upstream.relay
+            lister = upstream.lister
         else:
             catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path, create=create)
             if settings.kafka is not None:
@@ -434,11 +437,12 @@ async def _opened(
             )
             stack.callback(of_catalog.close)
             stack.push_async_callback(of_catalog.store, _STORING)
+            topics = AsyncCatalog(catalog, of_catalog)
+            stack.push_async_callback(asyncio.to_thread, topics.close)
             show_catalog(metrics, of_catalog)
             warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)
-            lookups = StandaloneLookups(CatalogPartitions(catalog))
         selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
         options = PipelineOptions(settings.patterns, selecting_keys=selecting)
         authorization = Authorization(
@@ -450,7 +454,10 @@ async def _opened(
         stack.callback(pipeline.close)
         feeds = ListingFeeds(pipeline, change_log, interval=settings.watchers.interval)
         stack.push_async_callback(feeds.stop)
-        lookups = PluginTopicLookups(pipeline.topics_by_name, lookups, lists_itself=catalog is not None)
+        find = Find(pipeline, topics)
+        lookups: LookupService = CatalogLookups(pipeline, find)
+        if upstream is not None:
+            lookups = RelayedLookups(pipeline, find.plugins, upstream.relay)
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
@@ -461,13 +468,12 @@ async def _opened(
             )
         )
         changes: Changes | None = None
-        if catalog is not None:
-            topics = AsyncCatalog(catalog)
-            stack.push_async_callback(asyncio.to_thread, topics.close)
+        if topics is not None:
             changes = Changes(topics, pipeline, over_http=settings.http is None or settings.http.writes)
             stack.callback(changes.imports.close)
         yield _Core(
             pipeline,
+            find,
             lookups,
             permits,
             metrics,

@@ -9,14 +9,16 @@ import asyncio
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from broker_core.catalog.errors import CatalogBusy, CatalogError
 from broker_core.catalog.store.kafka_rows import AclRow
 from broker_core.catalog.store.namespace_counts import NamespaceCounts
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit
+from broker_core.catalog.store.topic_rows import found_topics, topic_of_id
 from broker_core.catalog.topic_decisions import TopicWrite
 from broker_core.catalog.topic_files.import_file import Allow, ImportReport, import_topics
 from broker_core.catalog.topic_record import TopicRecord
@@ -24,6 +26,9 @@ from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
+
+if TYPE_CHECKING:
+    from broker_core.catalog.lister import CatalogLister
 
 __all__ = ["AsyncCatalog"]
 
@@ -38,12 +43,16 @@ _CACHES: Final = 64 * 1024 * 1024
 
 
 class AsyncCatalog:
-    """What :class:`~broker_core.service.catalog.Catalog` names, of one file; on one event loop."""
+    """What :class:`~broker_core.service.catalog.Catalog` names, of one file; on one event loop.
 
-    def __init__(self, file: SqliteCatalog) -> None:
+    ``at_once`` looks at the file anyway: with its connection a few topics are read without waiting.
+    """
+
+    def __init__(self, file: SqliteCatalog, at_once: CatalogLister | None = None) -> None:
         self._file = file
         #: How many names each namespace lists; for threads.
         self.counts = NamespaceCounts(file)
+        self._at_once = at_once
         self._waiting = 0
         self._thread = ThreadPoolExecutor(1, "topic-writes")
         self._importing = ThreadPoolExecutor(1, "topic-imports")
@@ -75,19 +84,23 @@ class AsyncCatalog:
         """As :meth:`SqliteCatalog.topic`."""
         return await asyncio.to_thread(self._file.topic, name)
 
-    async def own_topics(
-        self, namespace: NamespaceName, names: Sequence[TopicName]
-    ) -> list[TopicRecord | None]:
-        """As :meth:`SqliteCatalog.own_topics`."""
-        return await asyncio.to_thread(self._file.own_topics, namespace, names)
+    async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
+        """As :meth:`SqliteCatalog.found`."""
+        return await asyncio.to_thread(self._file.found, names)
+
+    def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
+        """The same of a few; ``None`` where the file cannot be read at once."""
+        return None if self._at_once is None else self._at_once.read_now(partial(found_topics, names=names))
+
+    def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
+        """As :meth:`found_now`, by their ids."""
+        if self._at_once is None:
+            return None
+        return self._at_once.read_now(lambda file: [topic_of_id(file, topic_id) for topic_id in ids])
 
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
         """As :meth:`SqliteCatalog.topics_by_id`."""
         return await asyncio.to_thread(self._file.topics_by_id, ids)
-
-    async def partitions(self, name: TopicName) -> int | None:
-        """As :meth:`SqliteCatalog.partitions`."""
-        return await asyncio.to_thread(self._file.partitions, name)
 
     async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
         """As :meth:`SqliteCatalog.taken_names`."""

@@ -18,7 +18,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import structlog
 
@@ -59,6 +59,8 @@ if TYPE_CHECKING:
     from broker_core.catalog.snapshots.topic_tables import TopicTables
 
 __all__ = ["CatalogLister"]
+
+T = TypeVar("T")
 
 _log = structlog.get_logger(__name__)
 
@@ -219,11 +221,15 @@ class CatalogLister:
                     self._described, request, partial(describe, wants=request.wants)
                 )
 
+    def read_now(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
+        """What a query of a few rows finds in the file as it is now; ``None`` where it cannot be read at once."""
+        return self._watch.read(query)
+
     def topic_tables(self) -> TopicTables:
         """New tables of the topics of listings that this lister gave; for servers that need more than names."""
         from broker_core.catalog.snapshots.topic_tables import TopicTables  # only some servers do
 
-        return TopicTables(self._catalog, self._kept, self._watch)
+        return TopicTables(self._catalog, self._kept)
 
     def _described(self, request: DescribeRequest, read: Callable[..., Any]) -> Any:
         with self._catalog.reading() as connection:

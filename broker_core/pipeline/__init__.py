@@ -6,15 +6,17 @@ from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.in_flight import NextRuns
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.outcomes import Ended
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.sight import Sight, open_sight
 from broker_core.pipeline.standing_answer import StandingAnswer
-from broker_core.pipeline.topic_by_name import Topic, TopicsByName, partition_names
+from broker_core.pipeline.topic_questions import TopicQuestions
 
 __all__ = [
+    "AcceptedAnswer",
     "Answer",
     "ChangeNotices",
     "Ended",
@@ -24,10 +26,8 @@ __all__ = [
     "QuestionText",
     "Sight",
     "StandingAnswer",
-    "Topic",
-    "TopicsByName",
+    "TopicQuestions",
     "Trace",
     "explain",
     "open_sight",
-    "partition_names",
 ]

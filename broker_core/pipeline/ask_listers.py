@@ -58,6 +58,10 @@ class Listers:
             accepted = await self.of_plugins(progress, request, first=first)
             if accepted is not None:
                 return accepted
+        return await self.of_default(progress, request)
+
+    async def of_default(self, progress: ListingInProgress, request: ListingRequest) -> AcceptedAnswer:
+        """The answer of the default lister."""
         if not self._options.patterns.evaluate:
             request = replace(request, pattern=None)
         result = await self._lister.list_topics(request)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from broker_core.pipeline.in_flight import NextRuns
 
-__all__ = ["MasksInFlight"]
+__all__ = ["MasksInFlight", "Seen"]
 
 #: Names in one column; a caller with more names asks alone.
 _MOST: Final = 16 * 1024
@@ -34,8 +34,8 @@ class MasksInFlight:
         """How many keys are asked about."""
         return len(self._runs)
 
-    async def some_visible(self, key: Hashable, names: pa.LargeStringArray, ask: AsksMask) -> bool:
-        """Whether one of the names may be seen, as the mask says that ``ask`` gives of a column (``None``: all).
+    async def visible(self, key: Hashable, names: pa.LargeStringArray, ask: AsksMask) -> Seen:
+        """Which of the names may be seen (``None``: all), as the mask says that ``ask`` gives of a column.
 
         The question that answers begins after this call. Raises what ``ask`` raises.
         """
@@ -43,7 +43,7 @@ class MasksInFlight:
             seen, start = await _seen(ask, [names]), 0
         else:
             seen, start = await self._runs.ask(key, partial(_seen, ask), names, len(names))
-        return seen is None or bool(seen[start : start + len(names)].any())
+        return None if seen is None else seen[start : start + len(names)]
 
 
 async def _seen(ask: AsksMask, columns: Sequence[pa.LargeStringArray]) -> Seen:

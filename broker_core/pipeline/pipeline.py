@@ -51,7 +51,7 @@ from broker_core.pipeline.sight import Sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.steps import applied_pattern, has_hash, sizes_of, unknown_size, without_hash
 from broker_core.pipeline.time_budget import TimeBudget
-from broker_core.pipeline.topic_by_name import TopicsByName
+from broker_core.pipeline.topic_questions import TopicQuestions
 from broker_core.pipeline.worker_threads import Workers
 from broker_core.plugin_api.depends_on import EVERYTHING
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -117,9 +117,9 @@ class Pipeline:
             detailing,
             MaskedAnswers(self.answers, dispatcher.mask_hook.depends_on, self.changes),
         )
-        #: One topic by its name.
-        self.topics_by_name = TopicsByName(
-            lister, dispatcher, permits, self.workers, detailing, self.options, self._listers.of_plugins
+        #: What plugins, brokers and masks are asked about single topics.
+        self.topic_questions = TopicQuestions(
+            lister, dispatcher, permits, detailing, self.workers, self.options, self._listers
         )
         self._at_once = AnswerAtOnce(lister, permits.heap, self.options)
         self._paging = Paging(dispatcher, self.workers, detailing)

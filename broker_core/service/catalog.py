@@ -52,16 +52,20 @@ class Catalog(Protocol):
     async def topic(self, name: TopicName) -> TopicRecord | None:
         """The topic that is listed by this name, or whose own name it is; ``None`` where there is neither."""
 
-    async def own_topics(
-        self, namespace: NamespaceName, names: Sequence[TopicName]
-    ) -> list[TopicRecord | None]:
-        """The topics of a namespace whose own names these are, in their order, as they are at one moment."""
+    async def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
+        """By each name of one namespace what :meth:`topic` says, and the partitions of exactly this name.
+
+        They are 0 of a topic without, and of a partition; all as they are at one moment.
+        """
+
+    def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
+        """The same of a few, where that takes no waiting."""
+
+    def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
+        """What :meth:`topics_by_id` says of a few, where that takes no waiting."""
 
     async def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
         """The topics that have these ids, in whatever namespace, in their order."""
-
-    async def partitions(self, name: TopicName) -> int | None:
-        """The number of partitions of a topic; 0 for one without, and for a partition; ``None`` for no topic."""
 
     async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
         """By each local name that no new topic can have, the topic that has it, or the first that collides."""

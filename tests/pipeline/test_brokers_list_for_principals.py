@@ -15,6 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline import Pipeline, Trace
+from broker_core.service import Asked, Find
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made, request
@@ -112,15 +113,16 @@ async def test_lookups_of_a_topic_that_wait_for_each_other_are_of_one_principal(
         brokers.gate.clear()
         roles = ["a", "b", "c", "b", "a", "c"]
         topics = {role: TopicName.parse(names_of(of(role))[0]) for role in roles}
+        find = Find(m.pipeline, None)
         tasks = [
-            asyncio.create_task(m.pipeline.topics_by_name.topic(topics[topic], of(role)))
+            asyncio.create_task(find.partitions(Asked(asker=of(role)), topics[topic]))
             for role in roles
             for topic in ("a", "b", "c")
         ]
         await eventually(lambda: brokers.asked)
         brokers.gate.set()
         found = await asyncio.gather(*tasks)
-        seen = [topic is not None and topic.exists for topic in found]
+        seen = [partitions is not None for partitions in found]
         assert seen == [role == topic for role in roles for topic in ("a", "b", "c")]
 
 

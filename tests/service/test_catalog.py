@@ -24,9 +24,10 @@ async def test_a_file_is_read_and_changed_by_this_protocol(tmp_path: Path) -> No
                 write.version,
             )
             assert await catalog.topic(X) == await catalog.topic(P) == there
-            assert await catalog.own_topics(X.namespace, [P, X]) == [None, there]
+            assert await catalog.found([P, X]) == [(there, 0), (there, 2)]
+            assert catalog.found_now([X]) is None
+            assert catalog.topics_by_id_now([there.topic_id]) is None
             assert await catalog.topics_by_id([there.topic_id]) == [there]
-            assert (await catalog.partitions(X), await catalog.partitions(P)) == (2, 0)
             assert await catalog.taken_names(X.namespace, ["x_y", "z"]) == {"x_y": "x.y"}
             assert await catalog.namespaces() == [X.namespace]
             assert catalog.counts.count([X.namespace])[0].names == (2, 0)

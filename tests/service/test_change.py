@@ -108,7 +108,7 @@ async def test_a_catalogue_that_others_write_fails_all_of_a_request_in_its_time(
             other.execute("ROLLBACK")
             other.close()
         assert [type(each) for each in done] == [CatalogBusy, CatalogBusy]
-        assert await changes.catalog.own_topics(NAMESPACE, [X, Y]) == [None, None]
+        assert await changes.catalog.found([X, Y]) == [(None, 0), (None, 0)]
 
 
 async def test_rights_to_each_topic_are_asked_once_in_an_attempt(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from broker_core.names import NamespaceName
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.settings import KafkaSettings
@@ -18,13 +19,18 @@ __all__ = ["call_of", "services_of"]
 
 
 def services_of(
-    *, topics: ListedTopics | None = None, authorizer: Authorizer | None = None, **kafka: Any
+    *,
+    topics: ListedTopics | None = None,
+    named: NamedTopics | None = None,
+    authorizer: Authorizer | None = None,
+    **kafka: Any,
 ) -> KafkaServices:
     """Services without a pipeline, for handlers that need none; ``kafka`` are settings of the table."""
     options = KafkaOptions(KafkaSettings(**kafka))
     authorizer = authorizer or AllowAll()
-    topics = topics or ListedTopics(None, authorizer, None, None)  # type: ignore[arg-type]
-    return KafkaServices(None, None, options, "cluster", topics, authorizer=authorizer)  # type: ignore[arg-type]
+    topics = topics or ListedTopics(None, authorizer, None)  # type: ignore[arg-type]
+    named = named or NamedTopics(None, authorizer)  # type: ignore[arg-type]
+    return KafkaServices(None, None, options, "cluster", topics, named, authorizer=authorizer)  # type: ignore[arg-type]
 
 
 def call_of(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from broker_core.access.asker import Asker
-from broker_core.catalog import CatalogLister, SqliteCatalog, TopicRecord
+from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
@@ -17,7 +17,9 @@ from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.visible_topics import VisibleTopics
+from broker_core.service import Find
 from broker_core.settings import LimitsSettings
 from tests.support.pipelines import made
 
@@ -31,6 +33,7 @@ _CALLERS: list[Caller] = []
 @dataclass
 class KafkaTopics:
     topics: ListedTopics
+    named: NamedTopics
     pipeline: Pipeline
     lister: CatalogLister
     #: Of the lister.
@@ -49,10 +52,13 @@ async def kafka_topics(
     permits = Permits(limits)
     lister = CatalogLister(catalog, permits)
     async with made(lister, plugins, limits=limits) as m:
-        topics = ListedTopics(m.pipeline, authorizer or AllowAll(), lister.topic_tables(), catalog)
-        yield KafkaTopics(topics, m.pipeline, lister, permits.snapshots, permits.leases)
+        topics = ListedTopics(m.pipeline, authorizer or AllowAll(), lister.topic_tables())
+        of_file = AsyncCatalog(catalog, lister)
+        named = NamedTopics(Find(m.pipeline, of_file), authorizer or AllowAll())
+        yield KafkaTopics(topics, named, m.pipeline, lister, permits.snapshots, permits.leases)
         while _CALLERS:
             _CALLERS.pop().release()
+        of_file.close()
     lister.close()
 
 

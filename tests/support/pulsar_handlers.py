@@ -16,23 +16,17 @@ from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.authentication import CredentialChecks
 from broker_core.servers.connection import Closing
+from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers
-from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
+from broker_core.service import Find
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.memory_lister import MemoryLister
 
-__all__ = ["NoPartitions", "Talk", "decoded", "talk"]
-
-
-class NoPartitions:
-    """No topic has partitions."""
-
-    async def partitions(self, topic: object) -> int | None:
-        return 0
+__all__ = ["Talk", "decoded", "talk"]
 
 
 @dataclass
@@ -80,7 +74,7 @@ def talk(
     metrics, slots, unasked = Metrics(), RequestSlots(places), list[bytes | Closing]()
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}))
     pipeline = Pipeline(lister or MemoryLister(), dispatcher, Permits(), metrics, authorization=authorization)
-    lookups = StandaloneLookups(NoPartitions())
+    lookups = CatalogLookups(pipeline, Find(pipeline, None))
     small = SmallAnswers(pipeline)
     services = PulsarServices(
         pipeline,

@@ -16,14 +16,14 @@ from broker_core.access.authentication import Authenticator
 from broker_core.access.sessions import Sessions
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.metrics.metrics import Metrics
-from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
+from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.lookup_service import LookupService
-from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
+from broker_core.service import Find
 from broker_core.settings import LimitsSettings
 from tests.support.clock import AGES
 from tests.support.eventually import eventually
@@ -31,16 +31,9 @@ from tests.support.memory_lister import MemoryLister
 from tests.support.raw_client import RawClient
 from tests.support.tls_client import TlsClient
 
-__all__ = ["NoPartitions", "Serving", "serving"]
+__all__ = ["Serving", "serving"]
 
 _Client = TypeVar("_Client", bound=RawClient)
-
-
-class NoPartitions:
-    """No topic has partitions."""
-
-    async def partitions(self, topic: TopicName) -> int | None:
-        return 0
 
 
 @dataclass
@@ -150,7 +143,7 @@ async def serving(
         entrance = None if tls is None else TlsEntrance("pulsar", tls, TlsMetrics(metrics, ("pulsar",)), pace)
         server = PulsarServer(
             pipeline,
-            lookups or StandaloneLookups(NoPartitions()),
+            lookups or CatalogLookups(pipeline, Find(pipeline, None)),
             permits,
             metrics,
             _without_pings(options or PulsarOptions()),

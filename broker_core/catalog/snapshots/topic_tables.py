@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import uuid
 import weakref
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -20,15 +19,12 @@ import pyarrow as pa
 from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
-from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.namespace_change import LogSpan, read_span, read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.store.topic_rows import own_topic, topic_of_id
-from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Gap
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicChange, TopicTable
-from broker_core.names import DOMAINS, PERSISTENT, NamespaceName, TopicName
+from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.name_columns import system_topics
 from broker_core.snapshots import Snapshot
@@ -57,22 +53,13 @@ class TopicTables:
     Tables and what is encoded of them have permits of the snapshots' budget, with those of ``kept``.
     """
 
-    def __init__(self, catalog: SqliteCatalog, kept: KeptSnapshots, watch: FileWatch) -> None:
+    def __init__(self, catalog: SqliteCatalog, kept: KeptSnapshots) -> None:
         self._kept = kept
         kept.on_let_go.append(self._let_go)
-        self._watch = watch
         self._catalog = catalog
         self._tables: weakref.WeakKeyDictionary[Listing, _Versioned] = weakref.WeakKeyDictionary()
         self._newest: OrderedDict[NamespaceName, _Versioned] = OrderedDict()
         self._reads: dict[tuple[Listing, CatalogVersion], asyncio.Task[TopicTable | None]] = {}
-
-    def by_name_now(self, names: Sequence[TopicName]) -> list[TopicRecord | None] | None:
-        """A few topics by their own names; ``None`` where the file cannot be read at once."""
-        return self._watch.read(lambda connection: [own_topic(connection, name) for name in names])
-
-    def by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:
-        """The same by their ids, in whatever namespace they are."""
-        return self._watch.read(lambda connection: [topic_of_id(connection, topic_id) for topic_id in ids])
 
     def now(self, listing: Listing) -> TopicTable | None:
         """The table of a listing of persistent topics, where that takes no waiting."""

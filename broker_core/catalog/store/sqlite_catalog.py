@@ -28,11 +28,11 @@ from broker_core.catalog.store.namespace_change import (
 )
 from broker_core.catalog.store.topic_edits import Edit, Require, edit_each
 from broker_core.catalog.store.topic_rows import (
+    found_topics,
     listed_topic,
     make_record,
     named_topic,
     own_topic,
-    own_topics,
     topic_of_id,
     write_topic,
 )
@@ -117,11 +117,10 @@ class SqliteCatalog(KafkaAdministration):
         with self.reading() as connection:
             return named_topic(connection, name)
 
-    def own_topics(self, namespace: NamespaceName, names: Sequence[TopicName]) -> list[TopicRecord | None]:
-        """The topics of a namespace whose own names these are, in their order: read together, as they are now."""
+    def found(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
+        """By each name of one namespace what :meth:`topic` says, and how many partitions exactly this name has."""
         with self.reading() as connection:
-            found = own_topics(connection, namespace, names)
-        return [found[name.domain, name.local] for name in names]
+            return found_topics(connection, names)
 
     def topics_by_id(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None]:
         """The topics that have these ids, in whatever namespace, in their order."""

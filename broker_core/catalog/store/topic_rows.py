@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
 from broker_core.catalog.store.namespace_change import LoggedTexts, NamespaceChange, when
@@ -16,6 +16,7 @@ from broker_core.names.listed_names import ListedNames
 
 __all__ = [
     "TopicWriter",
+    "found_topics",
     "listed_topic",
     "make_record",
     "named_topic",
@@ -25,6 +26,8 @@ __all__ = [
     "write_topic",
 ]
 
+#: Topics that are read one by one.
+_FEW = 8
 _COLUMNS = "listed, topic_id, properties, created, configs, replication"
 _TOPIC = (
     f"SELECT {_COLUMNS} FROM topics"  # noqa: S608 - a constant
@@ -80,6 +83,25 @@ def named_topic(connection: sqlite3.Connection, name: TopicName) -> TopicRecord 
     if name.partition < 0:
         return own_topic(connection, name)
     return listed_topic(connection, name) or own_topic(connection, name)
+
+
+def found_topics(
+    connection: sqlite3.Connection, names: Sequence[TopicName]
+) -> list[tuple[TopicRecord | None, int]]:
+    """By each name of a namespace the topic that has it, and the partitions of exactly this name: 0 of a partition."""
+    own: Mapping[tuple[str, str], TopicRecord | None]
+    if len(names) > _FEW:
+        own = own_topics(connection, names[0].namespace, names)
+    else:
+        own = {(name.domain, name.local): own_topic(connection, name) for name in names}
+    found = []
+    for name in names:
+        record = own[name.domain, name.local]
+        partitions = 0 if record is None else record.partitions
+        if name.partition >= 0:
+            record = listed_topic(connection, name) or record
+        found.append((record, partitions))
+    return found
 
 
 def topic_of_id(connection: sqlite3.Connection, topic_id: uuid.UUID) -> TopicRecord | None:

@@ -21,13 +21,14 @@ from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
-from broker_core.service import Changes
+from broker_core.service import Changes, Find
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -39,6 +40,7 @@ def kafka_server(
     metrics: Metrics,
     files: FileBudget,
     authenticator: Authenticator,
+    find: Find,
     *,
     catalog: SqliteCatalog | None,
     changes: Changes | None,
@@ -66,7 +68,7 @@ def kafka_server(
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
-    listed = ListedTopics(pipeline, authorizer, tables, catalog)
+    listed = ListedTopics(pipeline, authorizer, tables)
     metrics.gauge(
         "kafka_names_left_out",
         "Topics that Kafka clients are not shown for their names, by the namespaces that were listed.",
@@ -79,6 +81,7 @@ def kafka_server(
         _options(kafka, settings, files),
         _mark(kafka) if catalog is None else catalog.catalog_id,
         listed,
+        NamedTopics(find, authorizer),
         None if changes is None else changes.catalog,
         authorizer,
         ClientIdentities(kafka, checks, logins, identify),

@@ -1,4 +1,4 @@
-"""The topics that a caller may see: all of a namespace, or some by name or by id. One path to all of Kafka's APIs.
+"""All topics of a namespace that a caller may see.
 
 They are listed by the pipeline, so that rules, plugins and masks have their say, and then narrowed by ACLs. Nothing of
 it is remembered here but what belongs to a listing.
@@ -7,7 +7,6 @@ it is remembered here but what belongs to a listing.
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
@@ -15,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.catalog import SqliteCatalog
 from broker_core.errors import TooManyRequests
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.listing.details import Details
@@ -27,10 +25,8 @@ from broker_core.pipeline import Answer, Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.named_topic import NamedTopic
 from broker_core.servers.kafka.selection_masks import SelectionMasks, local_names
 from broker_core.servers.kafka.topic_pages import Cursor, Page, page
-from broker_core.servers.kafka.topics_by_name import TopicRecords, TopicsByName
 from broker_core.servers.kafka.visible_topics import VisibleTopics
 from broker_core.wire.kafka import Encoded
 from broker_core.wire.kafka.topic_fragments import Family
@@ -45,7 +41,7 @@ _FEW: Final = 10_000
 _TOPIC_BYTES: Final = 80
 
 
-class TopicTables(TopicRecords, Protocol):
+class TopicTables(Protocol):
     """Where the tables of listings of the catalogue are (:class:`broker_core.catalog.CatalogLister`)."""
 
     def now(self, listing: Listing) -> TopicTable | None: ...
@@ -56,14 +52,13 @@ class TopicTables(TopicRecords, Protocol):
 
 
 class ListedTopics:
-    """``tables`` and ``catalog`` are ``None`` before a cluster: then all is what plugins and brokers tell."""
+    """``tables`` is ``None`` before a cluster: then all is what plugins and brokers tell."""
 
     def __init__(
         self,
         pipeline: Pipeline,
         authorizer: Authorizer,
         tables: TopicTables | None,
-        catalog: SqliteCatalog | None,
     ) -> None:
         self._pipeline = pipeline
         self._authorizer = authorizer
@@ -71,7 +66,6 @@ class ListedTopics:
         #: By each namespace that was listed, how many topics have names that Kafka cannot have.
         self.left_out: dict[NamespaceName, int] = {}
         self._masks = SelectionMasks()
-        self._by_name = TopicsByName(pipeline, authorizer, catalog, tables, self.of)
 
     async def all_encoded(
         self, caller: Caller, family: Family, *, operations: bool = False, internal: bool = True
@@ -112,35 +106,6 @@ class ListedTopics:
         caller.pinned.append(visible.table)
         return found
 
-    def now(self, caller: Caller, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[NamedTopic] | None:
-        """A few topics by their names, or where ids are given by these, if that takes no waiting; else ``None``."""
-        return self._by_name.now(caller, names, ids)
-
-    async def named(
-        self,
-        caller: Caller,
-        names: Sequence[str],
-        *,
-        operation: Operation | None = Operation.DESCRIBE,
-        action: str = "describe",
-    ) -> list[NamedTopic]:
-        """The topics of these names in the order of the names, each with the code that it is answered with.
-
-        ACLs have to allow ``operation``, ``None``: none are asked; rules and gates the ``action``.
-        """
-        return await self._by_name.named(caller, names, operation=operation, action=action)
-
-    async def by_ids(
-        self,
-        caller: Caller,
-        ids: Sequence[uuid.UUID],
-        *,
-        operation: Operation | None = Operation.DESCRIBE,
-        action: str = "describe",
-    ) -> list[NamedTopic]:
-        """The same of topics by their ids."""
-        return await self._by_name.by_ids(caller, ids, operation=operation, action=action)
-
     async def _settle(self, caller: Caller, visible: VisibleTopics) -> None:
         """Count the memory of what was encoded: with the table, or, where that has no room, with this answer."""
         fresh = [
@@ -171,7 +136,7 @@ class ListedTopics:
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """
         wants = _WANTS if self._tables is None else frozenset[str]()
-        if self._pipeline.dispatcher.lists(caller.namespace):
+        if self._pipeline.dispatcher.describe_hook.plugins(caller.namespace):
             wants = _WANTS
         while True:
             request = ListingRequest(

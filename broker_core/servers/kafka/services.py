@@ -11,6 +11,7 @@ from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.large_requests import LargeRequests
 from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.service import Catalog, Changes
@@ -39,6 +40,7 @@ class KafkaServices:
     options: KafkaOptions
     cluster_id: str
     topics: ListedTopics
+    named: NamedTopics
     catalog: Catalog | None = None
     authorizer: Authorizer = field(default_factory=AllowAll)
     identities: ClientIdentities = field(default_factory=lambda: ClientIdentities(KafkaSettings()))

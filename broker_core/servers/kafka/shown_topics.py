@@ -42,7 +42,7 @@ async def explain_kafka(pipeline: Pipeline, settings: Settings, request: Listing
         found: dict[str, Any] = {"principal": caller.principal, "host": host_of(request.asker.remote_address)}
         try:
             await authorizer.refresh(caller)
-            visible = await ListedTopics(pipeline, AllowAll(), _tables(pipeline), None).of(caller)
+            visible = await ListedTopics(pipeline, AllowAll(), _tables(pipeline)).of(caller)
         except ListingFailed as failure:
             return found | {"error": failure.message}
         masks = [authorizer.chunk_mask(caller, Operation.DESCRIBE, chunk) for chunk in visible.table.chunks]

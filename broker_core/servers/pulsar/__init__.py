@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from broker_core.servers.pulsar.catalog_partitions import CatalogPartitions
+from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
+from broker_core.servers.pulsar.lookup_questions import LookupQuestions, TopicSchema
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
-from broker_core.servers.pulsar.plugin_topic_lookups import PluginTopicLookups
+from broker_core.servers.pulsar.relayed_lookups import RelayedLookups
 from broker_core.servers.pulsar.server import PulsarServer
-from broker_core.servers.pulsar.standalone_lookups import StandaloneLookups
 
 __all__ = [
-    "CatalogPartitions",
+    "CatalogLookups",
+    "LookupQuestions",
     "LookupService",
-    "PluginTopicLookups",
     "PulsarOptions",
     "PulsarServer",
-    "StandaloneLookups",
+    "RelayedLookups",
+    "TopicSchema",
 ]

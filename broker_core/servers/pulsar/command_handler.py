@@ -251,7 +251,7 @@ class PulsarCommandHandler:
     def _look_up(self, command: BaseCommand, asker: Asker) -> Reply:
         services = self._services
         deadline = self._clock() + services.pipeline.options.time_budget
-        return LookupJob(services.pipeline, services.lookups, command, asker, deadline)
+        return LookupJob(services.lookups, command, asker, deadline)
 
     def _close_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
         return commands.success(command.watchTopicListClose.request_id)

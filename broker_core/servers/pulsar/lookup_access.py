@@ -6,9 +6,16 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import TopicName
+from broker_core.pipeline import Pipeline
 from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand
 
-__all__ = ["lookup_access", "topic_of"]
+__all__ = ["ask_rights", "lookup_access", "topic_of"]
+
+
+async def ask_rights(pipeline: Pipeline, command: BaseCommand, asker: Asker) -> None:
+    """Ask rules and gates about one of the lookup commands. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    if pipeline.has_guards:
+        await pipeline.authorize(lookup_access(command, asker))
 
 
 def lookup_access(command: BaseCommand, asker: Asker) -> Access:

@@ -1,4 +1,4 @@
-"""A lookup that a Pulsar client asked for: past the rules and the gates, then to whatever answers lookups."""
+"""A lookup that a Pulsar client asked for, on its way to whatever answers lookups."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
 from broker_core.errors.server_error import lookup_code
 from broker_core.memory.permit_budget import PermitBudget
-from broker_core.pipeline import Pipeline
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
-from broker_core.servers.pulsar.lookup_access import lookup_access
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.wire.pulsar import BaseCommand, commands
 
@@ -23,12 +21,9 @@ _log = structlog.get_logger(__name__)
 class LookupJob:
     """``deadline`` is a time of the event loop's clock."""
 
-    __slots__ = ("_asker", "_command", "_deadline", "_lookups", "_pipeline")
+    __slots__ = ("_asker", "_command", "_deadline", "_lookups")
 
-    def __init__(
-        self, pipeline: Pipeline, lookups: LookupService, command: BaseCommand, asker: Asker, deadline: float
-    ) -> None:
-        self._pipeline = pipeline
+    def __init__(self, lookups: LookupService, command: BaseCommand, asker: Asker, deadline: float) -> None:
         self._lookups = lookups
         self._command = command
         self._asker = asker
@@ -38,8 +33,6 @@ class LookupJob:
         """None is known before it is asked for."""
 
     async def answer(self) -> OutgoingAnswer:
-        if self._pipeline.has_guards:
-            await self._pipeline.authorize(lookup_access(self._command, self._asker), self._deadline)
         frame = await self._lookups.answer(self._command, self._asker)
         # Of another's making, so of any size: a schema has permits like a listing.
         return OutgoingAnswer(b"", frame, b"", self._deadline)

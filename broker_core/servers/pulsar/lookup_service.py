@@ -18,7 +18,7 @@ class LookupService(Protocol):
         """What CONNECTED may promise of these commands."""
 
     async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
-        """The whole frame that answers the command, mostly its refusal too.
+        """The whole frame that answers the command, mostly its refusal too. The first one asks rules and gates.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """

@@ -416,5 +416,7 @@ def test_a_name_that_is_deleted_and_created_in_one_version_is_two_topics_in_the_
 def test_many_topics_are_read_together_in_their_order(catalog: SqliteCatalog) -> None:
     a, b = catalog.create(topic("a"), partitions=2), catalog.create(topic("b", "non-persistent"))
     names = [topic("b", "non-persistent"), topic("b"), topic("a"), topic("a-partition-0"), topic("a")]
-    assert catalog.own_topics(NAMESPACE, names) == [b, None, a, None, a]
+    found = [(b, 0), (None, 0), (a, 2), (a, 0), (a, 2)]
+    assert catalog.found(names) == found
+    assert catalog.found(names * 2) == found * 2, "as many as are read together"
     assert catalog.topics_by_id([b.topic_id, uuid.uuid4(), a.topic_id]) == [b, None, a]

@@ -142,7 +142,7 @@ async def test_what_nobody_foresaw_is_told_to_the_client_and_the_log(
         async with raw_client(broker.kafka_address) as client:
             with capture_logs() as logs, pytest.MonkeyPatch.context() as patch:
                 for place, name in (
-                    (services.topics, "named"),
+                    (services.named, "by_name"),
                     (services.changes, "change"),
                     (services.authorizer, "allows"),
                 ):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gc
-import uuid
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,7 +19,6 @@ from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.settings import LimitsSettings
-from broker_core.wire.kafka import ZERO_ID
 from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY, metadata_family
 from tests.support.kafka_topics import caller, create, kafka_topics, names
 from tests.support.memory_lister import MemoryLister
@@ -101,7 +99,7 @@ async def test_a_listing_that_changes_while_it_is_read_is_replaced(
     answers: list[Answer] = []
     async with kafka_topics(catalog) as m:
         tables = m.lister.topic_tables()
-        topics = ListedTopics(m.pipeline, AllowAll(), tables, catalog)
+        topics = ListedTopics(m.pipeline, AllowAll(), tables)
         given, read = Pipeline.answer_now, type(tables).of
 
         def answer_now(
@@ -236,21 +234,12 @@ async def test_what_an_answer_shares_lives_as_long_as_the_answer(catalog: Sqlite
 async def test_before_a_cluster_topics_are_those_that_brokers_list_and_have_no_ids() -> None:
     lister = MemoryLister([f"{BASE}x-partition-{number}" for number in range(3)] + [f"{BASE}y", f"{BASE}a b"])
     async with made(lister) as m:
-        topics = ListedTopics(m.pipeline, AllowAll(), None, None)
+        topics = ListedTopics(m.pipeline, AllowAll(), None)
         who = caller()
         visible = await topics.of(who)
         rows = [visible.row(name) for name in names(visible)]
         assert [row and row[:3] for row in rows] == [(b"x", 3, bytes(16)), (b"y", 1, bytes(16))]
         assert topics.left_out == {who.namespace: 1}
-        named = await topics.named(who, ["x", "y", "z", "x-partition-0"])
-        assert [(int(row.error), row.partitions, row.topic_id) for row in named] == [
-            (0, 3, ZERO_ID),
-            (0, 1, ZERO_ID),
-            (3, 0, ZERO_ID),
-            (3, 0, ZERO_ID),
-        ]
-        [unknown] = await topics.by_ids(who, [uuid.uuid4()])
-        assert unknown.error == 100
         encoded = await topics.all_encoded(who, metadata_family(13, 1))
         assert encoded.count == 2
         lister.change([f"{BASE}new"])

@@ -269,7 +269,7 @@ async def test_lookups_of_a_plugin_that_declares_too_little(kind: str) -> None:
 
         for role in ROLES:
             await server._client(Persona(role))  # so that they ask at once
-        by_name = server.broker.pipeline.topics_by_name
+        by_name = server.broker.pipeline.topic_questions
         shared = by_name._listings if kind == "lister" else by_name._masks._runs
         questions = [(role, of) for role in ROLES for of in ROLES] * 3
         for _ in range(2):

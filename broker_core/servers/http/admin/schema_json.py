@@ -1,4 +1,4 @@
-"""A schema as a broker's web service tells it, made of the answer to GET_SCHEMA."""
+"""A schema as a broker's web service tells it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import struct
 from typing import Any, Final
 
-from broker_core.wire.pulsar import BaseCommand
+from broker_core.servers.pulsar import TopicSchema
 
 __all__ = ["schema_json"]
 
@@ -17,24 +17,19 @@ _TYPES: Final = (
     *("LOCAL_DATE_TIME", "PROTOBUF_NATIVE"),
 )
 _SIZE: Final = struct.Struct(">I")
-_VERSION: Final = struct.Struct(">q")
 
 
-def schema_json(answer: BaseCommand) -> dict[str, Any]:
+def schema_json(schema: TopicSchema) -> dict[str, Any]:
     """The schema as plain values. Raises :exc:`ValueError` for one that is none."""
-    body = answer.getSchemaResponse
-    schema = body.schema
-    if not 0 <= schema.type < len(_TYPES):
-        raise ValueError(f"the type {schema.type} of the schema is unknown")
-    kind = _TYPES[schema.type]
-    data = _key_value(schema.schema_data) if kind == "KEY_VALUE" else schema.schema_data.decode()
-    version = body.schema_version
+    if not 0 <= schema.kind < len(_TYPES):
+        raise ValueError(f"the type {schema.kind} of the schema is unknown")
+    kind = _TYPES[schema.kind]
     return {
-        "version": _VERSION.unpack(version)[0] if len(version) == _VERSION.size else 0,
+        "version": schema.version,
         "type": kind,
         "timestamp": 0,
-        "data": data,
-        "properties": {pair.key: pair.value for pair in schema.properties},
+        "data": _key_value(schema.data) if kind == "KEY_VALUE" else schema.data.decode(),
+        "properties": dict(schema.properties),
     }
 
 

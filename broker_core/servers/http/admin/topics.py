@@ -29,7 +29,7 @@ from broker_core.catalog import (
 from broker_core.names import DOMAINS, TopicName
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.servers.http.admin.bodies import PARTITIONS, PROPERTIES, partitions_in, properties_in
-from broker_core.servers.http.admin.lookups import partitions_of, properties_of
+from broker_core.servers.http.admin.lookups import described
 from broker_core.servers.http.admin.namespaces import catalog_of
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.topic_path import topic_of_path
@@ -74,8 +74,8 @@ def operations() -> list[Operation]:
 async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
     catalog_of(request.services)
-    await partitions_of(request, topic)  # asks for the right, and whether the client may see it
-    return web.json_response(await properties_of(request.services, topic))
+    _, properties = await described(request, topic)
+    return web.json_response(properties)
 
 
 async def _written(request: ApiRequest, *, domain: str, change: _Write) -> web.StreamResponse:

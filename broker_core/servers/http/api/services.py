@@ -13,8 +13,8 @@ from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.api.stream_places import StreamPlaces
-from broker_core.servers.pulsar import LookupService
-from broker_core.service import Catalog, Changes, ListingFeeds
+from broker_core.servers.pulsar import LookupQuestions
+from broker_core.service import Catalog, Changes, Find, ListingFeeds
 from broker_core.settings import HttpSettings, Settings
 
 __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
@@ -24,14 +24,15 @@ __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 class ApiServices:
     """What operations use. ``catalog``, ``change_log`` and ``changes`` are ``None`` before a cluster.
 
-    ``authenticates`` says whether clients must have credentials.
+    ``brokers`` are those of the cluster. ``authenticates`` says whether clients must have credentials.
     """
 
     pipeline: Pipeline
     permits: Permits
     metrics: Metrics
-    lookups: LookupService
+    find: Find
     settings: Settings
+    brokers: LookupQuestions | None = None
     catalog: Catalog | None = None
     change_log: CatalogLogReader | None = None
     changes: Changes | None = None

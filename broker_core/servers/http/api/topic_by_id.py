@@ -16,19 +16,24 @@ from broker_core.catalog import (
     TopicRecord,
     deletion,
     parse_topic_id,
-    reading_catalog,
     topic_id_text,
 )
 from broker_core.errors import Cause, InvalidName, ListingFailed
+from broker_core.immutable.copies import copied
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.show_topic import IF_NONE_MATCH, SHOWN_REPLIES, topic_response
+from broker_core.servers.http.api.namespaces.show_topic import (
+    IF_NONE_MATCH,
+    SHOWN_REPLIES,
+    asked_by,
+    shown,
+)
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
 from broker_core.servers.http.api.topic_etag import IF_MATCH, check_conditions
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
-from broker_core.service import Catalog, version_text
+from broker_core.service import Asked, Found, version_text
 
 __all__ = ["operations"]
 
@@ -61,7 +66,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             _PATH,
             "showTopicById",
             "What is known of the topic of an id.",
-            Right.CREDENTIALS,  # the pipeline asks rules and gates
+            Right.CREDENTIALS,  # the use case asks rules and gates
             _show,
             SHOWN_REPLIES | {404: _UNKNOWN, 501: CHANGE_PROBLEMS[501]},
             description="A name that is made anew is another topic: the former id stays unknown.",
@@ -89,22 +94,23 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
-    topic_id = request.values[_TOPIC_ID.name]
-    found = await _found(needs_catalog(request.services), topic_id)
-    return await _seen(request, found)
+    needs_catalog(request.services)
+    return await shown(request, await _found(request, asked_by(request)))
 
 
 async def _delete(request: ApiRequest) -> web.StreamResponse:
     changes, topic_id = needs_changes(request.services), request.values[_TOPIC_ID.name]
     changes.check_transport(request.asker)
-    found = await _found(changes.catalog, topic_id)
+    # Rules and gates come after masks, and are asked by the use case that changes.
+    found = await _found(request, copied(asked_by(request), action=None))
+    assert found.name is not None
     attempt = request.attempt
     attempt.namespace, attempt.target = str(found.name.namespace), str(found.name)
     try:
         await changes.allow(attempt, found.name, request.deadline)
     except ListingFailed as failure:
         if failure.cause is Cause.DENIED:
-            await _seen(request, found)  # else nothing tells that there is such a topic
+            await _found(request, asked_by(request))  # else nothing tells that there is such a topic
         raise
 
     def check(there: TopicRecord | None) -> None:
@@ -124,26 +130,15 @@ class _Gone(PreconditionFailed):
     """The topic was deleted since it was looked up."""
 
 
-async def _found(catalog: Catalog, topic_id: uuid.UUID) -> TopicRecord:
-    """The topic of an id, whoever may see it. Raises the error 404."""
-    with reading_catalog():
-        (found,) = await catalog.topics_by_id([topic_id])
-    if found is None:
+async def _found(request: ApiRequest, asked: Asked) -> Found:
+    """The topic of the request's id. Raises the error 404 if the client may not know of it."""
+    topic_id = request.values[_TOPIC_ID.name]
+    (found,) = await request.services.find.by_id(asked, [topic_id])
+    if found.failure is not None and found.failure.cause is not Cause.DENIED:
+        raise found.failure
+    if not found.exists:
         raise _unknown(topic_id)
     return found
-
-
-async def _seen(request: ApiRequest, found: TopicRecord) -> web.Response:
-    """The topic as the client sees it. Raises the error 404 where it may not."""
-    try:
-        response = await topic_response(request, found.name, found.topic_id)
-    except ListingFailed as failure:
-        if failure.cause is not Cause.DENIED:
-            raise
-        response = None
-    if response is None:
-        raise _unknown(found.topic_id)
-    return response
 
 
 def _unknown(topic_id: uuid.UUID) -> RequestRefused:

@@ -27,7 +27,7 @@ from broker_core.servers.kafka.config_resources import (
 )
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import SLICE, in_slices
-from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
     MOST_CHANGES,
@@ -107,7 +107,7 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
     changes = call.services.changes
     if changes is None:
         return dict.fromkeys(rows, READ_ONLY)
-    named = await call.services.topics.named(
+    named = await call.services.named.by_name(
         call, list(rows), operation=Operation.ALTER_CONFIGS, action=right_to("alter_configs")
     )
     topics = {topic.name: topic for topic in named if topic.name is not None}

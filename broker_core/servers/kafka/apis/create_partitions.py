@@ -11,7 +11,7 @@ from broker_core.kafka.acls.bindings import Operation
 from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
-from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.new_topic import wrong_replicas
 from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
 from broker_core.service import AuditRow, right_to
@@ -36,7 +36,7 @@ async def _later(call: KafkaCall) -> Fields:
         if count > 1
     }
     rows = {row["name"]: row for row in asked if row["name"] not in errors}
-    topics = await call.services.topics.named(
+    topics = await call.services.named.by_name(
         call, list(rows), operation=Operation.ALTER, action=right_to("add_partitions")
     )
     errors |= _checked(topics, rows, call.node.node_id)
@@ -70,11 +70,16 @@ def _checked(
         row = rows[topic.name]
         error = _check(topic, row, node_id)
         if error is None:
-            left -= row["count"] - topic.partitions
+            left -= row["count"] - _now(topic)
             if left < 0:
                 error = RowError(ErrorCode.UNKNOWN_SERVER_ERROR, None)
         errors[topic.name] = error
     return errors
+
+
+def _now(topic: NamedTopic) -> int:
+    """The partitions that are added to: those of the catalogue, whatever a plugin says that describes topics."""
+    return topic.partitions if topic.record is None else max(topic.record.partitions, 1)
 
 
 def _check(topic: NamedTopic, row: Fields, node_id: int) -> RowError | None:
@@ -84,7 +89,7 @@ def _check(topic: NamedTopic, row: Fields, node_id: int) -> RowError | None:
     if topic.error:
         return RowError(topic.error, topic.message)
     assert topic.name is not None
-    count, now, assignments = row["count"], topic.partitions, row["assignments"]
+    count, now, assignments = row["count"], _now(topic), row["assignments"]
     if count <= now:
         return _wrong_count(topic.name, now, count)
     if assignments is not None:

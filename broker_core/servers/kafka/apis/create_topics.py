@@ -136,7 +136,7 @@ async def _collisions(call: KafkaCall, others: Mapping[str, str]) -> dict[str, R
     """The errors of names, each by the topic that it collides with, which is named where the client is shown it."""
     if not others:
         return {}
-    topics = await call.services.topics.named(call, sorted(set(others.values())), operation=None)
+    topics = await call.services.named.by_name(call, sorted(set(others.values())), operation=None)
     shown = {topic.name for topic in topics if not topic.error}
     return {name: _collision(name, other if other in shown else None) for name, other in others.items()}
 

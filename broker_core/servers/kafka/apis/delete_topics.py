@@ -13,7 +13,7 @@ from broker_core.names import PERSISTENT
 from broker_core.names.topic_id import topic_id_text
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
-from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
     MOST_CHANGES,
@@ -95,10 +95,10 @@ class _Topics:
 
     async def find(self, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[Fields]:
         """Find what may be deleted; returns the rows of the others."""
-        call, topics = self._call, self._call.services.topics
+        call, topics = self._call, self._call.services.named
         operation = None if self._everything else Operation.DESCRIBE
-        named = {row.name: row for row in await topics.named(call, names, operation=operation)}
-        by_id = await topics.by_ids(call, ids, operation=None)
+        named = {row.name: row for row in await topics.by_name(call, names, operation=operation)}
+        by_id = await topics.by_id(call, ids, operation=None)
         known = [row.name for row in (*named.values(), *by_id) if row.name is not None and not row.error]
         denied = await self._denied(known)
         return [*self._of_ids(by_id, denied), *self._of_names(named, denied)]

@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.servers.kafka.broker_configs import broker_configs
@@ -17,14 +16,14 @@ from broker_core.servers.kafka.config_resources import (
     not_this_broker,
     unauthorized,
 )
-from broker_core.servers.kafka.configs_of_others import configs_of_others
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.named_topic import NamedTopic
-from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_of, error_row
+from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, Encoded, ErrorCode, Fields, Writer
 
 __all__ = ["DESCRIBE_CONFIGS_ROW"]
 
+_WANTS: Final = frozenset({"partitions", "configs"})
 #: Rows that are encoded on the event loop.
 _FEW: Final = 50
 _ROW: Final = DESCRIBE_CONFIGS.response.struct_at("results")
@@ -45,11 +44,8 @@ async def _later(call: KafkaCall) -> Fields:
     if names is None:
         # Kafka fails at such a number, and with it at all resources.
         return {"results": [_row(row, error_row(ErrorCode.INVALID_REQUEST)) for row in asked]}
-    found = await call.services.topics.named(call, names, operation=Operation.DESCRIBE_CONFIGS)
+    found = await call.services.named.by_name(call, names, operation=Operation.DESCRIBE_CONFIGS, wants=_WANTS)
     topics = {topic.name: topic for topic in found}
-    others = await call.off_loop(len(found), _of_others, found)
-    if others:
-        topics |= await _with_configs(call, others)
     if len(asked) <= _FEW:
         return {"results": _encoded(call, asked, topics)}
     # A request of some kilobytes may ask for megabytes: their permits come first.
@@ -60,20 +56,6 @@ async def _later(call: KafkaCall) -> Fields:
     if more > 0:
         await call.hold(more)
     return {"results": replace(rows, pieces=[memoryview(each) for each in rows.pieces])}
-
-
-def _of_others(found: Sequence[NamedTopic]) -> dict[str, NamedTopic]:
-    """Topics that are not the catalogue's."""
-    return {topic.name: topic for topic in found if topic.name and topic.record is None and not topic.error}
-
-
-async def _with_configs(call: KafkaCall, topics: Mapping[str, NamedTopic]) -> dict[str | None, NamedTopic]:
-    try:
-        told = await configs_of_others(call.services.pipeline, call, list(topics))
-    except ListingFailed as failure:
-        error = error_of(failure)
-        return {name: NamedTopic(name, error=error.code, message=error.message) for name in topics}
-    return {name: topic._replace(told_configs=told.get(name, {})) for name, topic in topics.items()}
 
 
 def _names(asked: Sequence[Fields]) -> list[str] | None:

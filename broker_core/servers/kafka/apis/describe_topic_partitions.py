@@ -13,7 +13,7 @@ from typing import Any, Final
 from broker_core.errors import ListingFailed
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.topic_pages import Cursor
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import described_partitions
@@ -48,7 +48,7 @@ async def _named(call: KafkaCall, names: Sequence[str], start: Cursor, budget: i
     denied: list[Fields] = []
     at = bisect_left(names, _utf16(start.topic_name), key=_utf16)
     for low in range(at, len(names), _AT_ONCE):
-        for topic in await call.services.topics.named(call, names[low : low + _AT_ONCE]):
+        for topic in await call.services.named.by_name(call, names[low : low + _AT_ONCE]):
             name = topic.name or ""
             if topic.error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
                 denied.append({"error_code": topic.error, "name": name})

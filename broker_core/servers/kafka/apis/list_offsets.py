@@ -12,7 +12,7 @@ from typing import Final
 
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.wire.kafka import LIST_OFFSETS, ErrorCode, Fields
 
 __all__ = ["LIST_OFFSETS_ROW"]
@@ -32,7 +32,7 @@ async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["topics"]
     count = len(asked) + sum(len(topic["partitions"]) for topic in asked)
     names = list(dict.fromkeys(topic["name"] for topic in asked))
-    found = {topic.name: topic for topic in await call.services.topics.named(call, names)}
+    found = {topic.name: topic for topic in await call.services.named.by_name(call, names)}
     return {"topics": await call.off_loop(count, _rows, call.version, asked, found)}
 
 

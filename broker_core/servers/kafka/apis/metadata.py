@@ -16,7 +16,7 @@ from broker_core.kafka.acls.bindings import CLUSTER_NAME, TOPIC_OPERATIONS, Oper
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.named_topic import NamedTopic
+from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.wire.kafka import METADATA, NOT_ASKED, ZERO_ID, Encoded, ErrorCode, Fields
 from broker_core.wire.kafka.topic_fragments import metadata_family, metadata_partitions
 
@@ -43,7 +43,7 @@ def _now(call: KafkaCall) -> Fields | None:
     question = _question(call.version, topics)
     if question.refusal is not None:
         return _refused(topics, question.refusal)
-    rows = call.services.topics.now(call, question.names, question.ids)
+    rows = call.services.named.now(call, question.names, question.ids)
     if rows is None or sum(row.partitions for row in rows) > _FEW_PARTITIONS:
         return None
     return _answer(call, [_row(call, row) for row in _in_order(rows)])
@@ -60,9 +60,9 @@ async def _later(call: KafkaCall) -> Fields:
     if question.refusal is not None:
         return _refused(asked, question.refusal)
     if question.ids:
-        rows = await call.services.topics.by_ids(call, question.ids)
+        rows = await call.services.named.by_id(call, question.ids)
     else:
-        rows = await call.services.topics.named(call, question.names)
+        rows = await call.services.named.by_name(call, question.names)
     rows = await call.off_loop(len(rows), _in_order, rows)
     return _answer(call, await in_slices(partial(_row, call), rows))
 

@@ -8,24 +8,15 @@ import struct
 import pytest
 
 from broker_core.servers.http.admin.schema_json import schema_json
-from broker_core.wire.pulsar import BaseCommand
+from broker_core.servers.pulsar import TopicSchema
 
 
-def _answer(kind: int, data: bytes, version: bytes = struct.pack(">q", 3)) -> BaseCommand:
-    answer = BaseCommand(type=BaseCommand.GET_SCHEMA_RESPONSE)
-    body = answer.getSchemaResponse
-    body.request_id = 0
-    body.schema_version = version
-    body.schema.name = "orders"
-    body.schema.type = kind
-    body.schema.schema_data = data
-    pair = body.schema.properties.add()
-    pair.key, pair.value = "made", "by hand"
-    return answer
+def _schema(kind: int, data: bytes) -> TopicSchema:
+    return TopicSchema(kind, data, 3, {"made": "by hand"})
 
 
 def test_a_schema() -> None:
-    assert schema_json(_answer(2, b'{"type": "record"}')) == {
+    assert schema_json(_schema(2, b'{"type": "record"}')) == {
         "version": 3,
         "type": "JSON",
         "timestamp": 0,
@@ -37,7 +28,7 @@ def test_a_schema() -> None:
 def test_keys_and_values_are_one_object() -> None:
     key, value = b"", b'{"type": "record"}'
     data = b"".join(struct.pack(">I", len(each)) + each for each in (key, value))
-    told = schema_json(_answer(15, data))
+    told = schema_json(_schema(15, data))
     assert told["type"] == "KEY_VALUE"
     assert json.loads(told["data"]) == {"key": "", "value": {"type": "record"}}
 
@@ -47,4 +38,4 @@ def test_keys_and_values_are_one_object() -> None:
 )
 def test_what_is_no_schema(kind: int, data: bytes) -> None:
     with pytest.raises(ValueError, match=r"."):
-        schema_json(_answer(kind, data))
+        schema_json(_schema(kind, data))

@@ -26,6 +26,8 @@ def shown(answer: Fields) -> Answer:
 
 
 class NotX(AllowAll):
+    enabled = True
+
     def allows(self, _call: Any, _operation: Any, _kind: Any, name: str) -> bool:
         return not name.startswith("x")
 
@@ -39,7 +41,7 @@ async def ask(
             "response_partition_limit": limit,
             "cursor": cursor and {"topic_name": cursor[0], "partition_index": cursor[1]},
         }
-        services = services_of(topics=m.topics, authorizer=NotX())
+        services = services_of(named=m.named, authorizer=NotX())
         call = call_of(DESCRIBE_TOPIC_PARTITIONS, 0, body, services=services)
         assert DESCRIBE_TOPIC_PARTITIONS_ROW.later is not None
         answer = await DESCRIBE_TOPIC_PARTITIONS_ROW.later(call)

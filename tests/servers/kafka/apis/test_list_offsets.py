@@ -30,7 +30,7 @@ async def ask(
 ) -> list[tuple[str, int, int, int]]:
     """Name, partition, code and offset of each row."""
     async with kafka_topics(catalog, plugins, authorizer) as m:
-        call = call_of(LIST_OFFSETS, version, {"topics": topics}, services=services_of(topics=m.topics))
+        call = call_of(LIST_OFFSETS, version, {"topics": topics}, services=services_of(named=m.named))
         assert LIST_OFFSETS_ROW.later is not None
         answer = await LIST_OFFSETS_ROW.later(call)
     frame = b"".join(response_frame(LIST_OFFSETS, version, 1, answer))
@@ -56,7 +56,7 @@ async def test_answers_of_an_empty_log_in_every_version(catalog: SqliteCatalog) 
     async with kafka_topics(catalog) as m:
         for version, timestamp, code, offset, epoch in vectors:
             body = {"topics": [of("a", 0, timestamp=timestamp)]}
-            call = call_of(LIST_OFFSETS, version, body, services=services_of(topics=m.topics))
+            call = call_of(LIST_OFFSETS, version, body, services=services_of(named=m.named))
             assert LIST_OFFSETS_ROW.later is not None
             frame = b"".join(response_frame(LIST_OFFSETS, version, 1, await LIST_OFFSETS_ROW.later(call)))
             [topic] = read_response(LIST_OFFSETS, version, frame[4:])[1]["topics"]
@@ -92,6 +92,8 @@ async def test_partitions_that_there_are_not(catalog: SqliteCatalog) -> None:
 
 async def test_what_may_not_be_seen_has_no_offsets(catalog: SqliteCatalog) -> None:
     class NotB(AllowAll):
+        enabled = True
+
         def allows(self, caller: Caller, operation: Operation, kind: object, name: str) -> bool:
             return (operation, name) != (Operation.DESCRIBE, "b")
 

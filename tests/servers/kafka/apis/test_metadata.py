@@ -198,7 +198,7 @@ async def test_a_few_topics_are_answered_at_once_as_they_are_later(catalog: Sqli
         (False, [{"name": f"t{number}"} for number in range(9)]),
     ]
     async with kafka_topics(catalog) as m:
-        services = services_of(topics=m.topics)
+        services = services_of(named=m.named)
         for version in range(14):
             for at_once, rows in asked:
                 body = {

@@ -1,0 +1,200 @@
+"""Asking plugins, the default lister and masks about single topics, within permits and in time.
+
+A lister whose answers do not depend on the pattern is asked for the whole namespace, and concurrent requests share its
+answer; any other lister is asked for the topics alone, by a literal pattern. What the answers mean for a topic is
+decided in :mod:`broker_core.service`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import re2
+
+from broker_core.access.asker import Asker
+from broker_core.immutable.copies import copied
+from broker_core.listing.details import Details
+from broker_core.listing.listing import Selection
+from broker_core.memory.estimates import Estimates
+from broker_core.memory.permits import Permits
+from broker_core.names import PERSISTENT, Mode, NamespaceName, TopicName
+from broker_core.patterns import TopicsPattern, compile_pattern
+from broker_core.pipeline.ask_listers import Listers
+from broker_core.pipeline.held_permit import HeldPermit
+from broker_core.pipeline.in_flight import NextRuns
+from broker_core.pipeline.in_flight_masks import MasksInFlight, Seen
+from broker_core.pipeline.listing_details import ListingDetails
+from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
+from broker_core.pipeline.options import PipelineOptions
+from broker_core.pipeline.steps import are_few, sizes_of, unknown_size
+from broker_core.pipeline.time_budget import TimeBudget
+from broker_core.pipeline.verification.bad_topics import bad_topics
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.depends_on import key_of
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.plugins import Dispatcher
+
+__all__ = ["TopicQuestions"]
+
+T = TypeVar("T")
+
+
+class TopicQuestions:
+    """For one pipeline, of whose ``listers`` plugins and the default lister are. What it cannot ask is a
+    :exc:`~broker_core.errors.ListingFailed`.
+    """
+
+    def __init__(
+        self,
+        lister: DefaultLister,
+        dispatcher: Dispatcher,
+        permits: Permits,
+        detailing: ListingDetails,
+        workers: Workers,
+        options: PipelineOptions,
+        listers: Listers,
+    ) -> None:
+        self._lister = lister
+        self._dispatcher = dispatcher
+        self._permits = permits
+        self._detailing = detailing
+        self.budget = TimeBudget.of_lookups(options.time_budget)
+        self._workers = workers
+        self._listers = listers
+        self._estimates = Estimates()
+        self._listings: NextRuns[None, AcceptedAnswer | None] = NextRuns()
+        self._masks = MasksInFlight()
+
+    async def listed(
+        self,
+        request: ListingRequest,
+        topics: Sequence[TopicName],
+        plugins: Sequence[str] | None,
+    ) -> AcceptedAnswer | None:
+        """What these plugins list, one after the other, of some topics or of more; ``None`` where all of them pass.
+
+        Without ``plugins``, what the default lister lists; without ``topics``, all.
+        """
+        depends_on = self._words(request.namespace, plugins)
+        if topics and "pattern" in depends_on:
+            request = copied(request, pattern=_literal(topics))
+        while True:
+            key = key_of(request, depends_on, plugins, request.wants)
+            accepted, _ = await self._listings.ask(key, lambda _: self._list(request, plugins), None)
+            known, depends_on = depends_on, self._words(request.namespace, plugins)
+            if known == depends_on:
+                return accepted
+            # A plugin has read what it does not declare: this may be an answer to another asker.
+
+    async def described(
+        self, plugin: str, request: ListingRequest, topics: Sequence[TopicName]
+    ) -> Details | None:
+        """What a plugin's ``broker_core_describe_topics`` says of topics; ``None`` where it passes."""
+        names = dict.fromkeys(str(name) for topic in topics for name in (topic, topic.partitioned_name))
+        sizes = (request.namespace, plugin, len(names).bit_length())
+        held = HeldPermit(self._permits, self._estimates.of(request.namespace, sizes))
+        question = DescribeRequest(
+            request.namespace,
+            request.asker,
+            pa.array(names, pa.large_string()),
+            None,
+            request.wants,
+            request.deadline,
+            held,
+        )
+        progress = ListingInProgress(request, None, held, None)
+        accept = partial(self._accepted, progress, question)
+        async with held:
+            details: Details | None = await self._dispatcher.describe_hook.details(plugin, question, accept)
+        held.release()
+        return details
+
+    async def detailed(self, request: ListingRequest, pick: Callable[[Selection, Details], T]) -> T:
+        """What ``pick`` takes of the whole namespace with the details that ``request`` wants, whoever lists it."""
+        held, progress = self._held(request)
+        async with held:
+            accepted = await self._listers.list(progress)
+            selection = accepted.selection
+            assert selection is not None  # the request has no hash
+            details = await self._detailing.of_selection(progress, accepted, selection, selection)
+            work = partial(pick, selection, details)
+            found = await self._workers.call(request.asker, work, quick=are_few(len(selection)))
+        held.release(accepted.owned)
+        return found
+
+    async def visible(self, request: ListingRequest, names: pa.LargeStringArray) -> Seen:
+        """Which of some names in a namespace masks show, as far as these do not depend on properties; ``None``: all."""
+        ask = partial(self._dispatcher.mask_hook.visible, request, by_name=True)
+        while True:
+            words = self._dispatcher.mask_hook.depends_on(request.namespace)
+            seen = await self._masks.visible(key_of(request, words), names, ask)
+            if words == self._dispatcher.mask_hook.depends_on(request.namespace):
+                return seen
+            # A mask has read what it does not declare: the verdict may be about another asker.
+
+    def request(
+        self,
+        namespace: NamespaceName,
+        domain: str,
+        asker: Asker,
+        wants: frozenset[str] = frozenset(),
+        deadline: float | None = None,
+    ) -> ListingRequest:
+        """A question about topics of a namespace and a domain, which ends with the time of a lookup or before."""
+        mode = Mode.PERSISTENT if domain == PERSISTENT else Mode.NON_PERSISTENT
+        end = self.budget.deadline()
+        end = end if deadline is None else min(end, deadline)
+        return ListingRequest(namespace, mode, asker=asker, deadline=end, wants=wants)
+
+    async def _accepted(
+        self, progress: ListingInProgress, question: DescribeRequest, details: Details
+    ) -> Details:
+        if "partitions" not in details.columns:
+            raise bad_topics("gave details without the column 'partitions', which was asked for")
+        return await self._detailing.accepted(progress, question, details)
+
+    def _words(self, namespace: NamespaceName, plugins: Sequence[str] | None) -> frozenset[str]:
+        """What all that may say something of a topic depend on, as far as is known."""
+        chain = self._dispatcher.describe_hook.plugins(namespace)
+        words = frozenset().union(*(self._dispatcher.dependencies.of(plugin.name) for plugin, _ in chain))
+        return words if plugins is not None else words | self._lister.depends_on
+
+    def _held(self, request: ListingRequest) -> tuple[HeldPermit, ListingInProgress]:
+        sizes = sizes_of(self._lister, request.namespace, request.asker)
+        question = (sizes, request.mode, request.topics_pattern)
+        estimate = self._estimates.of(sizes, question, unknown_size(self._permits))
+        held = HeldPermit(self._permits, estimate, request.asker.connection)
+        asked = copied(request, reserve_bytes=held.reserve)
+        return held, ListingInProgress(asked, request.pattern, held, None)
+
+    async def _list(self, request: ListingRequest, plugins: Sequence[str] | None) -> AcceptedAnswer | None:
+        """Ask them, under permits that go with what they listed."""
+        held, progress = self._held(request)
+        # Each caller has a deadline of its own, and may be cancelled before this ends.
+        async with self.budget.until(request.deadline), held:
+            if plugins is None:
+                accepted: AcceptedAnswer | None = await self._listers.of_default(progress, progress.request)
+            else:
+                accepted = await self._listers.of_plugins(progress, progress.request, only=plugins)
+        leases = self._permits.leases
+        if accepted is None or accepted.selection is None or accepted.selection.listing in leases:
+            held.release(0 if accepted is None else accepted.owned)
+        else:
+            held.settle(accepted.owned)
+            permit = held.hand_over()
+            if permit is not None:
+                leases.hold(accepted.selection.listing, permit)
+        return accepted
+
+
+def _literal(topics: Sequence[TopicName]) -> TopicsPattern:
+    """A pattern that matches these topics of one domain and namespace, and no other."""
+    names = sorted({re2.escape(topic.partitioned_name.local) for topic in topics})
+    any_of: Any = names[0] if len(names) == 1 else f"(?:{'|'.join(names)})"
+    text = f"{topics[0].domain}://{topics[0].namespace}/{any_of}"
+    return compile_pattern(text, max_length=len(text))

@@ -1,0 +1,87 @@
+"""Lookups for servers of other protocols: asked as commands of Pulsar's, and told without its messages."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, ListingFailed, ServerError
+from broker_core.errors.causes import cause_of
+from broker_core.names import TopicName
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.wire.pulsar import HEADER_SIZE, LOOKUP_COMMANDS, BaseCommand, commands
+
+__all__ = ["LookupQuestions", "TopicSchema"]
+
+_VERSION: Final = struct.Struct(">q")
+
+
+class TopicSchema(NamedTuple):
+    """A schema as brokers have it; ``kind`` is the number of its type."""
+
+    kind: int
+    data: bytes
+    version: int
+    properties: Mapping[str, str]
+
+
+class LookupQuestions:
+    """Questions to the brokers. What they refuse is a :exc:`~broker_core.errors.ListingFailed`, by its cause.
+
+    ``missing`` is its text where there is no such topic.
+    """
+
+    def __init__(self, lookups: LookupService) -> None:
+        self._lookups = lookups
+
+    async def broker(
+        self, topic: TopicName, asker: Asker, missing: str, *, authoritative: bool, listener: str | None
+    ) -> tuple[str, str]:
+        """The addresses of the broker that serves a topic: the plain one, and the one for TLS; empty for none."""
+        command = BaseCommand(type=BaseCommand.LOOKUP)
+        command.lookupTopic.authoritative = authoritative
+        if listener:
+            command.lookupTopic.advertised_listener_name = listener
+        found = (await self._answer(command, topic, asker, missing)).lookupTopicResponse
+        return found.brokerServiceUrl, found.brokerServiceUrlTls
+
+    async def partitions(self, topic: TopicName, asker: Asker, missing: str, *, may_create: bool) -> int:
+        """How many partitions a topic has, 0 for one without; with ``may_create``, of one that brokers make for it."""
+        command = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
+        command.partitionMetadata.metadata_auto_creation_enabled = may_create
+        return (await self._answer(command, topic, asker, missing)).partitionMetadataResponse.partitions
+
+    async def schema(self, topic: TopicName, asker: Asker, missing: str, version: int | None) -> TopicSchema:
+        """The schema of a topic: that of a version, or the newest."""
+        command = BaseCommand(type=BaseCommand.GET_SCHEMA)
+        if version is not None:
+            command.getSchema.schema_version = _VERSION.pack(version)
+        body = (await self._answer(command, topic, asker, missing)).getSchemaResponse
+        number = body.schema_version
+        return TopicSchema(
+            body.schema.type,
+            body.schema.schema_data,
+            _VERSION.unpack(number)[0] if len(number) == _VERSION.size else 0,
+            {pair.key: pair.value for pair in body.schema.properties},
+        )
+
+    async def _answer(
+        self, command: BaseCommand, topic: TopicName, asker: Asker, missing: str
+    ) -> BaseCommand:
+        row = LOOKUP_COMMANDS[command.type]
+        body = row.request_body(command)
+        body.topic, body.request_id = str(topic), 0
+        frame = await self._lookups.answer(command, asker)
+        answer = commands.decode(frame[HEADER_SIZE:])
+        if answer.type == BaseCommand.ERROR:
+            raise _refused(answer.error.error, answer.error.message, missing)
+        if row.is_refusal(answer):
+            raise _refused(*row.error(answer), missing)
+        return answer
+
+
+def _refused(code: int, message: str, missing: str) -> ListingFailed:
+    cause = cause_of(ServerError(code), Cause.UPSTREAM)
+    return ListingFailed(missing if cause is Cause.NOT_FOUND else message, cause=cause)

@@ -1,0 +1,393 @@
+"""What a topic is to an asker: does it exist, may the asker know of it, and what is known of it.
+
+Topics are asked for by name or by id, and each way has one order of decisions:
+
+- by name: ACLs, rules and gates, existence, masks. What is refused is refused whether it exists or not.
+- by id: existence, masks, ACLs, rules and gates. The id of a topic that is hidden is one that no topic has.
+
+Plugins that list a namespace say what exists in it, then the embedded catalogue, or without one the brokers. A failure
+is an answer about each topic that it concerns, and never one that a topic does not exist.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.catalog import TopicRecord, reading_catalog
+from broker_core.concurrency.loop_turn import loop_turn
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.details import TOPIC, Details
+from broker_core.listing.listing import Selection
+from broker_core.listing.names_of_topic import topic_names
+from broker_core.names import PERSISTENT, NamespaceName, TopicName
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.service.catalog import Catalog
+from broker_core.service.plugin_topics import Known, Memo, PluginTopics
+
+__all__ = ["REFUSED_BY_ACLS", "Asked", "Find", "Found", "client_count"]
+
+#: Topics that are looked for at a time: what a thread reads before others have their turn.
+_READ: Final = 500
+#: Topics that are read on the event loop: each takes some 20 microseconds.
+_AT_ONCE: Final = 8
+#: Topics between two looks at how long this turn of the event loop has taken.
+_SLICE: Final = 25
+#: Partitions that clients can count: Java and Go read their number into a signed int.
+_MOST: Final = 2**31 - 1
+_NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
+#: The failure of a topic that :attr:`Asked.allowed` refuses.
+REFUSED_BY_ACLS: Final = ListingFailed("", cause=Cause.DENIED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """Who asks, and by which right. One for each question, however many topics it names.
+
+    ``action`` is asked of rules and gates about each topic, or once about the namespace (``of_namespace``); ``None`` is
+    none, before a change that asks itself. ``allowed`` are ACLs; ``can_have`` says which topics there can be at all in
+    the words of a protocol. ``wants`` are columns of details, for topics that the catalogue does not hold.
+    ``namespace`` is the only one in which ids are looked for.
+    """
+
+    asker: Asker
+    action: str | None = "describe"
+    of_namespace: bool = False
+    allowed: Callable[[TopicName], bool] | None = None
+    can_have: Callable[[TopicName], bool] | None = None
+    wants: frozenset[str] = frozenset({"partitions"})
+    deadline: float | None = None
+    namespace: NamespaceName | None = None
+    memo: Memo = field(default_factory=dict, repr=False, compare=False)
+
+
+class Found(NamedTuple):
+    """What an asker is told of a topic. It neither exists nor has a ``failure``: there is none, for this asker.
+
+    ``name`` is ``None`` of an id that no topic has for this asker, and with a failure for the log alone. ``partitions``
+    is 0 of a topic without, and of a partition. ``record`` is the topic as the catalogue has it, ``told`` what plugins
+    or brokers say, by the columns of details.
+    """
+
+    name: TopicName | None
+    exists: bool = False
+    partitions: int = 0
+    record: TopicRecord | None = None
+    failure: ListingFailed | None = None
+    told: Mapping[str, Any] = _NOTHING
+
+
+class _Search:
+    """Some topics of one namespace and domain on their way: ``open`` are the places of those that are not decided.
+
+    ``ids`` are those that the topics must have. ``waits`` is false where nothing may be waited for.
+    """
+
+    def __init__(
+        self,
+        asked: Asked,
+        topics: Sequence[TopicName],
+        known: list[Known | None] | None = None,
+        ids: Sequence[uuid.UUID] | None = None,
+        *,
+        waits: bool = True,
+    ) -> None:
+        self.asked = asked
+        self.topics = topics
+        self.known = known or [None] * len(topics)
+        self.ids = ids
+        self.waits = waits
+        self.open = list(range(len(topics)))
+        self._failures: dict[int, ListingFailed] = {}
+
+    def fail(self, failures: Mapping[int, ListingFailed]) -> None:
+        """Answer these places with failures."""
+        if failures:
+            self._failures |= failures
+            self.open = [place for place in self.open if place not in failures]
+
+    def found(self) -> list[Found]:
+        rows = [Found(topic) for topic in self.topics]
+        for place, failure in self._failures.items():
+            rows[place] = Found(self.topics[place], failure=failure)
+        for place in self.open:
+            known = self.known[place]
+            assert known is not None
+            rows[place] = Found(self.topics[place], True, known.partitions, known.record, None, known.told)
+        return rows
+
+
+class _WouldWait(Exception):
+    """What was to be found at once takes waiting."""
+
+
+class Find:
+    """Finds topics for askers; one for a broker. ``catalog`` is ``None`` before a cluster."""
+
+    def __init__(self, pipeline: Pipeline, catalog: Catalog | None) -> None:
+        self.plugins = PluginTopics(pipeline)
+        self._pipeline = pipeline
+        self._catalog = catalog
+        self._dispatcher = pipeline.dispatcher
+        acls, rights, existence, masks = self._ask_acls, self._ask_rights, self._look, self._mask
+        self._by_name: Final = (acls, rights, existence, masks)
+        self._by_id: Final = (existence, masks, acls, rights)
+
+    async def by_name(self, asked: Asked, topics: Sequence[TopicName]) -> list[Found]:
+        """Topics of one namespace and domain, in their order; each may be a partition's name."""
+        rows: list[Found] = []
+        for low in range(0, len(topics), _READ):
+            await loop_turn().time()
+            rows += await self._searched(_Search(asked, topics[low : low + _READ]), self._by_name)
+        return rows
+
+    async def by_id(self, asked: Asked, ids: Sequence[uuid.UUID], *, waits: bool = True) -> list[Found]:
+        """Topics by their ids, in their order."""
+        listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None = None
+        if asked.namespace is not None and self._is_listed_by_others(asked.namespace):
+            try:
+                listed = await self._listed_ids(asked, asked.namespace, ids)
+            except ListingFailed as failure:
+                return [Found(None, failure=failure)] * len(ids)
+        rows: list[Found] = []
+        for low in range(0, len(ids), _READ):
+            some = ids[low : low + _READ]
+            found = [Found(None)] * len(some)
+            try:
+                known = await self._of_ids(some, listed, waits=waits)
+            except ListingFailed as failure:
+                found, known = [Found(None, failure=failure)] * len(some), {}
+            groups: dict[tuple[NamespaceName, str], list[int]] = {}
+            for place, (topic, _) in known.items():
+                groups.setdefault((topic.namespace, topic.domain), []).append(place)
+            for places in groups.values():
+                topics, knowns = zip(*(known[place] for place in places), strict=True)
+                search = _Search(asked, topics, list(knowns), [some[place] for place in places], waits=waits)
+                for place, row in zip(places, await self._searched(search, self._by_id), strict=True):
+                    found[place] = row if row.exists or row.failure else Found(None)
+            rows += found
+        return rows
+
+    def now(self, asked: Asked, names: Sequence[TopicName], ids: Sequence[uuid.UUID]) -> list[Found] | None:
+        """What :meth:`by_name`, or :meth:`by_id` where there are ids, says of a few topics of the question's namespace.
+
+        ``None`` where that takes waiting.
+        """
+        namespace = asked.namespace
+        if (
+            self._catalog is None
+            or namespace is None
+            or len(names) + len(ids) > _AT_ONCE
+            or self._pipeline.has_guards
+            or self._dispatcher.describe_hook.plugins(namespace)
+            or self._dispatcher.masks(namespace)
+            or not loop_turn().has_time()
+        ):
+            return None
+        if ids:
+            return _at_once(self.by_id(asked, ids, waits=False))
+        return _at_once(self._searched(_Search(asked, names, waits=False), self._by_name))
+
+    async def partitions(self, asked: Asked, topic: TopicName) -> int | None:
+        """How many partitions clients are told of a topic, 0 for one without; ``None`` of one that there is not.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        (found,) = await self.by_name(asked, [topic])
+        if found.failure is not None:
+            raise found.failure
+        return client_count(topic, found.partitions) if found.exists else None
+
+    async def _searched(
+        self, search: _Search, policy: Sequence[Callable[[_Search], Awaitable[None]]]
+    ) -> list[Found]:
+        for step in policy:
+            if search.open:
+                await step(search)
+        return search.found()
+
+    # -- the steps of both orders
+
+    async def _ask_acls(self, search: _Search) -> None:
+        allowed = search.asked.allowed
+        if allowed is None:
+            return
+        failures = {}
+        for number, place in enumerate(search.open):
+            if number and not number % _SLICE:
+                await loop_turn().time()
+            if not allowed(search.topics[place]):
+                failures[place] = REFUSED_BY_ACLS
+        search.fail(failures)
+
+    async def _ask_rights(self, search: _Search) -> None:
+        """Ask rules and gates."""
+        if not self._pipeline.has_guards or search.asked.action is None:
+            return
+        asked, failures = search.asked, dict[int, ListingFailed]()
+        for place in search.open[:1] if asked.of_namespace else search.open:
+            topic = search.topics[place]
+            about = None if asked.of_namespace else topic
+            try:
+                await self._pipeline.authorize(
+                    Access(search.asked.action, topic.namespace, about, asked.asker), asked.deadline
+                )
+            except ListingFailed as failure:
+                failures |= dict.fromkeys(search.open if asked.of_namespace else (place,), failure)
+        search.fail(failures)
+
+    async def _look(self, search: _Search) -> None:
+        """Look whether the topics exist."""
+        topics, can_have = search.topics, search.asked.can_have
+        if can_have is not None:
+            search.open = [place for place in search.open if can_have(topics[place])]
+        places = [place for place in search.open if search.known[place] is None]
+        try:
+            found = await self._known(search, [topics[place] for place in places]) if places else []
+        except ListingFailed as failure:
+            search.fail(dict.fromkeys(places, failure))
+            return
+        for place, known in zip(places, found, strict=True):
+            search.known[place] = known
+            if search.ids is not None and (
+                known.record is None or known.record.topic_id != search.ids[place]
+            ):
+                search.known[place] = None  # another topic has the name
+        search.open = [place for place in search.open if _exists(search.known[place])]
+
+    async def _mask(self, search: _Search) -> None:
+        """Leave the topics of which masks show a name."""
+        first = search.topics[0]
+        if not self._dispatcher.masks(first.namespace):
+            return
+        known = [(search.topics[place], search.known[place]) for place in search.open]
+        request = self._request(search.asked, first.namespace, first.domain)
+        try:
+            shown = await self.plugins.shown(request, [(topic, each) for topic, each in known if each])
+        except ListingFailed as failure:
+            search.fail(dict.fromkeys(search.open, failure))
+            return
+        search.open = [place for place, seen in zip(search.open, shown, strict=True) if seen]
+
+    # -- what there is
+
+    def _request(self, asked: Asked, namespace: NamespaceName, domain: str) -> ListingRequest:
+        return self._pipeline.topic_questions.request(
+            namespace, domain, asked.asker, asked.wants, asked.deadline
+        )
+
+    def _is_listed_by_others(self, namespace: NamespaceName) -> bool:
+        return self._catalog is None or self._dispatcher.lists(namespace)
+
+    async def _known(self, search: _Search, topics: Sequence[TopicName]) -> list[Known]:
+        """What plugins say of topics that they list, else the catalogue, or the brokers."""
+        asked, namespace = search.asked, topics[0].namespace
+        told: Mapping[TopicName, Known] = {}
+        if self._dispatcher.describe_hook.plugins(namespace):
+            request = self._request(asked, namespace, topics[0].domain)
+            listed, told = await self.plugins.found(request, topics, asked.memo)
+            if listed is not None:
+                return [listed[topic] for topic in topics]
+        if self._catalog is None:
+            request = self._request(asked, namespace, topics[0].domain)
+            by_brokers = await self.plugins.of_default_lister(request, topics, asked.memo)
+            found = [by_brokers[topic] for topic in topics]
+        else:
+            rows = self._catalog.found_now(topics) if len(topics) <= _AT_ONCE else None
+            if rows is None:
+                if not search.waits:
+                    raise _WouldWait
+                with reading_catalog():
+                    rows = await self._catalog.found(topics)
+            found = [Known(partitions, record is not None, record=record) for record, partitions in rows]
+        if told:
+            found = [known.described(told.get(topic)) for topic, known in zip(topics, found, strict=True)]
+        return found
+
+    async def _of_ids(
+        self,
+        ids: Sequence[uuid.UUID],
+        listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None,
+        *,
+        waits: bool,
+    ) -> dict[int, tuple[TopicName, Known | None]]:
+        """By place the topics of ids, each with what is known of it for sure, before it is looked for by its name."""
+        if listed is not None:
+            return {place: listed[each] for place, each in enumerate(ids) if each in listed}
+        assert self._catalog is not None
+        records = self._catalog.topics_by_id_now(ids) if len(ids) <= _AT_ONCE else None
+        if records is None:
+            if not waits:
+                raise _WouldWait
+            with reading_catalog():
+                records = await self._catalog.topics_by_id(ids)
+        found: dict[int, tuple[TopicName, Known | None]] = {}
+        for place, record in enumerate(records):
+            if record is not None:
+                said = self._dispatcher.describe_hook.plugins(record.name.namespace)
+                known = None if said else Known(record.partitions, record=record)
+                found[place] = record.name, known
+        return found
+
+    async def _listed_ids(
+        self, asked: Asked, namespace: NamespaceName, ids: Sequence[uuid.UUID]
+    ) -> Mapping[uuid.UUID, tuple[TopicName, Known]]:
+        """The topics of ids, where plugins or brokers list the namespace: they may tell ids with a listing alone."""
+        wants = asked.wants | {"partitions", "topic_id"}
+        questions = self._pipeline.topic_questions
+        request = questions.request(namespace, PERSISTENT, asked.asker, wants, asked.deadline)
+        async with questions.budget.until(request.deadline):
+            return await questions.detailed(
+                request, partial(_with_ids, ids, self._dispatcher.masks(namespace))
+            )
+
+
+def client_count(topic: TopicName, partitions: int) -> int:
+    """A number of partitions that clients can count. Raises :exc:`~broker_core.errors.ListingFailed` for others."""
+    if partitions > _MOST:
+        raise ListingFailed(
+            f"Topic {topic} has a partition of index {partitions - 1}: clients count {_MOST} at most",
+            cause=Cause.INTERNAL,
+        )
+    return partitions
+
+
+def _exists(known: Known | None) -> bool:
+    return known is not None and known.exists
+
+
+def _at_once(search: Coroutine[Any, Any, list[Found]]) -> list[Found] | None:
+    """What a search finds without waiting; ``None`` where it would wait."""
+    try:
+        search.send(None)
+    except StopIteration as done:
+        found: list[Found] = done.value
+        return found
+    except _WouldWait:
+        return None
+    search.close()
+    return None
+
+
+def _with_ids(
+    ids: Sequence[uuid.UUID], masked: bool, selection: Selection, details: Details
+) -> dict[uuid.UUID, tuple[TopicName, Known]]:
+    """The topics of a listing that have one of these ids; with the names that they are listed by, if ``masked``."""
+    asked = pa.array({each.bytes for each in ids if each.int}, pa.binary(16))
+    rows = details.batch.filter(pc.is_in(details.column("topic_id"), value_set=asked))
+    found = {}
+    for row in Details(rows).to_pylist():
+        names = topic_names(selection, row[TOPIC]) if masked else None
+        known = Known(row["partitions"], names=names, told=row)
+        found[uuid.UUID(bytes=row["topic_id"])] = TopicName.parse(row[TOPIC]), known
+    return found
