@@ -88,7 +88,7 @@ class Attempt:
         self.verdicts: dict[Hashable, ListingFailed | None] = {}
         #: The targets, and the bindings of ACLs, that are already as the request wants them.
         self.unchanged: set[Hashable] = set()
-        #: Further fields of what is done: counts, and the version.
+        #: What is known of the change that was made: counts, and the version. Rows have these fields if they are given.
         self.fields: dict[str, Value] = {}
 
     def allowed(self, topics: Iterable[TopicName]) -> None:
@@ -127,10 +127,8 @@ class Attempt:
             _write(log, {"action": self.action, "outcome": "refused", **client, **more}, [""])
 
     def _finished(self, row: AuditRow) -> AuditRow:
-        if row.outcome != "done":
-            return row
-        outcome: Outcome = "unchanged" if row.target in self.unchanged else "done"
-        return row._replace(outcome=outcome, fields={**row.fields, **self.fields})
+        is_unchanged = row.outcome == "done" and row.target in self.unchanged
+        return row._replace(outcome="unchanged") if is_unchanged else row
 
 
 def _but_target(row: AuditRow) -> tuple[bool, Outcome, str, Mapping[str, Value]]:

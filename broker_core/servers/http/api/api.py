@@ -175,7 +175,8 @@ def _row(attempt: Attempt, status: int | None, problem: Problem | None) -> Audit
     if status is not None and status >= 400:
         outcome = "refused" if status < 500 or status == 501 else "failed"
     cause = "" if problem is None else problem.cause.name
-    return AuditRow(attempt.target, outcome, cause, {"status": status})
+    fields = attempt.fields if outcome == "done" else {}
+    return AuditRow(attempt.target, outcome, cause, {"status": status, **fields})
 
 
 def _size_to_come(response: web.StreamResponse) -> int:
