@@ -51,7 +51,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit as Edit
 from broker_core.catalog.topic_decisions import Decide as Decide
 from broker_core.catalog.topic_decisions import TopicWrite as TopicWrite
-from broker_core.catalog.topic_decisions import configured as configured
+from broker_core.catalog.topic_decisions import adjustment as adjustment
 from broker_core.catalog.topic_decisions import creation as creation
 from broker_core.catalog.topic_decisions import deletion as deletion
 from broker_core.catalog.topic_decisions import has_name as has_name

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import ClassVar, Self
 
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.names import TopicName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
@@ -90,6 +91,11 @@ class TopicInvalid(CatalogError):
 class TopicExists(CatalogError):
     """A topic to be created is there already."""
 
+    @classmethod
+    def of(cls, name: TopicName, how: str = "") -> Self:
+        """The error for a topic of this name; ``how`` is what it has, where that matters."""
+        return cls(f"Topic {name} is there already{how}")
+
     cause = Cause.CONFLICT
 
 
@@ -108,6 +114,11 @@ class NameCollides(CatalogError):
 
 class TopicMissing(CatalogError):
     """A topic to be changed or deleted is not there."""
+
+    @classmethod
+    def of(cls, name: TopicName | str, so: str = "") -> Self:
+        """The error for a topic, or a partition, of this name; ``so`` is what follows from it."""
+        return cls(f"There is no topic {name} in the catalogue{so}")
 
     cause = Cause.NOT_FOUND
 

@@ -24,26 +24,20 @@ from broker_core.catalog.properties import check_properties, checked_text
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.names import TopicName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 from broker_core.names.topic_id import new_topic_id
 
 __all__ = [
-    "MAX_PARTITIONS",
     "Decide",
     "TopicWrite",
-    "check_configs",
-    "configured",
+    "adjustment",
     "creation",
     "deletion",
     "has_name",
     "merge",
-    "new_record",
     "replacement",
     "without_name",
 ]
-
-#: The most partitions that one declaration may ask for; more would be a mistake that fills the memory of every reader.
-MAX_PARTITIONS = 1_000_000
 
 #: From the topic of a name to what it is to be; ``None`` is no topic. For a partition that is not there it gets the
 #: topic that would have it, see :func:`has_name`.
@@ -67,16 +61,6 @@ class TopicWrite:
 def has_name(topic: TopicRecord, name: TopicName) -> bool:
     """Whether this name is the topic's own, or that of a partition that it is listed by."""
     return topic.name == name or name.partition in topic.listed
-
-
-def new_record(
-    own: TopicName,
-    listed: ListedNames,
-    properties: Mapping[str, str],
-    configs: Mapping[str, str] | None = None,
-) -> TopicRecord:
-    """A topic that is not there yet, with a new id. It is created when it is written."""
-    return TopicRecord(own, new_topic_id(), listed, check_properties(properties), _UNWRITTEN, configs or {})
 
 
 def check_configs(configs: Mapping[str, str]) -> dict[str, str]:
@@ -117,7 +101,7 @@ def creation(
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         if topic is not None and has_name(topic, name):
-            raise TopicExists(f"Topic {name} is there already")
+            raise TopicExists.of(name)
         if is_partition:
             return _one_partition(topic, name, partitions, given, None)
         return TopicRecord(name, topic_id or new_topic_id(), listed, given, _UNWRITTEN, own, replication)
@@ -125,14 +109,33 @@ def creation(
     return _with_known_configs(decide)
 
 
-def configured(name: TopicName, decide: Callable[[Mapping[str, str]], Mapping[str, str]]) -> Decide:
-    """The configs that ``decide`` makes of those that a topic has; raises :exc:`TopicMissing`."""
+def adjustment(
+    name: TopicName,
+    *,
+    properties: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
+    configs: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None,
+    partitions: int | None = None,
+) -> Decide:
+    """What these functions make of the properties and the configs of a topic, and so many partitions.
 
-    def decided(topic: TopicRecord | None) -> TopicRecord | None:
+    A partition's name is good for the properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
+    :exc:`PartitionCountRefused`.
+    """
+    if partitions is not None:
+        _check_count(partitions)
+
+    def decide(topic: TopicRecord | None) -> TopicRecord | None:
         found = _there(topic, name)
-        return replace(found, configs=check_configs(decide(found.configs)))
+        if partitions is not None and found.name != name:
+            raise PartitionRefused(f"{name} is a partition: the number is that of {found.name}")
+        return replace(
+            found,
+            listed=found.listed if partitions is None else _grown(found, partitions),
+            properties=check_properties(properties(found.properties)) if properties else found.properties,
+            configs=check_configs(configs(found.configs)) if configs else found.configs,
+        )
 
-    return _with_known_configs(decided)
+    return _with_known_configs(decide)
 
 
 def replacement(
@@ -156,12 +159,14 @@ def replacement(
 
     def decide(topic: TopicRecord | None) -> TopicRecord | None:
         if topic is None:
-            return new_record(name, ListedNames.partitioned(partitions), given, own)
+            return TopicRecord(
+                name, new_topic_id(), ListedNames.partitioned(partitions), given, _UNWRITTEN, own or {}
+            )
         kept = topic.configs if own is None else own
         if topic.partitions == partitions and topic.properties == given and topic.configs == kept:
             return replace(topic, listed=_grown(topic, partitions))
         if not may_replace:
-            raise TopicExists(f"Topic {name} is there already, with other partitions, properties or configs")
+            raise TopicExists.of(name, ", with other partitions, properties or configs")
         return replace(topic, listed=_grown(topic, partitions), properties=given, configs=kept)
 
     return _with_known_configs(decide)
@@ -175,27 +180,16 @@ def merge(
 ) -> Decide:
     """Set these properties and configs of a topic, and take those away whose value is ``None``, or all; let it grow.
 
-    A partition's name is good for the properties and configs, which are its topic's. Raises :exc:`TopicMissing` and
-    :exc:`PartitionCountRefused`.
+    Raises what :func:`adjustment` does.
     """
     check_properties(_set_ones(properties))
     check_configs(_set_ones(configs))
-    if partitions is not None:
-        _check_count(partitions)
-
-    def decide(topic: TopicRecord | None) -> TopicRecord | None:
-        found = _there(topic, name)
-        if partitions is not None and found.name != name:
-            raise PartitionRefused(f"{name} is a partition: the number is that of {found.name}")
-        listed = found.listed if partitions is None else _grown(found, partitions)
-        return replace(
-            found,
-            listed=listed,
-            properties=check_properties(_merged(found.properties, properties)),
-            configs=check_configs(_merged(found.configs, configs)),
-        )
-
-    return _with_known_configs(decide)
+    return adjustment(
+        name,
+        properties=lambda there: _merged(there, properties),
+        configs=lambda there: _merged(there, configs),
+        partitions=partitions,
+    )
 
 
 def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
@@ -255,7 +249,7 @@ def _merged(there: Mapping[str, str], changes: Mapping[str, str | None] | None) 
 
 def _there(topic: TopicRecord | None, name: TopicName) -> TopicRecord:
     if topic is None or not has_name(topic, name):
-        raise TopicMissing(f"There is no topic {name} in the catalogue")
+        raise TopicMissing.of(name)
     return topic
 
 
@@ -287,7 +281,7 @@ def _one_partition(
 ) -> TopicRecord:
     """The topic with this partition, which it has room for."""
     if topic is not None and topic.name == name:  # an import may have made such a topic
-        raise TopicExists(f"Topic {name} is there already")
+        raise TopicExists.of(name)
     if partitions:
         raise PartitionRefused(f"{name} is the name of a partition, which has none of its own")
     now = 0 if topic is None else topic.partitions

@@ -33,7 +33,7 @@ def named_topic(catalog: SqliteCatalog, name: TopicName) -> TopicRecord:
 
     record = catalog.topic(name)
     if record is None:
-        raise TopicMissing(f"There is no topic {name} in the catalogue")
+        raise TopicMissing.of(name)
     return record
 
 

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.immutable.sealed import seal_value
+from broker_core.names.listed_names import MAX_PARTITIONS
 
-__all__ = ["DETAIL_TYPES", "MAX_PARTITIONS", "TOPIC", "WANTS", "Details", "check_values", "checked_wants"]
+__all__ = ["DETAIL_TYPES", "TOPIC", "WANTS", "Details", "check_values", "checked_wants"]
 
-#: The most partitions that one topic may be said to have: more would be a mistake that fills every reader's memory.
-MAX_PARTITIONS: Final = 1_000_000
 
 #: The column that rows are keyed by.
 TOPIC: Final = "topic"

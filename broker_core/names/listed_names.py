@@ -13,10 +13,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
-__all__ = ["NOTHING", "PLAIN", "ListedNames", "merge_listed"]
+__all__ = ["MAX_PARTITIONS", "NOTHING", "PLAIN", "ListedNames", "merge_listed"]
+
+#: The most partitions that a topic may have; more would be a mistake that fills the memory of every reader.
+MAX_PARTITIONS: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)

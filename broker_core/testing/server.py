@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 from broker_core.broker import Broker
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.cli.common_options import Given
 from broker_core.cli.running_broker import get
 from broker_core.client import LookupSession, TopicsAnswer
@@ -160,8 +162,7 @@ class Server:
         self, topic: str, *, partitions: int = 0, properties: Mapping[str, str] | None = None
     ) -> None:
         """Add a topic (full name) to the catalogue, which the next listing sees."""
-        name = TopicName.parse(topic)
-        await asyncio.to_thread(self._catalog.create, name, partitions=partitions, properties=properties)
+        await asyncio.to_thread(_create, self._catalog, topic, partitions, properties)
 
     async def delete(self, topic: str) -> None:
         """Remove a topic from the catalogue, which the next listing sees."""
@@ -250,8 +251,20 @@ def _filled(path: Path, topics: Iterable[str] | Mapping[str, Mapping[str, str]])
     try:
         properties = topics if isinstance(topics, Mapping) else {}
         for topic in topics:
-            catalog.create(TopicName.parse(topic), properties=properties.get(topic))
+            _create(catalog, topic, 0, properties.get(topic))
     except BaseException:
         catalog.close()
         raise
     return catalog
+
+
+def _create(
+    catalog: SqliteCatalog, topic: str, partitions: int, properties: Mapping[str, str] | None
+) -> None:
+    """Add a topic; a partition comes without its topic too, as brokers may list it."""
+    name = TopicName.parse(topic)
+    if name.partition < 0 or partitions:
+        catalog.create(name, partitions=partitions, properties=properties)
+        return
+    line = {"name": topic, **({} if properties is None else {"properties": dict(properties)})}
+    import_topics(catalog, name.namespace, BytesIO(json.dumps(line).encode()))

@@ -13,9 +13,9 @@ __all__ = ["NAMESPACE", "all_names", "bring"]
 NAMESPACE = NamespaceName("a", "b")
 
 
-def bring(catalog: SqliteCatalog, *lines: object) -> None:
+def bring(catalog: SqliteCatalog, *lines: object, namespace: NamespaceName = NAMESPACE) -> None:
     data = "\n".join(json.dumps({"name": line} if isinstance(line, str) else line) for line in lines)
-    import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()))
+    import_topics(catalog, namespace, io.BytesIO(data.encode()))
 
 
 def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
@@ -14,17 +16,16 @@ from broker_core.catalog.errors import (
 )
 from broker_core.catalog.properties import MAX_PROPERTIES_BYTES
 from broker_core.catalog.topic_decisions import (
-    MAX_PARTITIONS,
     creation,
     deletion,
     has_name,
     merge,
-    new_record,
     replacement,
 )
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.names import TopicName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
+from broker_core.names.topic_id import new_topic_id
 
 
 def name(local: str) -> TopicName:
@@ -32,7 +33,8 @@ def name(local: str) -> TopicName:
 
 
 def topic(listed: str, properties: Mapping[str, str] | None = None) -> TopicRecord:
-    return new_record(name("x"), ListedNames.parse(listed), properties or {})
+    made = datetime.fromtimestamp(0, UTC)
+    return TopicRecord(name("x"), new_topic_id(), ListedNames.parse(listed), properties or {}, made)
 
 
 def shown(record: TopicRecord | None) -> tuple[str, dict[str, str]] | None:
@@ -201,7 +203,7 @@ def test_deletion_refused(
 
 def test_a_name_that_looks_like_a_partition_may_be_a_topic_of_its_own() -> None:
     """An import makes one of {"name": "x-partition-1", "partitions": 2}."""
-    own = new_record(name("x-partition-1"), ListedNames.parse("0-1"), {})
+    own = replace(topic("0-1"), name=name("x-partition-1"))
     assert has_name(own, name("x-partition-1"))
     assert deletion(name("x-partition-1"))(own) is None
     with pytest.raises(TopicExists):

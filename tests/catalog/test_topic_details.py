@@ -13,6 +13,7 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_decisions import creation
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.listing.details import DETAIL_TYPES, check_values
+from tests.catalog.filled import bring
 
 NAMESPACE = NamespaceName("t", "n")
 WANTS = frozenset({"partitions", "topic_id", "properties", "created"})
@@ -28,7 +29,7 @@ def catalog(tmp_path: Path) -> SqliteCatalog:
         partitions=12,
         properties={"team": "shop", 'a"\n': "é\U0001f600"},
     )
-    make(TopicName.parse("persistent://t/n/sparse-partition-7"), properties={})
+    bring(catalog, "sparse-partition-7", namespace=NAMESPACE)
     make(TopicName.parse("non-persistent://t/n/plain"), properties={"other": "domain"})
     make(TopicName.parse("persistent://t/other/plain"))
     return catalog

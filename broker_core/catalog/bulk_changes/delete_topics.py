@@ -78,9 +78,7 @@ def delete_of_file(
             missing = NOTHING if meant.plain and there else meant.without(there)
             if missing:
                 name = TopicName(DOMAINS[domain], namespace, base)
-                raise TopicMissing(
-                    f"There is no topic {next(missing.names(str(name)))} in the catalogue; nothing was deleted"
-                )
+                raise TopicMissing.of(next(missing.names(str(name))), "; nothing was deleted")
             going.append((topic, "" if meant.plain else str(there.without(meant))))
         return _delete(connection, change, going, allowed, dry_run=dry_run)
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from broker_core.catalog.bulk_changes.change_many_topics import TopicState, change_topics, topics_matching
-from broker_core.catalog.errors import CatalogError, TopicMissing
+from broker_core.catalog.errors import CatalogError
 from broker_core.catalog.properties import checked_text, properties_of
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.names import DOMAINS, NamespaceName, TopicName
+from broker_core.catalog.topic_decisions import adjustment
+from broker_core.names import NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 
 __all__ = ["PropertiesChange", "PropertiesReport", "set_properties", "set_properties_of_matching"]
-
-_TOPICS: Final = (
-    "SELECT base, listed, properties FROM topics WHERE namespace = ? AND domain = ? AND base IN (?, ?)"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +33,10 @@ class PropertiesChange:
             raise CatalogError(f"Property {both[0]!r} is both set and unset")
         checked_text(self.given)
 
-    def of(self, text: str | None) -> str:
-        """The text of what a topic with these properties has afterwards."""
-        kept = {} if self.replace else {k: v for k, v in properties_of(text).items() if k not in self.unset}
-        return checked_text(kept | dict(self.given))
+    def of(self, properties: Mapping[str, str]) -> dict[str, str]:
+        """What a topic with these properties has afterwards."""
+        kept = {} if self.replace else {k: v for k, v in properties.items() if k not in self.unset}
+        return kept | dict(self.given)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +56,10 @@ def set_properties(
     What it has already changes nothing, the version included. Raises
     :exc:`~broker_core.catalog.errors.TopicMissing`, and :exc:`CatalogError` for properties that cannot be.
     """
-    with catalog.changing(name.namespace, dry_run=dry_run) as (connection, change):
-        topic = _named(connection, change.id, name)
-        if topic is None:
-            raise TopicMissing(f"There is no topic {name} in the catalogue")
-        report, states = _changed([topic], wanted)
-        if not dry_run:
-            change_topics(connection, change, states)
-        return report
+    wanted.check()
+    write = catalog.edit(name, adjustment(name, properties=wanted.of), dry_run=dry_run)
+    assert write.after is not None
+    return PropertiesReport(1, len(write.after.listed), int(write.changed))
 
 
 def set_properties_of_matching(
@@ -90,16 +81,6 @@ def set_properties_of_matching(
         return report
 
 
-def _named(connection: sqlite3.Connection, number: int, name: TopicName) -> TopicState | None:
-    """The topic that is listed by this name or, as in :meth:`SqliteCatalog.topic`, whose own name it is."""
-    domain = DOMAINS.index(name.domain)
-    base, index = TopicName.split_local(name.local)
-    rows = connection.execute(_TOPICS, (number, domain, base, name.local)).fetchall()
-    found = {row[0]: TopicState(domain, *row) for row in rows}
-    topic = found.get(base)
-    return topic if topic is not None and index in ListedNames.parse(topic.listed) else found.get(name.local)
-
-
 def _changed(
     topics: Iterable[TopicState], wanted: PropertiesChange
 ) -> tuple[PropertiesReport, list[TopicState]]:
@@ -112,7 +93,7 @@ def _changed(
         count += 1
         names += len(ListedNames.parse(topic.listed))
         if topic.properties not in known:
-            known[topic.properties] = wanted.of(topic.properties)
+            known[topic.properties] = checked_text(wanted.of(properties_of(topic.properties)))
         text = known[topic.properties]
         if text != (topic.properties or "{}"):
             states.append(replace(topic, properties=text))

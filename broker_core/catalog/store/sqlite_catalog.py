@@ -7,13 +7,9 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 
 from broker_core.catalog.errors import (
     CatalogError,
-    PairRefused,
-    TopicExists,
-    TopicInvalid,
     TopicMissing,
 )
 from broker_core.catalog.properties import check_properties
@@ -36,18 +32,10 @@ from broker_core.catalog.store.topic_rows import (
     topic_of_id,
     write_topic,
 )
-from broker_core.catalog.topic_decisions import (
-    MAX_PARTITIONS,
-    Decide,
-    TopicWrite,
-    deletion,
-    has_name,
-    new_record,
-)
+from broker_core.catalog.topic_decisions import Decide, TopicWrite, adjustment, creation, deletion
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames
 from broker_core.names.topic_id import topic_id_text
 
 __all__ = ["SqliteCatalog"]
@@ -165,33 +153,14 @@ class SqliteCatalog(KafkaAdministration):
     def create(
         self, name: TopicName, *, partitions: int = 0, properties: Mapping[str, str] | None = None
     ) -> TopicRecord:
-        """Add a topic: a plain one, one of ``partitions``, or (by a partition's name) one more partition of a topic.
+        """Add a topic: a plain one, one of ``partitions``, or (by its name) a partition that a topic lacks.
 
-        Raises :exc:`TopicExists` where the topic, or that partition, is there, and
-        :exc:`~broker_core.catalog.errors.PairRefused` for a partition beside a topic without any, with different
-        properties. Properties given with a further partition replace those of its topic.
+        Raises :exc:`TopicExists`, and :exc:`~broker_core.catalog.errors.PartitionRefused` for a partition that no topic
+        has room for.
         """
-        if not 0 <= partitions <= MAX_PARTITIONS:
-            raise TopicInvalid(f"A topic has 0 to {MAX_PARTITIONS} partitions, not {partitions}")
-        base, index = (name.local, -1) if partitions else TopicName.split_local(name.local)
-        own = TopicName(name.domain, name.namespace, base)
-        listed = ListedNames.partitioned(partitions) if partitions else ListedNames.of(index)
-        with self.changing(name.namespace) as (connection, change):
-            before = own_topic(connection, own)
-            if before is not None and (index < 0 or index in before.listed):
-                raise TopicExists(f"Topic {name} is there already")
-            if before is None:
-                after = new_record(own, listed, properties or {})
-            else:
-                kept = before.properties if properties is None else check_properties(properties)
-                if before.listed.plain:
-                    given = before.properties if properties is None and before.listed.ranges else properties
-                    if dict(given or {}) != dict(before.properties):
-                        raise PairRefused.of(str(own), listed)
-                after = replace(before, listed=before.listed | listed, properties=kept)
-            written = write_topic(connection, change, before, after)
-            assert written is not None
-            return written
+        after = self.edit(name, creation(name, partitions, properties)).after
+        assert after is not None
+        return after
 
     def edit(
         self,
@@ -199,28 +168,33 @@ class SqliteCatalog(KafkaAdministration):
         decide: Decide,
         *,
         require: Require | None = None,
-        wait: float | None = None,
+        dry_run: bool = False,
     ) -> TopicWrite:
         """Make of a topic what ``decide`` makes of it as it is (:mod:`broker_core.catalog.topic_decisions`).
 
         ``require`` is called with the topic of this name, or ``None``, in the same transaction before, and raises
-        :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``wait`` is that of :meth:`changing`. Nothing to
+        :exc:`~broker_core.catalog.errors.PreconditionFailed`, say. ``dry_run`` is that of :meth:`changing`. Nothing to
         change leaves the version as it is, and so does whatever is raised.
         """
-        (done,) = self.edit_many(name.namespace, [Edit(name, decide, require)], wait=wait)
+        (done,) = self.edit_many(name.namespace, [Edit(name, decide, require)], dry_run=dry_run)
         if isinstance(done, CatalogError):
             raise done
         return done
 
     def edit_many(
-        self, namespace: NamespaceName, edits: Sequence[Edit], *, wait: float | None = None
+        self,
+        namespace: NamespaceName,
+        edits: Sequence[Edit],
+        *,
+        wait: float | None = None,
+        dry_run: bool = False,
     ) -> list[TopicWrite | CatalogError]:
         """Do edits of topics of one namespace in their order, in one transaction and one version.
 
         Each succeeds, or is the error that it would raise as :meth:`edit`, by itself. What the catalogue itself cannot
         do (:exc:`CatalogBusy`, say) is raised, and nothing of any was written.
         """
-        with self.changing(namespace, wait=wait) as (connection, change):
+        with self.changing(namespace, wait=wait, dry_run=dry_run) as (connection, change):
             done = edit_each(connection, change, edits)
             catalog_id = self._catalog_id
             version = change.version_in(catalog_id) if change.changed else read_version(connection, namespace)
@@ -266,13 +240,7 @@ class SqliteCatalog(KafkaAdministration):
         Raises :exc:`TopicMissing`. Properties that it has already change nothing, the version included.
         """
         given = check_properties(properties)
-
-        def decide(topic: TopicRecord | None) -> TopicRecord:
-            if topic is None or not has_name(topic, name):
-                raise TopicMissing(f"There is no topic {name} in the catalogue")
-            return replace(topic, properties=given)
-
-        after = self.edit(name, decide).after
+        after = self.edit(name, adjustment(name, properties=lambda _: given)).after
         assert after is not None
         return after
 

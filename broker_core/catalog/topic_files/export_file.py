@@ -10,10 +10,9 @@ from typing import BinaryIO, Final, Literal
 
 from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.topic_decisions import MAX_PARTITIONS
 from broker_core.catalog.topic_files.odd_names import WHITE_SPACE
 from broker_core.names import DOMAINS, NamespaceName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = ["ExportFormat", "export_topics", "has_odd_names"]

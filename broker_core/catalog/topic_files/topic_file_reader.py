@@ -29,11 +29,10 @@ from typing import Any, BinaryIO, Final, NamedTuple
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
-from broker_core.catalog.topic_decisions import MAX_PARTITIONS
 from broker_core.catalog.topic_files.odd_names import OddNames
 from broker_core.errors import InvalidName
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
-from broker_core.names.listed_names import ListedNames, merge_listed
+from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames, merge_listed
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
 from broker_core.names.topic_id import RESERVED_IDS, parse_topic_id
 from broker_core.names.topic_name import check_local_name

@@ -71,12 +71,9 @@ def create_topics(
     names = topic_names(topics)
     with written_catalog(invocation, catalog, create=True) as opened:
         for name in names:
-            if named or replication is not None:
-                decide = creation(name, partitions, given, configs=named, replication=replication)
-                record = opened.edit(name, decide).after
-                assert record is not None
-            else:
-                record = opened.create(name, partitions=partitions, properties=given or None)
+            decide = creation(name, partitions, given, configs=named, replication=replication)
+            record = opened.edit(name, decide).after
+            assert record is not None
             count = f" with {record.partitions} partitions" if record.partitions else ""
             print(f"created {name}{count}, id {topic_id_text(record.topic_id)}")
 

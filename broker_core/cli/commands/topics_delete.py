@@ -80,7 +80,7 @@ def delete_topics(
             with opened_catalog(invocation, catalog) as opened:
                 for name in names:
                     if opened.topic(name) is None:
-                        raise TopicMissing(f"There is no topic {name} in the catalogue")
+                        raise TopicMissing.of(name)
                 names += [opened.topic_of_id(topic_id).name for topic_id in wanted]
             print_lines(f"{said} {name}" for name in names)
         else:

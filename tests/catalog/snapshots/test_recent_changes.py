@@ -15,6 +15,7 @@ from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
 from broker_core.snapshots import Snapshot
+from tests.catalog.filled import bring
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -63,7 +64,7 @@ def test_topics_that_come_or_go_concern_patterns_that_match_them(catalog: Sqlite
 def test_partitions_are_matched_by_their_topics_name(catalog: SqliteCatalog) -> None:
     catalog.create(topic("x"), partitions=2)
     followed = Followed(catalog)
-    catalog.create(topic("x-partition-3-partition-4"), partitions=3)
+    bring(catalog, {"name": "x-partition-3-partition-4", "partitions": 3})
     assert followed.concern("a/b/x-partition-3")
     assert followed.concern("a/b/x-partition-3-partition-4")
     assert not followed.concern("a/b/x")

@@ -18,6 +18,7 @@ from broker_core.catalog.store.namespace_change import (
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.names import NamespaceName, TopicName
+from tests.catalog.filled import bring
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -30,7 +31,7 @@ def test_a_change_has_all_of_before_and_after(tmp_path: Path) -> None:
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         made = catalog.create(topic("x"), partitions=1, properties={"k": "1"})
         since = catalog.version(NAMESPACE)
-        catalog.create(topic("x-partition-4"), properties={"k": "2"})
+        bring(catalog, {"name": "x-partition-4", "properties": {"k": "2"}})
         changes = catalog.changes(NAMESPACE, since)
     assert isinstance(changes, Changes)
     (change,) = changes

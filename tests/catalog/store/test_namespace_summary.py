@@ -5,6 +5,7 @@ from pathlib import Path
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.store.namespace_summary import summarize
 from broker_core.names import NamespaceName, TopicName
+from tests.catalog.filled import bring
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -14,7 +15,7 @@ def test_a_namespace_is_counted(tmp_path: Path) -> None:
         empty = summarize(catalog, NAMESPACE)
         assert (empty.topics, empty.names, empty.with_details, empty.version.number) == (0, 0, 0, 0)
         catalog.create(TopicName("persistent", NAMESPACE, "x"), partitions=3, properties={"k": "v"})
-        catalog.create(TopicName("persistent", NAMESPACE, "y-partition-7"))
+        bring(catalog, "y-partition-7")
         catalog.create(TopicName("non-persistent", NAMESPACE, "z"), properties={})
         catalog.create(TopicName("persistent", NamespaceName("a", "c"), "elsewhere"))
         full = summarize(catalog, NAMESPACE)

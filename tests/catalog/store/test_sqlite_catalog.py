@@ -13,6 +13,7 @@ from broker_core.catalog.bulk_changes.set_properties import PropertiesChange, se
 from broker_core.catalog.errors import (
     CatalogBusy,
     CatalogError,
+    PartitionRefused,
     PreconditionFailed,
     TopicExists,
     TopicMissing,
@@ -20,9 +21,8 @@ from broker_core.catalog.errors import (
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit
 from broker_core.catalog.topic_decisions import (
-    MAX_PARTITIONS,
     TopicWrite,
-    configured,
+    adjustment,
     creation,
     deletion,
     replacement,
@@ -32,6 +32,8 @@ from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
+from broker_core.names.listed_names import MAX_PARTITIONS
+from tests.catalog.filled import bring
 
 NAMESPACE = NamespaceName("public", "default")
 
@@ -84,14 +86,14 @@ def test_a_partitioned_topic_is_listed_by_its_partitions_only(catalog: SqliteCat
 
 
 def test_a_partition_of_a_partition_is_one_of_the_topic_in_between(catalog: SqliteCatalog) -> None:
-    catalog.create(topic("a-partition-1-partition-2"))
+    bring(catalog, "a-partition-1-partition-2", namespace=NAMESPACE)
     assert catalog.partitions(topic("a-partition-1")) == 3
     assert catalog.partitions(topic("a")) is None
     found = catalog.topic(topic("a-partition-1"))
     assert found is not None
     assert found.name == topic("a-partition-1")
 
-    catalog.create(topic("a-partition-1"))
+    bring(catalog, "a-partition-1", namespace=NAMESPACE)
     record = catalog.topic(topic("a-partition-1"))
     assert record is not None
     assert record.name == topic("a"), "the name that is listed comes before a topic's own"
@@ -106,15 +108,16 @@ def test_what_is_there_is_not_created_again(catalog: SqliteCatalog) -> None:
     assert catalog.version(NAMESPACE).number == 1
 
 
-def test_a_further_partition_joins_its_topic(catalog: SqliteCatalog) -> None:
-    made = catalog.create(topic("a"), partitions=2, properties={"k": "v"})
-    joined = catalog.create(topic("a-partition-7"))
+def test_a_partition_comes_back_and_joins_its_topic(catalog: SqliteCatalog) -> None:
+    made = catalog.create(topic("a"), partitions=3, properties={"k": "v"})
+    catalog.delete(topic("a-partition-1"))
+    joined = catalog.create(topic("a-partition-1"))
 
-    assert joined.topic_id == made.topic_id
-    assert joined.properties == {"k": "v"}
-    assert names_of(catalog, "a") == ["a-partition-0", "a-partition-1", "a-partition-7"]
-    assert operations(catalog) == [Operation.CREATE, Operation.UPDATE]
-    assert catalog.create(topic("a-partition-8"), properties={"k": "w"}).properties == {"k": "w"}
+    assert (joined.topic_id, joined.properties) == (made.topic_id, {"k": "v"})
+    assert operations(catalog) == [Operation.CREATE, Operation.UPDATE, Operation.UPDATE]
+    for further in ("a-partition-3", "b-partition-0"):
+        with pytest.raises(PartitionRefused):
+            catalog.create(topic(further))
 
 
 def test_deleting_and_creating_changes_the_id(catalog: SqliteCatalog) -> None:
@@ -133,8 +136,7 @@ def test_deleting_and_creating_changes_the_id(catalog: SqliteCatalog) -> None:
 
 
 def test_several_are_deleted_at_once_or_none_is(catalog: SqliteCatalog) -> None:
-    for name in ("a", "b", "c-partition-0", "c-partition-1"):
-        catalog.create(topic(name))
+    bring(catalog, "a", "b", "c-partition-0", "c-partition-1", namespace=NAMESPACE)
     other = TopicName.parse("persistent://other/place/x")
     catalog.create(other)
     version = catalog.version(NAMESPACE)
@@ -170,7 +172,7 @@ def test_a_partition_is_deleted_alone_and_the_last_one_with_its_topic(catalog: S
 
 
 def test_the_topic_goes_with_its_plain_name_and_its_partitions(catalog: SqliteCatalog) -> None:
-    catalog.create(topic("a-partition-3"))
+    bring(catalog, "a-partition-3", namespace=NAMESPACE)
     catalog.delete(topic("a"))
     assert catalog.topic(topic("a-partition-3")) is None
 
@@ -293,15 +295,15 @@ def test_an_edit_waits_for_other_writers_as_long_as_it_may(catalog: SqliteCatalo
     with catalog.connect() as other:
         other.execute("BEGIN IMMEDIATE")
         with pytest.raises(CatalogBusy, match="another process"):
-            catalog.edit(topic("a"), creation(topic("a")), wait=0.01)
+            catalog.edit_many(NAMESPACE, [Edit(topic("a"), creation(topic("a")))], wait=0.01)
         other.execute("ROLLBACK")
     other.close()
     with (
         catalog.changing(NAMESPACE),
         pytest.raises(CatalogBusy, match="being written"),
     ):
-        catalog.edit(topic("a"), creation(topic("a")), wait=0.01)
-    assert catalog.edit(topic("a"), creation(topic("a")), wait=0.01).changed
+        catalog.edit_many(NAMESPACE, [Edit(topic("a"), creation(topic("a")))], wait=0.01)
+    assert catalog.edit_many(NAMESPACE, [Edit(topic("a"), creation(topic("a")))], wait=0.01)
     with catalog.changing(NAMESPACE, dry_run=True) as (connection, _):
         assert connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
 
@@ -347,7 +349,7 @@ def test_configs_and_replication_are_kept_and_logged(catalog: SqliteCatalog) -> 
     made = catalog.topic(topic("a"))
     assert made is not None
     assert (made.configs, made.replication) == (configs, 3)
-    catalog.edit(topic("a"), configured(topic("a"), lambda now: {**now, "retention.ms": "2"}))
+    catalog.edit(topic("a"), adjustment(topic("a"), configs=lambda now: {**now, "retention.ms": "2"}))
     catalog.set_properties(topic("a"), {"region": "eu"})
     set_properties_of_matching(catalog, NAMESPACE, ".*/a-partition.*", PropertiesChange({"region": "us"}))
     import_topics(catalog, NAMESPACE, io.BytesIO(b'{"name": "a", "partitions": 2, "properties": {}}\n'))

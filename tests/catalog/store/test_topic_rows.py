@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC, datetime
 
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_rows import (
@@ -10,10 +11,16 @@ from broker_core.catalog.store.topic_rows import (
     own_topic,
     write_topic,
 )
-from broker_core.catalog.topic_decisions import new_record
+from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.names import TopicName
 from broker_core.names.listed_names import ListedNames
+from broker_core.names.topic_id import new_topic_id
+
+
+def new_record(name: TopicName, listed: ListedNames, properties: dict[str, str]) -> TopicRecord:
+    return TopicRecord(name, new_topic_id(), listed, properties, datetime.fromtimestamp(0, UTC))
+
 
 X = TopicName.parse("non-persistent://a/b/x")
 PARTITION = TopicName.parse("non-persistent://a/b/x-partition-1")

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.catalog.errors import CatalogError, ImportRefused
-from broker_core.catalog.topic_decisions import MAX_PARTITIONS
 from broker_core.catalog.topic_files.topic_file_reader import (
     CHUNK_BYTES,
     MAX_LINE_BYTES,
@@ -18,7 +17,7 @@ from broker_core.catalog.topic_files.topic_file_reader import (
 )
 from broker_core.errors import InvalidName
 from broker_core.names import MAX_NAME_BYTES, NamespaceName
-from broker_core.names.listed_names import ListedNames
+from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 
 NAMESPACE = NamespaceName("a", "b")
 

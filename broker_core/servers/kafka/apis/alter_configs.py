@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
-from broker_core.catalog import Edit, TopicWrite, configured
+from broker_core.catalog import Edit, TopicWrite, adjustment
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.configs import (
@@ -131,7 +131,7 @@ async def _topics(call: KafkaCall, rows: Mapping[str, Fields]) -> Mapping[str, R
         told[name] = _refusal(topics[name], name, change, broker)
         if told[name] is None:
             topic = call.topic(name)
-            edits.append((name, Edit(topic, configured(topic, _within_transaction(change, broker)))))
+            edits.append((name, Edit(topic, adjustment(topic, configs=_within_transaction(change, broker)))))
     if not call.body["validate_only"]:
         call.attempt.allowed(edit.topic for _, edit in edits)
         done = await changes.change(call.attempt, [edit for _, edit in edits], call.change_deadline)

@@ -22,7 +22,9 @@ def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
 async def test_it_says_every_listed_name_with_its_topics_properties(catalog: SqliteCatalog) -> None:
     catalog.create(TopicName.parse("persistent://a/b/plain"))
     catalog.create(TopicName.parse("persistent://a/b/x"), partitions=2, properties={"k": "v"})
-    catalog.create(TopicName.parse("non-persistent://a/b/np-partition-5"))
+    catalog.create(TopicName.parse("non-persistent://a/b/np"), partitions=6)
+    for index in range(5):
+        catalog.delete(TopicName.parse(f"non-persistent://a/b/np-partition-{index}"))
     catalog.create(TopicName.parse("persistent://a/b/nul"), properties={"k": "\0"})
     catalog.create(TopicName.parse("persistent://c/d/other"))
     source = CatalogSource(catalog)

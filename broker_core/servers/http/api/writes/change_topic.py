@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from broker_core.catalog import Decide, Edit, TopicRecord, TopicWrite, deletion, has_name, merge, replacement
 from broker_core.names import TopicName
+from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right, Schema
@@ -31,7 +32,7 @@ _JSON: Final = "application/json"
 _PARTITIONS: Final[Schema] = {
     "type": "integer",
     "minimum": 0,
-    "maximum": 1_000_000,
+    "maximum": MAX_PARTITIONS,
     "description": "0: a topic without any. They only grow.",
 }
 _CONTENT: Final[Schema] = {

@@ -9,6 +9,7 @@ from aiohttp import hdrs, web
 
 from broker_core.catalog import ImportReport
 from broker_core.mass_deletion_guard import Deletions
+from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import (
     CHANGE_PROBLEMS,
@@ -42,7 +43,7 @@ _LINES: Final[Schema] = {
             "partitions": {
                 "type": ["integer", "null"],
                 "minimum": 0,
-                "maximum": 1_000_000,
+                "maximum": MAX_PARTITIONS,
                 "description": "0, or left out: a topic without any.",
             },
             "properties": {
