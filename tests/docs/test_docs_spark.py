@@ -15,12 +15,11 @@ from prometheus_client.registry import CollectorRegistry
 
 from broker_core.cli.plugin_commands import commands_of
 from broker_core.names import Mode
+from broker_core_spark.batch.build_result import HISTORY_SCHEMA, TOTALS_SCHEMA
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.questions.load_questions import MAX_QUESTIONS, load_questions
 from broker_core_spark.batch.questions.parse_question_row import COUNTED_KEYS, ROW_KEYS
-from broker_core_spark.batch.reports.build_history import HISTORY_SCHEMA
 from broker_core_spark.batch.reports.build_metrics import METRICS
-from broker_core_spark.batch.reports.parquet_export import TOTALS_SCHEMA
 from broker_core_spark.batch.spark.java_home import VERSIONS
 from broker_core_spark.batch.spark.spark_session import LOCAL_SETTINGS
 from broker_core_spark.plugin import SparkPlugin

@@ -4,9 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from broker_core.listing.topics_hash import topics_hash
+from broker_core_spark.batch.build_result import HISTORY_SCHEMA
+from broker_core_spark.batch.builder import Builder
 from tests.support.spark_catalogues import result_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ROWS: list[dict[str, Any]] = [
+    {"namespace": "a/b", "pattern": "persistent://a/b/t.*"},
+    {"namespace": "a/b", "mode": "ALL", "properties": {"k": "v", "z": "0"}},
+]
+WHEN = datetime(2026, 3, 1, 10, 15, tzinfo=UTC)
 
 
 def _row(namespace: str, pattern: str) -> dict[str, object]:
@@ -30,3 +44,41 @@ def test_a_notebook_shows_a_table_without_markup_of_names(tmp_path: Path) -> Non
     assert "<script>" not in shown
     for said in ("<th>Matches</th><td>2</td>", "<td>50.0%</td>", "<th>Questions left out</th><td>1</td>"):
         assert said in shown
+
+
+def test_one_row_a_question(spark: SparkSession, tmp_path: Path) -> None:
+    result = replace(result_of(tmp_path / "store", ROWS, {"a/b": ["t1", "x"]}), published=WHEN)
+    rows = {row["mode"]: row for row in result.totals_table().to_pylist()}
+    assert rows["PERSISTENT"] == {
+        "namespace": "a/b",
+        "mode": "PERSISTENT",
+        "pattern": "a/b/t.*",
+        "properties": [],
+        "count": 1,
+        "hash": topics_hash(["persistent://a/b/t1"]),
+        "version": 3,
+        "generation": result.generation,
+        "number": 1,
+        "published": WHEN,
+    }
+    properties = [("k", "v")]
+    assert (rows["ALL"]["pattern"], rows["ALL"]["properties"], rows["ALL"]["count"]) == (None, properties, 0)
+    assert result.totals_frame(spark).toArrow().to_pylist() == result.totals_table().to_pylist()
+
+
+def test_the_row_of_a_build(spark: SparkSession, tmp_path: Path) -> None:
+    rows = [{"namespace": "a/b", "pattern": "a/b/x.*"}, {"namespace": "no/where", "pattern": "x"}]
+    result = replace(
+        result_of(tmp_path / "store", rows, {"a/b": ["x1"]}),
+        builder=Builder("ann", "host1", 7, "run1", "0.1", "4.1.0", "3.12.0"),
+        began=WHEN,
+        published=WHEN,
+        seconds={"total": 2.5},
+    )
+    table = result.history_table()
+    assert table.schema.equals(HISTORY_SCHEMA)
+    (row,) = table.to_pylist()
+    assert (row["published"], row["seconds"], row["questions"], row["matches"]) == (WHEN, 2.5, 1, 1)
+    assert (row["user"], row["left_out"], row["coverage"], row["added"]) == ("ann", 1, 0.5, None)
+    assert replace(result, builder=None).history_table().column("user").to_pylist() == [None]
+    assert result.history_frame(spark).toArrow().to_pylist() == [row]

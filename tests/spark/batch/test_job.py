@@ -14,10 +14,9 @@ import pytest
 from broker_core.catalog import SqliteCatalog
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, TopicName
-from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
+from broker_core_spark.batch.errors import BatchError, InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates, PublishRefused
-from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
@@ -298,5 +297,29 @@ def test_bad_names_go_to_a_quarantine_by_option(spark: SparkSession, tmp_path: P
     pq.write_table(pa.table({"name": names}), catalogue)
     assert built(quarantine=str(table)).quarantined == 0
     assert pq.read_table(table).num_rows == 0
-    with pytest.raises(StoreFailed, match="cannot write"):
-        built(quarantine=str(tmp_path / "missing" / "bad.parquet"))
+    with pytest.raises(BatchError, match="is no folder that can be written"):
+        built(quarantine=str(report / "bad.parquet"))
+
+
+def test_frames_in_and_frames_out(spark: SparkSession, tmp_path: Path) -> None:
+    names = [f"t-{number}" for number in range(300)]
+    kind = pa.schema(
+        {"name": pa.string(), "namespace": pa.string(), "properties": pa.map_(pa.string(), pa.string())}
+    )
+    topics = pa.table({"name": names, "namespace": ["a/b"] * 300, "properties": [[("k", "v")]] * 300}, kind)
+    asked = pa.table({"namespace": ["a/b"] * 2, "pattern": [".*7", "(?=x)"], "count": [5, 1]})
+    given: dict[str, Any] = {"patterns": spark.createDataFrame(asked), "store": str(tmp_path / "store")}
+    shuffled = spark.createDataFrame(topics).repartition(7)
+    result = build(spark, catalogue=shuffled, property_keys=["k"], **given)
+    assert result.record()["catalogue"] == "DataFrame"
+    assert result.patterns == "DataFrame"
+    (row,) = result.totals_frame(spark).collect()
+    assert (row["pattern"], row["count"]) == (".*7", 30)
+    assert result.matches_frame(spark).count() == 30
+    # The order of rows makes no difference.
+    again = build(spark, catalogue=spark.createDataFrame(topics), property_keys=["k"], **given)
+    assert again.generation == result.generation
+    with pytest.raises(InvalidCatalogue, match="DataFrame: no column 'name' among title"):
+        build(spark, catalogue=spark.createDataFrame(pa.table({"title": ["x"]})), **given)
+    with pytest.raises(InvalidPatterns, match="DataFrame: the table has no column 'namespace'"):
+        build(spark, catalogue=shuffled, **{**given, "patterns": shuffled.select("name")})

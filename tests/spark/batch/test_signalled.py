@@ -43,9 +43,6 @@ def left_by(folder: Path) -> list[str]:
     left = [str(path) for path in (folder / "out").rglob(".*")]
     for part in ("marks", "temporary"):
         left += [str(path) for path in (folder / "out" / "store" / part).glob("*")]
-    for export in (folder / "out" / "matches").glob("number=*"):
-        if not (export / "_SUCCESS").exists():
-            left.append(str(export))
     return left
 
 

@@ -4,20 +4,69 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from html import escape
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
 
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.generation_differences import GenerationDifferences
+from broker_core_spark.batch.matches.matches_export import matches_frame, most_tasks
+from broker_core_spark.batch.matches.matches_task import MatchesOf
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, RefusedPattern
 from broker_core_spark.batch.segments.question_totals import QuestionTotals
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 
-__all__ = ["BuildResult", "OutputFailed"]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
+__all__ = ["HISTORY_SCHEMA", "TOTALS_SCHEMA", "BuildResult", "OutputFailed"]
+
+TOTALS_SCHEMA: Final = pa.schema(
+    [
+        ("namespace", pa.string()),
+        ("mode", pa.string()),
+        ("pattern", pa.string()),
+        ("properties", pa.map_(pa.string(), pa.string())),
+        ("count", pa.int64()),
+        ("hash", pa.string()),
+        ("version", pa.int64()),
+        ("generation", pa.string()),
+        ("number", pa.int64()),
+        ("published", pa.timestamp("us", "UTC")),
+    ]
+)
+HISTORY_SCHEMA: Final = pa.schema(
+    [
+        ("generation", pa.string()),
+        ("number", pa.int64()),
+        ("published", pa.timestamp("us", "UTC")),
+        ("began", pa.timestamp("us", "UTC")),
+        ("seconds", pa.float64()),
+        ("user", pa.string()),
+        ("host", pa.string()),
+        ("application", pa.string()),
+        ("catalogue", pa.string()),
+        ("patterns", pa.string()),
+        ("incremental", pa.bool_()),
+        ("topics", pa.int64()),
+        ("namespaces", pa.int64()),
+        ("questions", pa.int64()),
+        ("matches", pa.int64()),
+        ("refused", pa.int64()),
+        ("left_out", pa.int64()),
+        ("coverage", pa.float64()),
+        ("added", pa.int64()),
+        ("removed", pa.int64()),
+        ("changed", pa.int64()),
+        ("segments_written", pa.int64()),
+        ("segments_kept", pa.int64()),
+        ("quarantined", pa.int64()),
+    ]
+)
 #: Refused patterns, unknown namespaces and ignored properties of the result line. The report has more of them.
 _SHOWN: Final = 20
 
@@ -29,7 +78,7 @@ class OutputFailed(BatchError):
     """
 
     def __init__(self, message: str, result: BuildResult) -> None:
-        super().__init__(message)
+        super().__init__(f"{message.removesuffix('.')}; the generation is published")
         self.result = result
 
 
@@ -92,6 +141,70 @@ class BuildResult:
     def refused(self) -> tuple[RefusedPattern, ...]:
         """The questions that were not precomputed, with their reasons."""
         return self.loaded.refused
+
+    def totals_table(self) -> pa.Table:
+        """One row a question. The pattern is without scheme (null: all topics). The version is its namespace's.
+
+        Every row has the generation, its number and the time of its publication.
+        """
+        versions, totals = self.manifest.namespaces, self.totals
+        selectors = [question.selector for question in totals.questions]
+        columns = {
+            "namespace": [question.namespace for question in totals.questions],
+            "mode": [question.mode.name for question in totals.questions],
+            "pattern": [selector.pattern for selector in selectors],
+            "properties": [list(selector.properties) for selector in selectors],
+            "count": totals.counts,
+            "hash": [total.topics_hash for total in totals],
+            "version": [versions[question.namespace] for question in totals.questions],
+            "generation": pa.repeat(self.generation, len(totals)),
+            "number": pa.repeat(self.number, len(totals)),
+            "published": [self.published] * len(totals),
+        }
+        return pa.Table.from_pydict(columns, schema=TOTALS_SCHEMA)
+
+    def history_table(self) -> pa.Table:
+        """The row of a build."""
+        record, builder = self.record(), self.builder
+        differences = record["differences"] or {}
+        row = {name: record.get(name) for name in HISTORY_SCHEMA.names} | {
+            "published": self.published,
+            "began": self.began,
+            "seconds": self.seconds.get("total"),
+            "user": builder.user if builder else None,
+            "host": builder.host if builder else None,
+            "application": builder.application if builder else None,
+            "patterns": self.patterns,
+            "incremental": self.incremental,
+            "left_out": len(self.left_out),
+            **{name: differences.get(name) for name in ("added", "removed", "changed")},
+        }
+        return pa.Table.from_pylist([row], schema=HISTORY_SCHEMA)
+
+    def totals_frame(self, spark: SparkSession) -> DataFrame:
+        """A row for each question: its count and the hash of its topics."""
+        return spark.createDataFrame(self.totals_table())
+
+    def history_frame(self, spark: SparkSession) -> DataFrame:
+        """A row about the build."""
+        return spark.createDataFrame(self.history_table())
+
+    def matches_frame(
+        self,
+        spark: SparkSession,
+        store_options: Mapping[str, str] | None = None,
+        *,
+        partitions: int | None = None,
+    ) -> DataFrame:
+        """A row for each topic of each question, which tasks read from the store when it is asked for."""
+        return matches_frame(
+            spark,
+            MatchesOf(
+                self.store, dict(store_options or {}), self.generation, self.published or datetime.now(UTC)
+            ),
+            self.manifest.segments,
+            partitions or most_tasks(self.totals.matches),
+        )
 
     def _repr_html_(self) -> str:
         """The table that notebooks show."""

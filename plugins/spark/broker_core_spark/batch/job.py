@@ -32,7 +32,7 @@ from broker_core_spark.batch.incremental.segment_reuse import (
     read_previous_generation,
     reusable_segments,
 )
-from broker_core_spark.batch.matches.matches_export import check_matches, matches_folder, write_matches
+from broker_core_spark.batch.matches.matches_export import matches_address, write_matches
 from broker_core_spark.batch.progress.progress import NoProgress, Progress, showing
 from broker_core_spark.batch.publish_gates import (
     PublishGates,
@@ -43,18 +43,18 @@ from broker_core_spark.batch.publish_gates import (
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
-from broker_core_spark.batch.reports.build_history import append_history, check_history
-from broker_core_spark.batch.reports.parquet_export import check_export, export_totals, put_table
 from broker_core_spark.batch.reports.quarantine_table import quarantine_table
 from broker_core_spark.batch.segments.make_segments import make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.tallies import read_tallies
+from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.batch.write_manifest import write_manifest
+from broker_core_spark.batch.written_table import check_table, part_of_history, write_table
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from broker_core_spark.settings import KEEP_LEARNED
@@ -65,7 +65,7 @@ from broker_core_spark.store.published_pointers import readable_pointers
 from broker_core_spark.store.publishing import BuildRun, begin_build
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["BuildResult", "OutputFailed", "build"]
 
@@ -95,13 +95,13 @@ class _Clock:
 def build(
     spark: SparkSession,
     *,
-    catalogue: str,
-    patterns: str,
+    catalogue: str | DataFrame,
+    patterns: str | DataFrame,
     store: str,
     namespace: str | None = None,
     partitions: int | None = None,
     property_keys: Sequence[str] | None = None,
-    always: str | None = None,
+    always: str | DataFrame | None = None,
     keep_learned: float = KEEP_LEARNED,
     strict: bool = False,
     gates: PublishGates | None = None,
@@ -121,7 +121,7 @@ def build(
 ) -> BuildResult:
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
 
-    ``catalogue`` and ``patterns`` are addresses for :func:`~.sources.open_catalogue.open_catalogue` and
+    ``catalogue`` and ``patterns`` are addresses or DataFrames for :func:`~.sources.open_catalogue.open_catalogue` and
     :func:`~.questions.load_questions.load_questions`. ``namespace`` is that of local names. ``partitions`` is the
     largest number of tasks of a stage, by default a task has some seconds of work. ``segment_bytes`` and
     ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names, the largest by default
@@ -152,13 +152,9 @@ def build(
         # Nobody shall wait for a build whose report has no place.
         if report is not None:
             addressed_file(str(report), store_options).check_writable()
-        for table in (export_parquet, quarantine):
+        for table in (export_parquet, quarantine, export_matches, *_history(history)):
             if table is not None:
-                check_export(spark, table, store_options)
-        if export_matches is not None:
-            check_matches(spark, export_matches, store_options)
-        if history is not None:
-            check_history(spark, history, store_options)
+                check_table(spark, table)
         with clock.of("patterns"):
             loaded = load_questions(
                 patterns,
@@ -211,7 +207,7 @@ def build(
                 catalogue_id, repeats = snapshot.catalogue_id, snapshot.repeats
                 quarantined = snapshot.quarantined
             if quarantine is not None:
-                put_table(spark, quarantine, quarantine_table(quarantined), store_options)
+                write_table(spark.createDataFrame(quarantine_table(quarantined)), quarantine)
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
             check_questions(gates, had, questions, loaded)
@@ -242,7 +238,7 @@ def build(
         generation=manifest.id,
         number=published.number,
         store=place.uri,
-        catalogue=redacted_source(catalogue),
+        catalogue=_shown(catalogue),
         manifest=manifest,
         totals=totals,
         loaded=loaded,
@@ -257,7 +253,7 @@ def build(
         task_seconds=made.task_seconds,
         seconds=clock.seconds,
         quarantined=len(quarantined),
-        patterns=redacted_source(patterns),
+        patterns=_shown(patterns),
         incremental=incremental,
         full_because=full_because,
         builder=Builder.this_process(spark, building.run.id),
@@ -268,7 +264,7 @@ def build(
         matches_export=(
             ""
             if export_matches is None
-            else redacted_source(matches_folder(export_matches, published.number))
+            else redacted_source(matches_address(export_matches, published.number))
         ),
     )
     try:
@@ -278,17 +274,34 @@ def build(
 
             write_html_report(str(report), result, store_options)
         if history is not None:
-            append_history(spark, history, result, store_options, questions=history_questions)
+            builds, questions_of = _history(history)
+            write_table(result.history_frame(spark), builds, append=True)
+            if history_questions:
+                write_table(result.totals_frame(spark), questions_of, append=True)
         if export_parquet is not None:
-            export_totals(spark, export_parquet, result, store_options)
+            write_table(result.totals_frame(spark), export_parquet)
         if export_matches is not None:
             with showing(progress), clock.of("matches"):
                 write_matches(
-                    spark, export_matches, result, building.run, store_options, partitions=partitions
+                    result.matches_frame(spark, store_options, partitions=partitions),
+                    matches_address(export_matches, result.number),
+                    result.manifest.segments,
+                    result.totals.matches,
                 )
     except BrokerCoreError as error:
         raise OutputFailed(str(error), result) from error
     return result
+
+
+def _history(address: str | None) -> tuple[str, ...]:
+    """The tables of a history."""
+    if address is None:
+        return ()
+    return part_of_history(address, "builds"), part_of_history(address, "questions")
+
+
+def _shown(source: str | DataFrame) -> str:
+    return redacted_source(source) if isinstance(source, str) else FRAME
 
 
 @contextmanager

@@ -8,8 +8,10 @@ from urllib.parse import unquote, urlsplit
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 
-__all__ = ["is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
+__all__ = ["FRAME", "is_in_bucket", "is_of_spark", "is_table", "is_table_name", "path_of"]
 
+#: What stands for the address of rows that are given as a DataFrame.
+FRAME: Final = "DataFrame"
 #: Buckets of the plugin's own client, as of stores. ``s3a://`` and the like are those of Spark's connectors.
 _BUCKETS: Final = ("s3://", "gs://", "az://", "memory://")
 

@@ -150,8 +150,7 @@ def build(
                     (catalogue, namespace),
                     (patterns, always),
                     (report, _metrics_file(metrics)),
-                    (export_parquet, quarantine),
-                    (export_matches, history),
+                    (export_parquet, quarantine, export_matches, history),
                     options,
                 )
                 check_rows(
@@ -233,17 +232,16 @@ def _check_places(
     patterns: Iterable[str | None],
     files: Iterable[str | None],
     tables: Iterable[str | None],
-    folders: Iterable[str | None],
     options: dict[str, str],
 ) -> None:
     """Raise unless each place answers, before Spark starts and long before the build ends."""
     from broker_core_spark.batch.questions.load_questions import check_patterns
-    from broker_core_spark.batch.source_address import is_of_spark, is_table_name
+    from broker_core_spark.batch.source_address import is_of_spark
     from broker_core_spark.batch.source_redaction import redacted_source
     from broker_core_spark.batch.sources.open_catalogue import check_catalogue
+    from broker_core_spark.batch.written_table import check_folder
     from broker_core_spark.store import open_store
     from broker_core_spark.store.addressed_file import addressed_file
-    from broker_core_spark.store.addressed_folder import addressed_folder
     from broker_core_spark.store.reached_store import check_reached, within
 
     topics, namespace = catalogue
@@ -252,12 +250,12 @@ def _check_places(
     for source in patterns:
         if source is not None:
             within(source, partial(check_patterns, source, options))
-    for address in (*files, *tables):
+    for address in files:
         if address is not None and not is_of_spark(address):
             within(address, addressed_file(address, options).check_writable)
-    for address in folders:
-        if address is not None and not is_of_spark(address) and not is_table_name(address):
-            within(address, addressed_folder(address, options).check_writable)
+    for address in tables:
+        if address is not None:
+            check_folder(address)
 
 
 def _progress(shown: ShownProgress) -> AbstractContextManager[Progress]:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
@@ -17,7 +17,6 @@ from typing import Final, Self
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.store.addressed_folder import AddressedFolder
 from broker_core_spark.store.build_and_gc_marks import (
     GC_GRACE,
     SILENCE,
@@ -57,11 +56,10 @@ def use_generation(store: Store, start: str) -> PublishedPointer:
 
 @dataclass(slots=True)
 class BuildRun:
-    """One run of a build: its id, the pointer that it has published, and folders of its own that are not whole yet."""
+    """One run of a build: its id, and the pointer that it has published."""
 
     id: str = field(default_factory=new_run)
     published: PublishedPointer | None = None
-    folders: list[AddressedFolder] = field(default_factory=list)
 
     @property
     def staged(self) -> str:
@@ -69,29 +67,11 @@ class BuildRun:
         return f"temporary/stage-{self.id}"
 
     def remove_staged(self, store: Store) -> None:
-        """Delete its staged files, and folders that are not whole. Where the store cannot, a later ``gc`` does."""
+        """Delete its staged files. Where the store cannot, a later ``gc`` does."""
         with suppress(StoreFailed):
             for stored in list(store.list("temporary")):
                 if stored.path.startswith(f"{self.staged}-"):
                     store.delete(stored.path)
-        for folder in self.folders:
-            _remove_files(folder)
-
-    @contextmanager
-    def making(self, folder: AddressedFolder) -> Iterator[None]:
-        """Inside, ``folder`` is not whole. Its files are removed if the block fails, and again by `remove_staged`."""
-        self.folders.append(folder)
-        try:
-            yield
-        except BaseException:
-            _remove_files(folder)
-            raise
-        self.folders.remove(folder)
-
-
-def _remove_files(folder: AddressedFolder) -> None:
-    with suppress(StoreFailed):
-        folder.remove([found.path for found in folder.files()])
 
 
 class BuildInProgress:

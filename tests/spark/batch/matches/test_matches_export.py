@@ -1,8 +1,7 @@
-"""The export of matches: equal to brute force, whole or not there, and the one before stays."""
+"""The matches of a generation: equal to brute force, as a frame and as Spark writes it."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -11,9 +10,6 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import obstore
-import pyarrow as pa
-import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
 import re2
@@ -21,14 +17,8 @@ import re2
 from broker_core_spark.batch.build_result import BuildResult
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.job import build
-from broker_core_spark.batch.matches import matches_export
 from broker_core_spark.batch.matches.match_rows import MATCH_SCHEMA
-from broker_core_spark.batch.matches.matches_export import check_matches, matches_folder, write_matches
-from broker_core_spark.batch.matches.matches_task import WriteMatches
-from broker_core_spark.errors import StoreFailed
-from broker_core_spark.store import open_store
-from broker_core_spark.store.addressed_folder import addressed_folder
-from broker_core_spark.store.publishing import BuildRun
+from broker_core_spark.batch.matches.matches_export import matches_address, write_matches
 from tests.support.spark_catalogues import fill, result_of, write_patterns
 
 if TYPE_CHECKING:
@@ -62,17 +52,7 @@ def brute_force(
     return sorted(found)
 
 
-@pytest.fixture(params=["folder", "s3"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, dict[str, str]]:
-    """An address and the options of its bucket."""
-    if request.param == "folder":
-        return str(tmp_path / "matches"), {}
-    return f"s3://generations/{tmp_path.name}/matches", request.getfixturevalue("s3_options")
-
-
-def test_a_build_exports_what_brute_force_finds(
-    spark: SparkSession, tmp_path: Path, place: tuple[str, dict[str, str]]
-) -> None:
+def test_a_build_exports_what_brute_force_finds(spark: SparkSession, tmp_path: Path) -> None:
     random = Random(16)
     topics = {
         namespace: [
@@ -97,7 +77,7 @@ def test_a_build_exports_what_brute_force_finds(
     ]
     fill(tmp_path / "catalogue.sqlite", topics)
     patterns = write_patterns(tmp_path / "patterns.jsonl", questions)
-    address, options = place
+    address = str(tmp_path / "matches")
     result = build(
         spark,
         catalogue=str(tmp_path / "catalogue.sqlite"),
@@ -107,15 +87,13 @@ def test_a_build_exports_what_brute_force_finds(
         segment_bytes=4096,
         partitions=5,
         export_matches=address,
-        store_options=options,
     )
     expected = brute_force(topics, questions)
-    folder = addressed_folder(matches_folder(address, 1), options)
-    files = sorted(found.path for found in folder.files())
+    files = sorted(path.name for path in (tmp_path / "matches" / "number=1").glob("[_p]*"))
     assert files[0] == "_SUCCESS"
     assert 1 < len(files) - 1 <= 5
-    table = pa.concat_tables([read(place, f"number=1/{name}") for name in files[1:]])
-    assert table.schema.equals(MATCH_SCHEMA)
+    table = pq.read_table(tmp_path / "matches" / "number=1")
+    assert table.schema.names == MATCH_SCHEMA.names
     assert (
         sorted(
             (
@@ -131,19 +109,9 @@ def test_a_build_exports_what_brute_force_finds(
     )
     assert result.totals.matches == len(expected) == len(table)
     assert table.column("generation").unique().to_pylist() == [result.generation]
-    assert table.column("published").unique().to_pylist() == [result.published]
+    assert {when.replace(tzinfo=UTC) for when in table.column("published").to_pylist()} == {result.published}
     assert result.record()["matches_export"] == f"{address}/number=1"
     assert result.seconds["matches"] > 0
-
-
-def read(place: tuple[str, dict[str, str]], path: str) -> pa.Table:
-    """A file of an export."""
-    address, options = place
-    if "://" not in address:
-        return pq.ParquetFile(f"{address}/{path}").read()
-    from broker_core_spark.store.bucket_store import bucket_client
-
-    return pq.read_table(pa.BufferReader(bytes(obstore.get(bucket_client(address, options), path).bytes())))
 
 
 @pytest.fixture
@@ -152,91 +120,57 @@ def result(tmp_path: Path) -> BuildResult:
     return replace(result_of(tmp_path / "store", ROWS, {"a/b": names}), published=WHEN)
 
 
-def test_the_last_two_exports_stay(spark: SparkSession, tmp_path: Path, result: BuildResult) -> None:
-    address = tmp_path / "matches"
-    (address / "number=3").mkdir(parents=True)
-    (address / "number=3" / "part-of-a-dead-build").touch()
-    os.utime(address / "number=3" / "part-of-a-dead-build", (0, 0))
-    (address / "number=4").mkdir()
-    (address / "number=4" / "part-of-a-build-under-way").touch()
-    (address / "notes.txt").touch()
-    (address / "number=7").mkdir()
-    (address / "number=7" / "part-of-a-store-before").touch()
-    for number in (5, 6, 7, 8):
-        write_matches(spark, str(address), replace(result, number=number), BuildRun())
-    assert sorted(path.name for path in address.iterdir()) == [
-        "notes.txt",
-        "number=4",
-        "number=7",
-        "number=8",
-    ]
-    assert not (address / "number=7" / "part-of-a-store-before").exists()
-    (address / "notes.txt").unlink()
-    table = pa.dataset.dataset(
-        address, format="parquet", partitioning="hive", exclude_invalid_files=True
-    ).to_table()
-    assert set(table.column("number").to_pylist()) == {7, 8}
-    assert spark.read.parquet(str(address)).where("number = 8").count() == 44
+def written(spark: SparkSession, address: str, result: BuildResult) -> None:
+    frame = result.matches_frame(spark, partitions=3)
+    place = matches_address(address, result.number)
+    write_matches(frame, place, result.manifest.segments, result.totals.matches)
 
 
-def test_a_failure_leaves_nothing(spark: SparkSession, tmp_path: Path, result: BuildResult) -> None:
-    address, run = tmp_path / "matches", BuildRun()
-    write_matches(spark, str(address), replace(result, number=1), run)
-    assert run.folders == []
+def test_matches_are_a_frame_that_any_writer_takes(
+    spark: SparkSession, tmp_path: Path, result: BuildResult
+) -> None:
+    frame = result.matches_frame(spark, partitions=3)
+    assert frame.rdd.getNumPartitions() <= 3
+    rows = frame.toArrow()
+    assert rows.schema.names == MATCH_SCHEMA.names
+    assert rows.num_rows == 44
+    assert set(rows.column("published").to_pylist()) == {WHEN}
+    frame.write.partitionBy("mode").orc(str(tmp_path / "orc"))
+    assert spark.read.orc(str(tmp_path / "orc")).where("mode = 'ALL'").count() == 4
+
+
+def test_each_generation_has_a_folder_of_its_own(
+    spark: SparkSession, tmp_path: Path, result: BuildResult
+) -> None:
+    address = str(tmp_path / "matches")
+    for number in (7, 8, 8):
+        written(spark, address, replace(result, number=number))
+    rows = spark.read.parquet(address)
+    assert {row["number"]: row["count"] for row in rows.groupBy("number").count().collect()} == {7: 44, 8: 44}
+    assert (tmp_path / "matches" / "number=8" / "_SUCCESS").exists()
+    counts = np.add(result.totals.counts, [1, 0])
+    more = replace(result, totals=type(result.totals)(result.totals.questions, counts, result.totals.crcs))
+    with pytest.raises(BatchError, match="44 rows, and the generation has 45 matches"):
+        written(spark, address, more)
+    with pytest.raises(BatchError, match=r"nonsense://bucket/x/number=1: .*by connectors of its own"):
+        written(spark, "nonsense://bucket/x", result)
+    name = f"table:matches_{tmp_path.name}"
+    for _ in range(2):
+        written(spark, name, result)
+    assert spark.table(name.removeprefix("table:")).count() == 88
+    spark.sql(f"DROP TABLE {name.removeprefix('table:')}")
+
+
+def test_a_damaged_file_is_no_export(spark: SparkSession, tmp_path: Path, result: BuildResult) -> None:
     postings = tmp_path / "store" / result.manifest.segments[0].postings.name
     whole = postings.read_bytes()
     postings.write_bytes(whole[:-1] + b"\0")
-    with pytest.raises(BatchError, match=r"its checksum is not.*; the generation is published"):
-        write_matches(spark, str(address), replace(result, number=2), run)
-    assert [path.name for path in address.iterdir()] == ["number=1"]
-    # Tasks that are still under way may write until the session ends.
-    addressed_folder(f"{address}/number=2").write("late", b"")
-    run.remove_staged(open_store(str(tmp_path / "store")))
-    assert [path.name for path in address.iterdir()] == ["number=1"]
-
-
-def test_what_tasks_wrote_elsewhere_is_no_export(
-    spark: SparkSession, tmp_path: Path, result: BuildResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written = WriteMatches
-    monkeypatch.setattr(
-        matches_export, "WriteMatches", lambda work, _: written(work, str(tmp_path / "of-another-machine"))
-    )
-    with pytest.raises(BatchError, match="a path is one that the driver and all tasks share"):
-        write_matches(spark, str(tmp_path / "matches"), result, BuildRun())
-    assert not (tmp_path / "matches").exists()
-
-
-def test_spark_writes_to_file_systems_of_its_own(
-    spark: SparkSession, tmp_path: Path, result: BuildResult, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(matches_export, "is_of_spark", lambda _: True)
-    address = f"{tmp_path}/matches"
-    check_matches(spark, address)
-    write_matches(spark, address, result, BuildRun(), partitions=3)
-    rows = spark.read.parquet(address).toArrow()
-    own = pq.read_table(tmp_path / "matches", schema=MATCH_SCHEMA)
-    assert rows.num_rows == own.num_rows == 44
-    assert set(own.column("published").to_pylist()) == {WHEN}
-    assert set(rows.column("number").to_pylist()) == {1}
-    assert (tmp_path / "matches" / "number=1" / "_SUCCESS").exists()
-    with pytest.raises(BatchError, match="44 rows, and the generation has 45 matches"):
-        counts = np.add(result.totals.counts, [1, 0])
-        more = replace(
-            result, totals=type(result.totals)(result.totals.questions, counts, result.totals.crcs)
-        )
-        write_matches(spark, address, more, BuildRun())
-    with pytest.raises(BatchError, match="; the generation is published"):
-        write_matches(spark, "nonsense://bucket/x", result, BuildRun())
+    with pytest.raises(BatchError, match="Cannot write the table"):
+        written(spark, str(tmp_path / "matches"), result)
+    assert not (tmp_path / "matches" / "number=1" / "_SUCCESS").exists()
 
 
 def test_no_matches_are_a_table_without_rows(spark: SparkSession, tmp_path: Path) -> None:
     result = result_of(tmp_path / "store", [{"namespace": "a/b", "pattern": "none"}], {"a/b": []})
-    write_matches(spark, str(tmp_path / "matches"), result, BuildRun())
+    written(spark, str(tmp_path / "matches"), result)
     assert spark.read.parquet(str(tmp_path / "matches")).count() == 0
-
-
-def test_a_place_that_takes_no_files_is_told(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(StoreFailed, match="cannot make the folder"):
-        check_matches(None, str(tmp_path / "file"))  # type: ignore[arg-type]

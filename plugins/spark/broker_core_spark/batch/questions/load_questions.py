@@ -14,9 +14,10 @@ from __future__ import annotations
 import io
 import itertools
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
@@ -31,7 +32,7 @@ from broker_core_spark.batch.questions.parse_question_row import (
     parse_question_row,
 )
 from broker_core_spark.batch.questions.refused_patterns import refused_patterns
-from broker_core_spark.batch.source_address import is_in_bucket, is_table, path_of
+from broker_core_spark.batch.source_address import FRAME, is_in_bucket, is_table, path_of
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -39,7 +40,7 @@ from broker_core_spark.store.addressed_file import addressed_file
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
     "LoadedQuestions",
@@ -102,19 +103,19 @@ class LoadedQuestions:
 
 
 def load_questions(
-    source: str,
+    source: str | DataFrame,
     *,
     spark: SparkSession | None = None,
     property_keys: Sequence[str] | None = (),
     max_length: int | None = None,
     store_options: Mapping[str, str] | None = None,
-    always: str | None = None,
+    always: str | DataFrame | None = None,
     kept: Iterable[tuple[str, object]] = (),
     oldest: datetime | None = None,
     strict: bool = False,
 ) -> LoadedQuestions:
     """The questions of ``source``: JSON lines, ``.toml`` or ``.parquet`` (a path, ``file://``, ``s3://``, ``gs://`` or
-    ``az://``), or ``table:NAME``.
+    ``az://``), ``table:NAME``, or the rows of a DataFrame.
 
     ``spark`` reads tables, and Parquet that is in no bucket. ``store_options`` are those of the bucket. ``always`` is
     one more source. The others are those of :func:`questions_of_rows`. Raises :exc:`InvalidPatterns` for a row that is
@@ -135,8 +136,10 @@ def load_questions(
 
 
 def _source_rows(
-    source: str, spark: SparkSession | None, store_options: Mapping[str, str] | None
+    source: str | DataFrame, spark: SparkSession | None, store_options: Mapping[str, str] | None
 ) -> Iterator[tuple[str, object]]:
+    if not isinstance(source, str):
+        return _frame_rows(lambda: source, FRAME)
     if is_in_bucket(source):
         return _bucket_rows(source, store_options)
     if is_table(source):
@@ -144,7 +147,7 @@ def _source_rows(
             raise InvalidPatterns(
                 f"{redacted_source(source)}: a table of patterns is read by Spark, and there is no session"
             )
-        return _table_rows(spark, source)
+        return _frame_rows(partial(_table, spark, source), source)
     return _local_rows(_path_of(source))
 
 
@@ -401,13 +404,16 @@ def _toml_rows(place: str, file: BinaryIO) -> Iterator[tuple[str, object]]:
         yield f"{place}, [[patterns]] number {number}", row
 
 
-def _table_rows(spark: SparkSession, source: str) -> Iterator[tuple[str, object]]:
+def _table(spark: SparkSession, source: str) -> DataFrame:
+    if source.startswith("table:"):
+        return spark.table(source.removeprefix("table:"))
+    return spark.read.parquet(source)
+
+
+def _frame_rows(opened: Callable[[], DataFrame], source: str) -> Iterator[tuple[str, object]]:
     shown = redacted_source(source)
     try:
-        if source.startswith("table:"):
-            frame = spark.table(source.removeprefix("table:"))
-        else:
-            frame = spark.read.parquet(source)
+        frame = opened()
         wanted = _question_columns(frame.columns, shown)
         table = frame.select(*wanted).limit(MAX_QUESTIONS + 1).toArrow()
     except Exception as error:

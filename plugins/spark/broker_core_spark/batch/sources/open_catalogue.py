@@ -11,7 +11,7 @@ from broker_core_spark.batch.source_redaction import redacted_source
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSource
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["check_catalogue", "open_catalogue"]
 
@@ -19,9 +19,13 @@ _POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def open_catalogue(
-    source: str, *, spark: SparkSession, namespace: str | None = None, quarantine: bool = False
+    source: str | DataFrame,
+    *,
+    spark: SparkSession,
+    namespace: str | None = None,
+    quarantine: bool = False,
 ) -> CatalogueSource:
-    """The catalogue of ``--catalogue``.
+    """The catalogue of ``--catalogue``, or that of the rows of a DataFrame.
 
     - ``postgresql://...``: a database of the Postgres plugin
     - ``table:NAME``: a table of the session
@@ -34,11 +38,11 @@ def open_catalogue(
     Raises :exc:`InvalidCatalogue`.
     """
 
-    if source.startswith(_POSTGRES):
+    if isinstance(source, str) and source.startswith(_POSTGRES):
         from broker_core_spark.batch.sources.postgres_database import PostgresSource
 
         return PostgresSource(source, spark)
-    if is_table(source):
+    if not isinstance(source, str) or is_table(source):
         from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 
         return TableSource(source, spark, namespace, quarantine=quarantine)

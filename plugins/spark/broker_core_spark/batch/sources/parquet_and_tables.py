@@ -1,4 +1,4 @@
-"""A Parquet file or a table as a catalogue, read through the session's connectors.
+"""A Parquet file, a table or a DataFrame as a catalogue, read and put in order by Spark.
 
 An Iceberg or Delta table is read at one version, whose stamp the generation keeps. The next incremental build asks the
 table for what changed since that version.
@@ -28,10 +28,11 @@ import pyarrow as pa
 
 from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
-from broker_core.names import NamespaceName
+from broker_core.names import PERSISTENT, NamespaceName
 from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.sources.asked_rows import in_namespaces
 from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
@@ -71,10 +72,16 @@ class TableSource:
     static = True
 
     def __init__(
-        self, source: str, spark: SparkSession, namespace: str | None = None, *, quarantine: bool = False
+        self,
+        source: str | DataFrame,
+        spark: SparkSession,
+        namespace: str | None = None,
+        *,
+        quarantine: bool = False,
     ) -> None:
         self._quarantine = quarantine
-        self._source = source
+        self._frame = None if isinstance(source, str) else source
+        self._source = source if isinstance(source, str) else FRAME
         self._spark = spark
         self._namespace = None if namespace is None else str(NamespaceName.parse(namespace))
 
@@ -103,6 +110,8 @@ class TableSource:
 
     def _opened(self) -> tuple[DataFrame, PinnedTable | None, str]:
         """The rows, the table at a version, and why it is at none."""
+        if self._frame is not None:
+            return self._frame, None, "a DataFrame has no versions"
         if not self._source.startswith("table:"):
             return self._spark.read.parquet(self._source), None, "a Parquet file has no versions"
         name, version = name_and_version(self._source.removeprefix("table:"))
@@ -161,9 +170,26 @@ class _TableSnapshot:
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
-        rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
+        rows = self._in_order(self._selected(self._of(self._frame, namespaces), staging.property_keys))
         results = run_on_partitions(rows, work, SparkJob("read the catalogue"))
         return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
+
+    def _in_order(self, rows: DataFrame) -> DataFrame:
+        """The rows in partitions by ranges of topics, each in order: then few runs have names of a range.
+
+        A row that is no topic has any place: it is refused where it is staged.
+        """
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+        name, domain = F.col("name").cast("string"), F.col("domain")
+        full = name.contains("/")
+        own = F.substring_index(F.substring_index(name, "/", 4), "://", -1)
+        place = F.when(full, own).otherwise(F.coalesce("namespace", F.lit(self._namespace)))
+        persistent = F.when(full, name.startswith(PERSISTENT)).otherwise(
+            domain.isNull() | (domain == PERSISTENT)
+        )
+        keys = (place, persistent, F.when(full, F.substring_index(name, "/", -1)).otherwise(name))
+        return rows.repartitionByRange(*keys).sortWithinPartitions(*keys)
 
     @property
     def quarantined(self) -> Sequence[QuarantinedRow]:

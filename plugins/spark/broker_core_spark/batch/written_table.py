@@ -1,0 +1,93 @@
+"""Tables that Spark writes: Parquet at an address of its file systems, or a table that the session knows."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from broker_core_spark.batch.errors import BatchError
+from broker_core_spark.batch.source_address import is_table_name, path_of
+from broker_core_spark.batch.source_redaction import redacted_source
+from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, spark_message
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["check_folder", "check_table", "failing_to_write", "part_of_history", "write_table"]
+
+#: What is said where Spark does not know the file system of an address.
+_CONNECTOR: Final = (
+    ": Spark writes tables by connectors of its own, such as s3a:// by "
+    "--conf spark.jars.packages=org.apache.hadoop:hadoop-aws:3.4.2"
+)
+
+
+def write_table(frame: DataFrame, address: str, *, append: bool = False) -> None:
+    """Write the rows of a frame in place of a table, or after its rows.
+
+    Rows are always appended at ``table:NAME``, by the names of the columns: the table may have more columns, and is
+    made if need be. Raises :exc:`BatchError`.
+    """
+    with failing_to_write(address):
+        if not is_table_name(address):
+            frame.write.mode("append" if append else "overwrite").parquet(address)
+            return
+        spark, name = frame.sparkSession, address.removeprefix("table:")
+        if not spark.catalog.tableExists(name):
+            frame.write.saveAsTable(name)
+            return
+        view = f"broker_core_{uuid.uuid4().hex}"
+        frame.createTempView(view)
+        try:
+            # An insert asks for no format, as a writer of frames does.
+            spark.sql(f"INSERT INTO {name} BY NAME SELECT * FROM {view}")  # noqa: S608 - a name that Spark has parsed
+        finally:
+            spark.catalog.dropTempView(view)
+
+
+def check_table(spark: SparkSession, address: str) -> None:
+    """Raise :exc:`BatchError` unless rows can be written, as far as that shows before a build."""
+    check_folder(address)
+    with failing_to_write(address, need_not_be=True):
+        if not is_table_name(address):
+            spark.read.parquet(address)
+            return
+        name = address.removeprefix("table:")
+        schema = name.rpartition(".")[0]
+        if not spark.catalog.tableExists(name) and schema and not spark.catalog.databaseExists(schema):
+            raise BatchError(f"Cannot write the table {address}: there is no schema {schema}")
+
+
+def check_folder(address: str) -> None:
+    """Raise :exc:`BatchError` unless a folder of this machine can be made. Nothing is asked of another address."""
+    if is_table_name(address) or ("://" in address and not address.startswith("file:")):
+        return
+    path = path_of(address).absolute()
+    place = next(above for above in (path, *path.parents) if above.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise BatchError(f"Cannot write the table {address}: {place} is no folder that can be written")
+
+
+def part_of_history(address: str, kind: str) -> str:
+    """The address of ``builds`` or ``questions`` of a history: a folder in it, or a table with this ending."""
+    if is_table_name(address):
+        return address if kind == "builds" else f"{address}_{kind}"
+    return f"{address.rstrip('/')}/{kind}"
+
+
+@contextmanager
+def failing_to_write(address: str, *, need_not_be: bool = False) -> Iterator[None]:
+    """Turns errors of Spark into :exc:`BatchError`, unless there is no table yet, which ``need_not_be``."""
+    try:
+        yield
+    except Exception as error:
+        if not is_spark_error(error):
+            raise
+        said = spark_message(error)
+        if need_not_be and ("PATH_NOT_FOUND" in said or "UNABLE_TO_INFER_SCHEMA" in said):
+            return
+        hint = _CONNECTOR if "FileSystem" in said else ""
+        raise BatchError(f"Cannot write the table {redacted_source(address)}: {said}{hint}") from error
