@@ -54,6 +54,8 @@ from broker_core.servers.pulsar import (
     CatalogLookups,
     LookupQuestions,
     LookupService,
+    OwnAddress,
+    PatternLookups,
     PulsarOptions,
     PulsarServer,
     RelayedLookups,
@@ -177,11 +179,14 @@ class Broker:
                 authenticator=authenticator,
                 tls=entrances.get("pulsar"),
                 sessions=core.sessions,
+                feeds=core.feeds,
+                asked_patterns=core.lookups.asked,
             )
             self._address = await _listen("pulsar.listen", settings.pulsar.listen, self._server.start)
             if settings.pulsar.tls is not None:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
+            core.lookups.own.listens(self._address, self._tls_address)
             await self._start_kafka(core, files, authenticator, entrances.get("kafka"))
             core.metrics.gauge(
                 "reload_failing",
@@ -334,7 +339,7 @@ class _Core:
 
     pipeline: Pipeline
     find: Find
-    lookups: LookupService
+    lookups: PatternLookups
     permits: Permits
     metrics: Metrics
     catalog: SqliteCatalog | None
@@ -388,7 +393,7 @@ async def _opened(
         topics: AsyncCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
-        warm_up: Callable[[], Awaitable[None]] = _nothing
+        warm_up: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)  # there is nothing to read
         upstream: UpstreamCluster | None = None
         sessions: Sessions | None = None
         if settings.upstream is not None:
@@ -458,6 +463,7 @@ async def _opened(
         lookups: LookupService = CatalogLookups(pipeline, find)
         if upstream is not None:
             lookups = RelayedLookups(pipeline, find.plugins, upstream.relay)
+        with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
@@ -474,7 +480,7 @@ async def _opened(
         yield _Core(
             pipeline,
             find,
-            lookups,
+            with_patterns,
             permits,
             metrics,
             catalog,
@@ -490,7 +496,3 @@ async def _opened(
 def _mark(service_url: str) -> str:
     """What the gateways of one cluster call themselves, so that none is asked by another, or by itself."""
     return hashlib.sha256(service_url.encode()).hexdigest()[:16]
-
-
-async def _nothing() -> None:
-    """There is nothing to read before the first request."""

@@ -58,6 +58,8 @@ CLOSURES: Final = (
     "internal",
     "buffers",
     "authentication",
+    "frame_limit",
+    "watch_ended",
     "expired",
     "unanswered",
 )

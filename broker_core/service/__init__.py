@@ -10,6 +10,7 @@ from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
+from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
@@ -36,8 +37,10 @@ __all__ = [
     "ListingFeed",
     "ListingFeeds",
     "Outcome",
+    "Outlet",
     "PluginTopics",
     "Renderer",
+    "Watcher",
     "client_count",
     "partition_names",
     "read_version",

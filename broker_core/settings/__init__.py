@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 from broker_core.quantities import ListenAddress
 from broker_core.settings.access_log_model import AccessLogSettings
+from broker_core.settings.advertised_address import is_wildcard
 from broker_core.settings.authentication_model import (
     Algorithm,
     AuthenticationSettings,
@@ -86,6 +87,7 @@ __all__ = [
     "UpstreamTlsSettings",
     "WatchersSettings",
     "find_problems",
+    "is_wildcard",
     "load_settings",
     "masked",
 ]

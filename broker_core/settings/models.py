@@ -14,6 +14,7 @@ from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_
 
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.settings.access_log_model import AccessLogSettings
+from broker_core.settings.advertised_address import Advertised
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.kafka_model import KafkaSettings
@@ -54,6 +55,11 @@ class PulsarSettings(Table):
     listen: ListenAddress = Field(
         default=ListenAddress("127.0.0.1", 6650),
         description="HOST:PORT to serve clients on; port 0: a free one.",
+    )
+    advertised: Advertised = Field(
+        default="",
+        description="HOST:PORT by which clients reach this server, for those that look a pattern up to watch it; "
+        "empty: the address that is listened on, with the name of the machine in place of a wildcard.",
     )
     max_message_size: Annotated[Size, Field(ge=1024, le=_LARGEST_MESSAGE)] = Field(
         default=5 * 1024 * 1024,

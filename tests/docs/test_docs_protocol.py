@@ -13,7 +13,7 @@ from broker_core.listing.topics_hash import crc_text, extend_crc, topics_hash
 from broker_core.names import MAX_NAME_BYTES
 from broker_core.settings import HttpSettings, Settings
 from broker_core.wire.pulsar.frames import frame_limit
-from tests.docs.pages import ROOT, Table, blocks, code_in, read, tables
+from tests.docs.pages import ROOT, Table, code_in, read, tables
 
 PAGE = "reference/protocol.md"
 
@@ -43,11 +43,6 @@ def said() -> list[str]:
     ]
 
 
-def test_the_warning_about_watchers_is_the_one_that_is_logged() -> None:
-    (shown,) = [block for block in blocks("how-to/gateway.md") if block.text.startswith("the brokers offer")]
-    assert " ".join(shown.text.split()) in said()
-
-
 @pytest.mark.parametrize("row", table("code", "number", "when", "text").rows, ids=lambda row: row[2])
 def test_an_error_is_one_that_is_sent(row: tuple[str, str, str, str]) -> None:
     code, number, _, text = row
@@ -68,6 +63,7 @@ def test_the_bounds_are_the_defaults() -> None:
         limits.property_bytes,
         limits.concurrent_lookups,
         MAX_NAME_BYTES,
+        settings.watchers.most,
     ):
         assert any(re.search(rf"(?<![\d,]){number:,}(?![\d,])", bound) for bound in bounds), number
 

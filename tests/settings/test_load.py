@@ -30,6 +30,7 @@ def toml(tmp_path: Path) -> WriteFile:
 EVERYTHING = """
 [pulsar]
 listen = "127.0.0.1:6650"           # port 0: a free one
+advertised = ""
 max_message_size = 5242880
 keep_alive = "30s"
 write_timeout = "15s"               # a peer that stops reading
@@ -108,7 +109,9 @@ concurrent_lookups = 50000
 properties = 64
 property_bytes = 16384
 [watchers]
+enabled = true
 interval = "30s"
+most = 100000
 [plugins]
 enabled = ["tenant-filter"]
 [plugins.tenant-filter]

@@ -21,6 +21,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
     assert settings.model_dump(mode="json") == {
         "pulsar": {
             "listen": "127.0.0.1:6650",
+            "advertised": "",
             "max_message_size": "5MB",
             "keep_alive": "30s",
             "write_timeout": "15s",
@@ -62,7 +63,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "properties": 64,
             "property_bytes": "16KB",
         },
-        "watchers": {"interval": "30s"},
+        "watchers": {"enabled": True, "interval": "30s", "most": 100000},
         "plugins": {"enabled": []},
         "log": {"level": "info", "format": "auto", "file": "", "access": None},
         "tracing": None,

@@ -42,6 +42,7 @@ class RecordingFollower:
         self.is_suspended = False
         self.ended: ListingFailed | None = None
         self.is_closed = False
+        self.is_selecting = False
 
     def next(self) -> ChangeEvent | None:
         """The oldest change that was not looked at."""
@@ -71,6 +72,9 @@ class RecordingFollower:
 
     def end(self, failure: ListingFailed) -> None:
         self.ended = failure
+
+    def select_by_properties(self) -> None:
+        self.is_selecting = True
 
     def close(self) -> None:
         self.is_closed = True

@@ -15,7 +15,7 @@ from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.authentication import CredentialChecks
-from broker_core.servers.connection import Closing
+from broker_core.servers.connection import Closing, Unasked
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
 from broker_core.servers.pulsar.options import PulsarOptions
@@ -52,7 +52,9 @@ class Talk:
     def another_client(self) -> Talk:
         """The same server, and a client that has not sent anything."""
         peer = Peer("192.0.2.2:1", "pulsar")
-        handler = PulsarCommandHandler(self.handler._services, peer, _now, self.unasked.append)
+        handler = PulsarCommandHandler(
+            self.handler._services, peer, _now, Unasked(self.unasked.append, _taken)
+        )
         return replace(self, handler=handler)
 
     def connect(
@@ -86,8 +88,14 @@ def talk(
         small,
         None if checks is None else checks(metrics),
     )
-    handler = PulsarCommandHandler(services, Peer("192.0.2.1:4711", "pulsar"), _now, unasked.append)
+    handler = PulsarCommandHandler(
+        services, Peer("192.0.2.1:4711", "pulsar"), _now, Unasked(unasked.append, _taken)
+    )
     return Talk(handler, pipeline, metrics, slots, unasked)
+
+
+def _taken(_frame: bytes) -> bool:
+    return True
 
 
 def _now() -> float:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["VECTORS", "frames", "pattern_vectors"]
+__all__ = ["VECTORS", "frames", "pattern_vectors", "watch_steps"]
 
 VECTORS = Path(__file__).parent.parent / "vectors"
 
@@ -17,6 +17,14 @@ def pattern_vectors() -> dict[str, Any]:
     """``source``, ``namespace``, ``stored_names``, ``notes`` and ``cases`` of the recorded listings."""
     loaded: dict[str, Any] = json.loads((VECTORS / "pulsar-4.2.4-patterns.json").read_text(encoding="utf-8"))
     return loaded
+
+
+def watch_steps() -> list[dict[str, Any]]:
+    """What a watcher of a real broker was told: steps (``after``), each with the commands that followed."""
+    loaded: list[dict[str, Any]] = json.loads(
+        (VECTORS / "pulsar-4.2.4-watch.json").read_text(encoding="utf-8")
+    )
+    return loaded[1:]
 
 
 def frames(client: str) -> list[dict[str, Any]]:

@@ -101,7 +101,7 @@ class ClientConnection(asyncio.Protocol):
         if not self._address:
             peer = transport.get_extra_info("peername")
             self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
-        self._handler = self._make_handler(self._address, self._unasked)
+        self._handler = self._make_handler(self._address, Unasked(self._unasked, self._push))
         self._writer = AnswerWriter(
             transport,
             context.permits,
@@ -240,6 +240,7 @@ class ClientConnection(asyncio.Protocol):
     def _room(self) -> None:
         if not self._transport.is_closing():
             self._queue.go_on()
+            self._handler.has_room()
 
     def _failed(self, error: Exception) -> None:
         """What the peer sent cannot be understood; or this server failed, and its state is unknown."""
@@ -292,6 +293,10 @@ class ClientConnection(asyncio.Protocol):
             self._close_as(reply)
         else:
             self._writer.send(reply)
+
+    def _push(self, frame: bytes) -> bool:
+        gone = self._transport.is_closing() or self._last is not None or self._handler.draining
+        return gone or self._writer.send_answer_now(frame)
 
     def _begin(self, job: Job, size: int) -> None:
         """Answer at once what is known and small, where there is room; let the rest have a place and a task."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permit_budget import PermitBudget
@@ -44,8 +44,20 @@ class Awaited:
     holds: bool = True
 
 
-#: Does what a handler says without a command having asked for it. Nothing happens where the connection ends already.
-Unasked: TypeAlias = Callable[["bytes | Closing"], None]
+class Unasked:
+    """Does what a handler says without a command having asked for it; nothing where the connection ends already.
+
+    ``push`` sends a small frame that its client may be too slow for; false: there is no room for it now.
+    """
+
+    __slots__ = ("_do", "push")
+
+    def __init__(self, do: Callable[[bytes | Closing], None], push: Callable[[bytes], bool]) -> None:
+        self._do = do
+        self.push = push
+
+    def __call__(self, reply: bytes | Closing) -> None:
+        self._do(reply)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +126,9 @@ class CommandHandler(Protocol):
 
         ``quiet`` says that no answer is on its way, and that the client is read.
         """
+
+    def has_room(self) -> None:
+        """The client has read what waited for it."""
 
     def closed(self) -> None:
         """The connection is over."""

@@ -15,7 +15,7 @@ from typing import Final
 from broker_core.access.asker import Asker
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
-from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
@@ -73,7 +73,7 @@ class KafkaRequestHandler:
         peer: Peer,
         node: Node,
         clock: Callable[[], float],
-        unasked: Unasked,
+        unasked: Callable[[bytes | Closing], None],
     ) -> None:
         self._services = services
         self._handlers = handlers
@@ -102,6 +102,9 @@ class KafkaRequestHandler:
 
     def splitter(self) -> FrameSplitter:
         return self._splitter
+
+    def has_room(self) -> None:
+        """Nothing is sent that was not asked for."""
 
     def is_bad_frame(self, error: Exception) -> bool:
         return isinstance(error, MalformedMessage)

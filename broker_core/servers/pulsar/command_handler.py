@@ -26,18 +26,22 @@ from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
 from broker_core.servers.authentication import CredentialChecks
 from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
+from broker_core.servers.pulsar.watch_job import WatchJob
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
     BaseCommand,
     CommandConnect,
+    FeatureFlags,
     FrameDecoder,
     FrameError,
     TooManyElements,
@@ -49,7 +53,7 @@ from broker_core.wire.pulsar import (
 __all__ = ["PulsarCommandHandler", "PulsarServices"]
 
 #: A frame to send, a job to do, a wait, the end, or nothing.
-Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | Awaited | Closing | None
+Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob | Awaited | Closing | None
 
 _PING: Final = BaseCommand.PING
 
@@ -65,7 +69,7 @@ class PulsarServices:
     """What the commands of all clients of a server are answered with.
 
     ``slots`` are the places for requests under way. ``identify`` gives a client's identity, from what is known of it.
-    ``checks`` authenticates clients; without it, nobody is authenticated.
+    ``checks`` authenticates clients; without it, nobody is authenticated. Without ``watching``, nobody may watch.
     """
 
     pipeline: Pipeline
@@ -76,6 +80,17 @@ class PulsarServices:
     identify: Callable[[Asker], Asker]
     small_answers: SmallAnswers
     checks: CredentialChecks | None = None
+    watching: Watching | None = None
+    asked_patterns: AskedPatterns | None = None
+
+    @property
+    def feature_flags(self) -> FeatureFlags:
+        """What CONNECTED promises."""
+        flags = FeatureFlags()
+        flags.CopyFrom(self.lookups.feature_flags)
+        if self.watching is not None:
+            flags.supports_topic_watchers = flags.supports_topic_watcher_reconcile = True
+        return flags
 
 
 class PulsarCommandHandler:
@@ -89,6 +104,8 @@ class PulsarCommandHandler:
         "_listing_client",
         "_peer",
         "_services",
+        "_unasked",
+        "_watchers",
         "draining",
         "heard",
     )
@@ -103,6 +120,8 @@ class PulsarCommandHandler:
         if services.checks is not None:
             version = services.options.server_version
             self._handshake = Handshake(services.checks, peer, version, admit=self._admit, unasked=unasked)
+        self._unasked = unasked
+        self._watchers: ClientWatchers | None = None  # made with the first of them
         self._asker: Asker | None = None  # known once the handshake is done
         self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
         self._listing_client = ListingClient(services.pipeline, services.metrics, self._frame_limit)
@@ -117,6 +136,12 @@ class PulsarCommandHandler:
         """The connection is over."""
         if self._handshake is not None:
             self._handshake.closed()
+        if self._watchers is not None:
+            self._watchers.closed()
+
+    def has_room(self) -> None:
+        if self._watchers is not None:
+            self._watchers.has_room()
 
     def splitter(self) -> FrameDecoder:
         return FrameDecoder(self._frame_limit)
@@ -214,7 +239,7 @@ class PulsarCommandHandler:
             services.options.server_version,
             protocol_version=protocol_version,
             max_message_size=services.options.pulsar.max_message_size,
-            feature_flags=services.lookups.feature_flags,
+            feature_flags=services.feature_flags,
         )
 
     def _renew(self, command: BaseCommand, _asker: Asker) -> Reply:
@@ -229,6 +254,8 @@ class PulsarCommandHandler:
         question = command.getTopicsOfNamespace
         request_id = question.request_id
         pipeline = client.pipeline
+        if services.asked_patterns is not None and question.topics_pattern:
+            services.asked_patterns.note(asker, question.topics_pattern)
         at_once = not services.slots.are_taken
         asked = question_of(question) if at_once else None
         if asked is not None:
@@ -253,13 +280,21 @@ class PulsarCommandHandler:
         deadline = self._clock() + services.pipeline.options.time_budget
         return LookupJob(services.lookups, command, asker, deadline)
 
-    def _close_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
-        return commands.success(command.watchTopicListClose.request_id)
+    def _watch(self, command: BaseCommand, asker: Asker) -> Reply:
+        watching = self._services.watching
+        if watching is None:
+            return _refuse(
+                command, "Unable to create topic list watcher: this server has no watchers, ask again instead"
+            )
+        if self._watchers is None:
+            self._watchers = ClientWatchers(watching, self._listing_client, asker, self._unasked)
+        return self._watchers.watch(command.watchTopicList, self._clock())
 
-    def _refuse_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
-        return _refuse(
-            command, "Unable to create topic list watcher: this server has no watchers, ask again instead"
-        )
+    def _close_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
+        body = command.watchTopicListClose
+        if self._watchers is not None:
+            self._watchers.close_watcher(body.watcher_id)
+        return commands.success(body.request_id)
 
     def _nothing(self, _command: BaseCommand, _asker: Asker) -> Reply:
         return None
@@ -272,7 +307,7 @@ class PulsarCommandHandler:
                 BaseCommand.PONG: _nothing,  # that something was heard is all
                 BaseCommand.CONNECT: _connect_again,
                 BaseCommand.AUTH_RESPONSE: _renew,
-                BaseCommand.WATCH_TOPIC_LIST: _refuse_watcher,
+                BaseCommand.WATCH_TOPIC_LIST: _watch,
                 BaseCommand.WATCH_TOPIC_LIST_CLOSE: _close_watcher,
                 **dict.fromkeys(LOOKUP_COMMANDS, _look_up),
             }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Self
 
 from broker_core.servers.admission import FileBudget
-from broker_core.settings import LimitsSettings, PulsarSettings, Settings
+from broker_core.settings import LimitsSettings, PulsarSettings, Settings, WatchersSettings
 
 __all__ = ["PulsarOptions"]
 
@@ -22,6 +22,7 @@ class PulsarOptions:
 
     pulsar: PulsarSettings = field(default_factory=PulsarSettings)
     limits: LimitsSettings = field(default_factory=LimitsSettings)
+    watchers: WatchersSettings = field(default_factory=WatchersSettings)
     server_version: str = "broker-core"
     connections: int | None = None
     refusals: int = 16
@@ -35,6 +36,7 @@ class PulsarOptions:
         return cls(
             settings.pulsar,
             settings.limits,
+            settings.watchers,
             server_version=f"broker-core {version}",
             connections=files.clients if connections == "auto" else connections,
             refusals=files.refusals,

@@ -17,11 +17,14 @@ from broker_core.servers.admission import ConnectionLimits, FailurePace, ServerL
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
+from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
+from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
+from broker_core.service import ListingFeeds
 
 __all__ = ["PulsarServer"]
 
@@ -41,10 +44,13 @@ class PulsarServer:
         authenticator: Authenticator | None = None,
         sessions: Sessions | None = None,
         tls: TlsEntrance | None = None,
+        feeds: ListingFeeds | None = None,
+        asked_patterns: AskedPatterns | None = None,
     ) -> None:
         """``authenticator`` says who clients are; without one that is enabled, nobody has a role. ``sessions`` gets
         their credentials, where something needs them. ``identify`` changes the identity of a connection once more.
-        ``tls`` is for :meth:`start_tls`.
+        ``tls`` is for :meth:`start_tls`. Clients may watch the questions of ``feeds``.
+        ``asked_patterns`` is told of their patterns.
         """
         options = options or PulsarOptions()
         self._permits = permits
@@ -57,6 +63,9 @@ class PulsarServer:
             checks = CredentialChecks(
                 "pulsar", authenticator, metrics, self.failure_pace, self._expiries, sessions
             )
+        watching: Watching | None = None
+        if feeds is not None and options.watchers.enabled:
+            watching = Watching(feeds, options.watchers, options.limits, metrics)
         self._context = ConnectionContext(options.pulsar, permits, metrics, self.load)
         self._services = PulsarServices(
             pipeline,
@@ -67,6 +76,8 @@ class PulsarServer:
             identify or _as_it_says,
             SmallAnswers(pipeline),
             checks,
+            watching,
+            asked_patterns,
         )
         self._loop: asyncio.AbstractEventLoop
         self._connections = OpenConnections(self.load)

@@ -15,10 +15,12 @@ from broker_core.access.asker import Asker
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
+from broker_core.listing.property_values import has_property_values
 from broker_core.listing.selection_difference import difference_bytes, selection_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns.quick_match import may_match
 from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.depends_on import is_of_properties
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.listing_feed import ListingFeed
@@ -54,6 +56,8 @@ class FollowedNamespace:
         self._is_woken = False
         self._task: asyncio.Task[None] | None = None
         self._next = 0.0
+        #: Whether topics may be selected by properties.
+        self._selects = any(map(is_of_properties, pipeline.lister.depends_on))
         self._unwatch = watch.watch(namespace, self.wake)
         self._timer = self._later()
 
@@ -106,6 +110,8 @@ class FollowedNamespace:
             await self._round()
 
     async def _round(self) -> None:
+        if self._selects:
+            await self._look_for_values()
         changed: dict[Mode, list[bytes] | None] = {}
         for mode in {feed.question.mode for feed in self.feeds if self.is_of_names(feed.question)}:
             changed[mode] = await self._changed(mode)
@@ -117,6 +123,18 @@ class FollowedNamespace:
             forms = changed.get(question.mode) if self.is_of_names(question) else None
             if forms is None or (question.pattern is not None and may_match(question.pattern, forms)):
                 feed.wake()
+
+    async def _look_for_values(self) -> None:
+        """Tell all followers where topics are selected by properties."""
+        asker = next((feed.question.asker for feed in self.feeds), Asker())
+        try:
+            listing = await listing_of_now(self._pipeline, self._namespace, Mode.PERSISTENT, asker)
+        except ListingFailed:
+            return
+        if listing is not None and has_property_values(listing):
+            for feed in list(self.feeds):
+                for follower in list(feed.followers):
+                    follower.select_by_properties()
 
     async def _changed(self, mode: Mode) -> list[bytes] | None:
         """What patterns match of the names that came or went since the last look; ``None``: it may be any."""

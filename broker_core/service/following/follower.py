@@ -73,5 +73,8 @@ class Follower(Protocol):
     def end(self, failure: ListingFailed, /) -> None:
         """The client may not follow any more."""
 
+    def select_by_properties(self) -> None:
+        """Topics of the namespace are selected by properties from now on, which a watch does not have."""
+
     def close(self) -> None:
         """The feed ends: the client is to come back."""

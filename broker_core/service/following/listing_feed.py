@@ -26,10 +26,11 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
+from broker_core.service.following.difference_pieces import MOST, difference_pieces
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
-__all__ = ["ListingFeed"]
+__all__ = ["JoinedUpdates", "ListingFeed"]
 
 _log = structlog.get_logger(__name__)
 
@@ -53,6 +54,24 @@ _AT_A_TIME: Final = 4
 #: Bytes of an answer that is copied out of a much larger listing, so as not to keep that in memory.
 _COPIED: Final = 64 * 1024
 _MUCH_LARGER: Final = 4
+
+
+class JoinedUpdates:
+    """The next updates of a follower that has ``base``, each with what it has then, on the way to ``target``."""
+
+    __slots__ = ("__weakref__", "base", "target", "updates")
+
+    def __init__(
+        self, base: Selection, target: Selection, updates: tuple[tuple[bytes, Selection], ...]
+    ) -> None:
+        self.base = base
+        self.target = target
+        self.updates = updates
+
+    @property
+    def size(self) -> int:
+        """Bytes of the updates."""
+        return sum(len(update) for update, _ in self.updates)
 
 
 class ListingFeed:
@@ -88,6 +107,7 @@ class ListingFeed:
         #: What the last event of this answer has as its id.
         self.event_id = ""
         self._standing: StandingAnswer | None = None
+        self._joined: JoinedUpdates | None = None
         self._changes: deque[ChangeEvent] = deque()
         self._kept_bytes = 0
         self._runs: NextRuns[Asker, None] = NextRuns()
@@ -178,6 +198,35 @@ class ListingFeed:
             await self._runs.ask(None, self._round, asker)
         except ListingFailed as failure:
             raise failure.copy() from failure.__cause__
+
+    async def joined(self, base: Selection, follower: Follower) -> JoinedUpdates:
+        """The updates of a follower that has the topics of ``base``, the first ones where there are many.
+
+        They are made once for all followers that have the same. Raises :exc:`ListingFailed`.
+        """
+        target = self.selection
+        assert target is not None
+        known = self._joined
+        if known is not None and known.base is base and known.target is target:
+            return known
+        permits, asker = self._pipeline.permits, follower.asker
+        size = difference_bytes(target, base) + MOST
+        try:
+            permit = await permits.heap.acquire(size, key=asker.connection)
+        except PermitError:
+            raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from None
+        try:
+            work = partial(_joined, base, target, follower.renderer)
+            made = await self._pipeline.workers.call(asker, work, quick=size - MOST <= _QUICK)
+        finally:
+            permit.release()
+        kept = permits.snapshots.try_acquire(2 * made.size + _EACH)
+        if kept is None:
+            raise TooManyRequests("Failed due to snapshot memory limit exceeded", reason="snapshot_memory")
+        permits.leases.hold(made, kept)
+        if self.selection is target:
+            self._joined = made
+        return made
 
     # -- asking again
 
@@ -285,13 +334,13 @@ class ListingFeed:
         self._hold(answer, selection)
         before = self.selection
         if before is not None and answer.topics_hash == self.topics_hash:
-            self.selection = selection
+            self.selection, self._joined = selection, None
             return
         event: ChangeEvent | None = None
         if before is not None:
             event = await self._event(asker, selection, before, answer.topics_hash)
             await self._check_rights()
-        self.selection, self.topics_hash = selection, answer.topics_hash
+        self.selection, self.topics_hash, self._joined = selection, answer.topics_hash, None
         self.event_id = self._id_of(answer.topics_hash)
         self.told = {"filtered": answer.filtered}
         self._keep(event, before)
@@ -399,6 +448,18 @@ def _check_trace(trace: Trace) -> None:
                 cause=Cause.PLUGIN,
                 plugin=step.plugin,
             )
+
+
+def _joined(base: Selection, target: Selection, renderer: Renderer) -> JoinedUpdates:
+    updates: list[tuple[bytes, Selection]] = []
+    for piece in difference_pieces(base, target):
+        has = piece.after
+        change = Change(piece.added, piece.removed, base, has, has.topics_hash, has.topics_hash)
+        is_empty = not len(piece.added) and not len(piece.removed)
+        made = (b"",) if is_empty else renderer.changed(change)
+        assert made is not None  # a piece is small
+        updates.append((b"".join(made), has))
+    return JoinedUpdates(base, target, tuple(updates))
 
 
 def _rendered(

@@ -121,14 +121,6 @@ class UpstreamCluster:
         """Warn of what an operator must change at the brokers, once each."""
         self.relay.connected(server)
         service_url = self.options.upstream.service_url
-        if server.feature_flags.supports_topic_watchers and "watchers" not in self._warned:
-            self._warned.add("watchers")
-            _log.warning(
-                "the brokers offer topic list watchers, which Java clients open there, past this server and its "
-                "plugins: set enableBrokerTopicListWatcher=false at the brokers",
-                service_url=service_url,
-                server=server.server_version,
-            )
         theirs = server.max_message_size
         if theirs != self.options.pulsar.max_message_size and "max_message_size" not in self._warned:
             self._warned.add("max_message_size")

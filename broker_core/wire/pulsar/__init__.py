@@ -26,12 +26,19 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandGetTopicsOfNamespace,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
+    CommandWatchTopicList,
     FeatureFlags,
     KeyValue,
 )
 
 if TYPE_CHECKING:
     from broker_core.wire.pulsar.large_commands import LARGE, TooManyElements, decode_large
+    from broker_core.wire.pulsar.watch_commands import (
+        OTHER_TAG,
+        watch_success_head,
+        watch_update,
+        watch_update_body,
+    )
 
 __all__ = [
     "HEADER_SIZE",
@@ -39,6 +46,7 @@ __all__ = [
     "LOOKUP_COMMANDS",
     "MAX_COMMAND_SIZE",
     "MOST_PARTITIONS",
+    "OTHER_TAG",
     "BaseCommand",
     "BufferedFrameDecoder",
     "CommandConnect",
@@ -46,6 +54,7 @@ __all__ = [
     "CommandGetTopicsOfNamespace",
     "CommandLookupTopicResponse",
     "CommandPartitionedTopicMetadataResponse",
+    "CommandWatchTopicList",
     "FeatureFlags",
     "FrameDecoder",
     "FrameError",
@@ -55,9 +64,16 @@ __all__ = [
     "decode_large",
     "frame",
     "frame_limit",
+    "watch_success_head",
+    "watch_update",
+    "watch_update_body",
 ]
 
 # What only servers need of large commands takes protobuf's own descriptors: clients start without.
 __getattr__ = lazy_exports(
-    __name__, dict.fromkeys(("LARGE", "TooManyElements", "decode_large"), ".large_commands")
+    __name__,
+    dict.fromkeys(("LARGE", "TooManyElements", "decode_large"), ".large_commands")
+    | dict.fromkeys(
+        ("OTHER_TAG", "watch_success_head", "watch_update", "watch_update_body"), ".watch_commands"
+    ),
 )

@@ -26,9 +26,12 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandGetSchema,
     CommandGetTopicsOfNamespace,
     CommandLookupTopic,
+    CommandLookupTopicResponse,
     CommandPartitionedTopicMetadata,
     CommandPartitionedTopicMetadataResponse,
     CommandSuccess,
+    CommandWatchTopicList,
+    CommandWatchTopicListClose,
     FeatureFlags,
     KeyValue,
 )
@@ -41,6 +44,7 @@ __all__ = [
     "auth_challenge",
     "auth_method_of",
     "auth_response",
+    "close_watcher",
     "command_name",
     "connect",
     "connected",
@@ -54,6 +58,7 @@ __all__ = [
     "get_topics_response_head",
     "is_answered",
     "lookup",
+    "lookup_response",
     "partitioned_metadata",
     "partitioned_metadata_response",
     "ping",
@@ -61,6 +66,7 @@ __all__ = [
     "refuse",
     "request_id_of",
     "success",
+    "watch_topics",
 ]
 
 #: The newest version of the protocol that is spoken here; a server answers the smaller of both sides'.
@@ -267,6 +273,26 @@ def get_topics(
     return encode(BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE, getTopicsOfNamespace=body))
 
 
+def watch_topics(
+    request_id: int, watcher_id: int, namespace: str, topics_pattern: str, topics_hash: str | None = None
+) -> bytes:
+    """WATCH_TOPIC_LIST; with the number of a watcher that there is, it asks whether that has all topics."""
+    body = CommandWatchTopicList(
+        request_id=request_id,
+        watcher_id=watcher_id,
+        namespace=namespace,
+        topics_pattern=topics_pattern,
+        topics_hash=topics_hash,
+    )
+    return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST, watchTopicList=body))
+
+
+def close_watcher(request_id: int, watcher_id: int) -> bytes:
+    """WATCH_TOPIC_LIST_CLOSE."""
+    body = CommandWatchTopicListClose(request_id=request_id, watcher_id=watcher_id)
+    return encode(BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST_CLOSE, watchTopicListClose=body))
+
+
 def partitioned_metadata(request_id: int, topic: str, *, auto_create: bool = True) -> bytes:
     """PARTITIONED_METADATA; without ``auto_create`` a topic that is not there is not made by the question."""
     body = CommandPartitionedTopicMetadata(
@@ -302,6 +328,18 @@ def lookup(
         properties=_pairs(properties),
     )
     return encode(BaseCommand(type=BaseCommand.LOOKUP, lookupTopic=body))
+
+
+def lookup_response(request_id: int, url: str, tls_url: str | None) -> bytes:
+    """LOOKUP_RESPONSE: connect to the server with these URLs."""
+    body = CommandLookupTopicResponse(
+        brokerServiceUrl=url,
+        brokerServiceUrlTls=tls_url,
+        response=CommandLookupTopicResponse.Connect,
+        request_id=request_id,
+        authoritative=True,
+    )
+    return encode(BaseCommand(type=BaseCommand.LOOKUP_RESPONSE, lookupTopicResponse=body))
 
 
 def get_schema(request_id: int, topic: str, schema_version: bytes | None = None) -> bytes:

@@ -76,6 +76,7 @@ class LineHandler:
         self.address = address
         self.unasked = unasked
         self.is_closed = False
+        self.rooms = 0
         self.reply: bytes | Closing | None = b"reply\n"
         self.reply_gate = asyncio.Event()
         self.heard = False
@@ -114,6 +115,9 @@ class LineHandler:
     def tick(self, *, quiet: bool) -> bytes | Closing | None:
         self.quiet.append(quiet)
         return self.next_tick
+
+    def has_room(self) -> None:
+        self.rooms += 1
 
     def is_bad_frame(self, error: Exception) -> bool:
         return isinstance(error, UnicodeError)

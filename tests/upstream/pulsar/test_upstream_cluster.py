@@ -25,18 +25,6 @@ def is_connected(upstream: UpstreamCluster) -> bool:
     return upstream.watch.connections > 0
 
 
-async def test_watchers_of_the_brokers_are_warned_of_at_start() -> None:
-    async with ScriptedServer(topic_watchers=True) as server:
-        upstream = UpstreamCluster(UpstreamOptions(UpstreamSettings(service_url=server.url)))
-        with capture_logs() as logs:
-            await upstream.start()
-        (warning,) = warnings_of(logs)
-        assert "enableBrokerTopicListWatcher=false" in warning
-        assert is_connected(upstream)
-        await upstream.stop()
-        assert not is_connected(upstream)
-
-
 async def test_another_max_message_size_is_warned_of_at_start() -> None:
     async with ScriptedServer(max_message_size=1_000_000) as server:
         upstream = UpstreamCluster(UpstreamOptions(UpstreamSettings(service_url=server.url)))

@@ -23,7 +23,7 @@ from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.servers.authentication import Expiry
-from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.sasl.exchange import Accepted, Exchange, SaslRefused
 from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
@@ -82,7 +82,7 @@ class SaslSession:
         peer: Peer,
         *,
         admit: Callable[[Principal], Asker],
-        unasked: Unasked,
+        unasked: Callable[[bytes | Closing], None],
         known: bool = False,
     ) -> None:
         self._logins = logins

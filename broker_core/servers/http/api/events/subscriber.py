@@ -105,6 +105,9 @@ class Subscriber:
         self.ended = failure
         self.woken.set()
 
+    def select_by_properties(self) -> None:
+        """A stream has the properties of its request."""
+
     def close(self) -> None:
         """End the stream without a word: the client comes back, if it likes."""
         self.is_closed = True

@@ -1,0 +1,228 @@
+"""The watchers of one connection (PIP-145), by the numbers that its client gives them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, TypeAlias
+
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.listing.listing import Selection
+from broker_core.listing.tagged_fields import tagged_fields
+from broker_core.memory.permits import SMALL_ANSWER
+from broker_core.metrics.metrics import Metrics
+from broker_core.names import NamespaceName
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.servers.connection import Closing, Unasked
+from broker_core.servers.pulsar.listing_command import read_listing_request
+from broker_core.servers.pulsar.listing_job import ListingClient
+from broker_core.servers.pulsar.watch_job import WatchJob, bad_pattern, check_length
+from broker_core.servers.pulsar.watch_refusals import WatchRefusals
+from broker_core.service import Change, ListingFeeds, Watcher
+from broker_core.settings import LimitsSettings, WatchersSettings
+from broker_core.wire.pulsar import (
+    OTHER_TAG,
+    CommandGetTopicsOfNamespace,
+    CommandWatchTopicList,
+    commands,
+    watch_success_head,
+    watch_update,
+    watch_update_body,
+)
+
+__all__ = ["ClientWatchers", "Watching"]
+
+#: Watchers of one connection.
+_MOST: Final = 1000
+#: Bytes of one update's topics; a larger change is told in several.
+_LARGEST: Final = 56 * 1024
+#: Seconds after which a client without room is looked at again though nothing told of any.
+_LOOK: Final = 0.1
+
+_Reply: TypeAlias = "bytes | WatchJob"
+
+
+class UpdateRenderer:
+    """Changes as UPDATE commands without the watcher's id."""
+
+    def changed(self, change: Change) -> tuple[bytes, ...] | None:
+        """The update of a change; ``None`` where it is too large for one."""
+        added, removed = change.added, change.removed
+        if added.fields_size + removed.fields_size > _LARGEST and len(added) + len(removed) > 1:
+            return None
+        gone = tagged_fields(removed, OTHER_TAG).read_all()
+        return (watch_update_body(bytes(added.body()), bytes(gone), change.topics_hash),)
+
+    def recreated(self, _names: Selection, _event_id: str) -> tuple[bytes, ...]:
+        """Nothing: a watcher has names, and these are as they were."""
+        return ()
+
+
+_UPDATES: Final = UpdateRenderer()
+
+
+@dataclass(slots=True)
+class Watching:
+    """What the watchers of all clients of a server share."""
+
+    feeds: ListingFeeds
+    settings: WatchersSettings
+    limits: LimitsSettings
+    metrics: Metrics
+    refusals: WatchRefusals = field(init=False)
+    #: Called for each update that was sent.
+    count_update: Callable[[], None] = field(init=False)
+    count_watch: Callable[[str], None] = field(init=False)
+    #: How many are open.
+    open: int = 0
+
+    def __post_init__(self) -> None:
+        metrics = self.metrics
+        self.refusals = WatchRefusals(metrics)
+        self.count_update = metrics.counter("watch_updates", "Updates that were sent to watchers.")
+        self.count_watch = metrics.counter(
+            "watches",
+            "Requests of clients to watch: opened, or reconciled (a watcher that asks whether it has all topics).",
+            "outcome",
+            known=("opened", "reconciled"),
+        )
+        metrics.gauge("watchers", "Topic list watchers that are open.", lambda: self.open)
+
+
+class ClientWatchers:
+    """Those of one connection; the :class:`~broker_core.service.Outlet` of each."""
+
+    __slots__ = ("_client", "_room", "_unasked", "_watchers", "_watching", "asker")
+
+    def __init__(self, watching: Watching, client: ListingClient, asker: Asker, unasked: Unasked) -> None:
+        self._watching = watching
+        self._client = client
+        self.asker = asker
+        self._unasked = unasked
+        self._watchers: dict[int, tuple[Watcher, ListingRequest]] = {}
+        self._room: asyncio.Event | None = None
+
+    # -- commands
+
+    def watch(self, command: CommandWatchTopicList, now: float) -> _Reply:
+        """What a client gets that watches, or that wants to know whether a watcher of it has all topics."""
+        watching, client = self._watching, self._client
+        known = self._watchers.get(command.watcher_id)
+        topics_hash = command.topics_hash if command.HasField("topics_hash") else None
+        if known is not None and known[0].is_open:
+            return self._reconcile(command, *known, topics_hash, now)
+        try:
+            if known is not None:
+                raise TooManyRequests("The watcher is being opened", reason="lookups", cause=Cause.QUEUE)
+            if len(self._watchers) >= _MOST or watching.open >= watching.settings.most:
+                raise TooManyRequests("Too many watchers are open", reason="lookups", cause=Cause.QUEUE)
+            check_length(command.topics_pattern, client.pipeline.options.patterns.max_length)
+            request, uncompiled = self._request(command, now)
+        except ListingFailed as failure:
+            watching.refusals.tell(self.asker, command.namespace, failure)
+            return commands.error(command.request_id, failure.code, failure.message)
+        watcher = Watcher(watching.feeds, self, _UPDATES, command.watcher_id)
+        self._watchers[command.watcher_id] = watcher, ListingRequest(request.namespace, asker=self.asker)
+        watching.open += 1
+        watching.count_watch("opened")
+        return WatchJob(
+            client,
+            watching.feeds,
+            self,
+            watcher,
+            command.request_id,
+            request,
+            topics_hash,
+            uncompiled=uncompiled,
+            is_new=True,
+        )
+
+    def _request(self, command: CommandWatchTopicList, now: float) -> tuple[ListingRequest, str | None]:
+        question = CommandGetTopicsOfNamespace(
+            request_id=command.request_id,
+            namespace=command.namespace,
+            topics_pattern=command.topics_pattern,
+        )
+        try:
+            return read_listing_request(
+                question, self.asker, self._client.pipeline, self._watching.limits, now
+            )
+        except ListingFailed as failure:
+            raise bad_pattern(failure) from None
+
+    def _reconcile(
+        self,
+        command: CommandWatchTopicList,
+        watcher: Watcher,
+        request: ListingRequest,
+        topics_hash: str | None,
+        now: float,
+    ) -> _Reply:
+        """As at brokers, the namespace and the pattern are those that the watcher was opened with."""
+        client = self._client
+        self._watching.count_watch("reconciled")
+        if topics_hash is not None and client.pipeline.passes_now(self.asker, request.namespace):
+            standing = watcher.stands()
+            if standing is not None and standing[1] == topics_hash:
+                standing[0](None)
+                head, tail = watch_success_head(command.request_id, watcher.watcher_id, 0, topics_hash)
+                return head + tail
+        deadline = now + client.pipeline.options.time_budget
+        request = ListingRequest(request.namespace, asker=self.asker, deadline=deadline)
+        feeds, number = self._watching.feeds, command.request_id
+        return WatchJob(client, feeds, self, watcher, number, request, topics_hash, is_new=False)
+
+    def close_watcher(self, watcher_id: int) -> None:
+        """The client watches no more; one that never was is no error."""
+        found = self._watchers.pop(watcher_id, None)
+        if found is not None:
+            self._watching.open -= 1
+            found[0].leave()
+
+    def closed(self) -> None:
+        """The connection is over."""
+        for watcher_id in list(self._watchers):
+            self.close_watcher(watcher_id)
+
+    # -- as the watchers see it
+
+    def refused(
+        self, watcher: Watcher, namespace: NamespaceName, failure: ListingFailed, *, ends: bool
+    ) -> None:
+        """A watcher was not opened, or gets no answer; ``ends`` says that there is none any more."""
+        if ends and self._watchers.get(watcher.watcher_id, (None,))[0] is watcher:
+            self.close_watcher(watcher.watcher_id)
+        self._watching.refusals.tell(self.asker, str(namespace), failure)
+
+    def write(self, watcher_id: int, update: bytes) -> bool:
+        frame = watch_update(watcher_id, update)
+        limit = self._client.frame_limit
+        if limit is not None and len(frame) > limit:
+            self.close("frame_limit", "an update is larger than its client takes")
+            return True
+        if len(frame) > SMALL_ANSWER:
+            self._unasked(frame)
+        elif not self._unasked.push(frame):
+            return False
+        self._watching.count_update()
+        return True
+
+    async def room(self) -> None:
+        if self._room is None:
+            self._room = asyncio.Event()
+        self._room.clear()
+        try:
+            async with asyncio.timeout(_LOOK):
+                await self._room.wait()
+        except TimeoutError:
+            pass
+
+    def has_room(self) -> None:
+        """The client has read what waited."""
+        if self._room is not None:
+            self._room.set()
+
+    def close(self, reason: str, event: str) -> None:
+        self._unasked(Closing(reason, event))

@@ -1,0 +1,147 @@
+"""Lookups of patterns: Java looks its pattern up as if it were a topic, to watch it at the broker that it is told.
+
+The answer is this server: a watch at a broker would show what plugins, masks and rules hide here. It is so without
+watchers too, where the client learns here that it has to poll.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+from typing import Final
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
+from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.names import NamespaceName
+from broker_core.pipeline import Pipeline
+from broker_core.quantities import ListenAddress
+from broker_core.servers.pulsar.lookup_access import topic_of
+from broker_core.servers.pulsar.lookup_service import LookupService
+from broker_core.settings import PulsarSettings, is_wildcard
+from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
+
+__all__ = ["AskedPatterns", "OwnAddress", "PatternLookups"]
+
+
+#: Bytes of what is remembered, and of each besides its text.
+_LIMIT: Final = 1024 * 1024
+_EACH: Final = 200
+#: What hardly any topic has in its name, and most patterns have.
+_SPECIAL: Final = re.compile(r"[\\^$*+?()\[\]{}|]")
+#: What a client is told of a topic that is not there, or not for it.
+_NO_TOPIC: Final = frozenset(
+    {ServerError.TopicNotFound, ServerError.InvalidTopicName, ServerError.AuthorizationError}
+)
+
+
+class AskedPatterns:
+    """By principal and host: what one client asks as a pattern may be a topic of another one."""
+
+    def __init__(self) -> None:
+        self._asked: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
+
+    def note(self, asker: Asker, text: str) -> None:
+        """A client asked with this pattern."""
+        if not _looks_like_a_pattern(text):
+            self._asked.put(_key(asker, text), True, _EACH + 2 * len(text))
+
+    def __contains__(self, asked: tuple[Asker, str]) -> bool:
+        """Whether the text is a pattern of this client."""
+        return _looks_like_a_pattern(asked[1]) or _key(*asked) in self._asked
+
+
+class OwnAddress:
+    """The addresses by which clients reach this server: known once it listens, where a port is a free one."""
+
+    def __init__(self, settings: PulsarSettings) -> None:
+        self._settings = settings
+        self._names: dict[str, str] = {}
+        self._plain = settings.listen
+        self._tls = None if settings.tls is None else settings.tls.listen
+
+    def listens(self, plain: tuple[str, int], tls: tuple[str, int] | None) -> None:
+        """The server listens on these, where the settings may have said: on any free port."""
+        self._plain = ListenAddress(*plain)
+        self._tls = None if tls is None else ListenAddress(*tls)
+
+    async def urls(self) -> tuple[str, str | None]:
+        """The service URLs without and with TLS."""
+        settings = self._settings
+        plain = settings.advertised or str(await self._reachable(self._plain, ""))
+        if self._tls is None:
+            return f"pulsar://{plain}", None
+        host = "" if settings.tls is None else settings.tls.advertised
+        return f"pulsar://{plain}", f"pulsar+ssl://{await self._reachable(self._tls, host)}"
+
+    async def _reachable(self, listen: ListenAddress, host: str) -> ListenAddress:
+        if not host:
+            host = listen.host
+            if is_wildcard(host):  # as a broker that has no advertisedAddress
+                if host not in self._names:
+                    self._names[host] = await asyncio.to_thread(socket.getfqdn)
+                host = self._names[host]
+        return ListenAddress(host, listen.port)
+
+
+class PatternLookups:
+    """In front of all other lookups. ``asked`` are patterns that could be names of topics."""
+
+    def __init__(self, pipeline: Pipeline, behind: LookupService, own: OwnAddress) -> None:
+        self._pipeline = pipeline
+        self._behind = behind
+        self.own = own
+        self.asked = AskedPatterns()
+
+    @property
+    def feature_flags(self) -> FeatureFlags:
+        return self._behind.feature_flags
+
+    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+        """The whole frame that answers the command. Raises :exc:`ListingFailed`."""
+        if command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.asked:
+            namespace = _namespace_of(command)
+            if namespace is not None and not await self._is_topic(command, asker):
+                await self._pipeline.authorize(Access("list", namespace, None, asker))
+                return commands.lookup_response(command.lookupTopic.request_id, *await self.own.urls())
+        return await self._behind.answer(command, asker)
+
+    async def _is_topic(self, command: BaseCommand, asker: Asker) -> bool:
+        """Whether a topic of this name may be there, for this client; no topic is made by asking."""
+        question = BaseCommand(type=BaseCommand.PARTITIONED_METADATA)
+        question.partitionMetadata.topic = command.lookupTopic.topic
+        question.partitionMetadata.request_id = 0
+        question.partitionMetadata.metadata_auto_creation_enabled = False
+        try:
+            frame = await self._behind.answer(question, asker)
+        except ListingFailed as failure:
+            return failure.cause not in {Cause.NAME, Cause.NOT_FOUND, Cause.DENIED}
+        answer = commands.decode(frame[HEADER_SIZE:])
+        if answer.type == BaseCommand.ERROR:
+            return answer.error.error not in _NO_TOPIC
+        body = answer.partitionMetadataResponse
+        return not body.HasField("error") or body.error not in _NO_TOPIC
+
+
+def _namespace_of(command: BaseCommand) -> NamespaceName | None:
+    """The namespace of a pattern, which may be no name of a topic."""
+    try:
+        return topic_of(command).namespace
+    except InvalidName:
+        pass
+    parts = command.lookupTopic.topic.partition("://")[2].split("/")
+    try:
+        return NamespaceName.parse("/".join(parts[:2]))
+    except InvalidName:
+        return None
+
+
+def _looks_like_a_pattern(text: str) -> bool:
+    """Whether a text has a character that regular expressions are made of, other than a dot."""
+    return _SPECIAL.search(text) is not None
+
+
+def _key(asker: Asker, text: str) -> tuple[str | None, str | None, str, str]:
+    return asker.role, asker.original_principal, asker.host, text

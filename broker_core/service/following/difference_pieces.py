@@ -1,0 +1,65 @@
+"""The difference of two answers in pieces, with the hash of what a client has after each of them.
+
+Topics that come are told before those that go, so that a client never has fewer between two pieces than before and
+after all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from broker_core.listing.listing import Selection
+from broker_core.listing.selection_difference import selection_difference
+
+__all__ = ["MOST", "Piece", "difference_pieces"]
+
+#: Encoded bytes of a piece, unless one name has more; and of the pieces that are made at a time.
+_PIECE: Final = 48 * 1024
+MOST: Final = 512 * 1024
+
+
+class Piece(NamedTuple):
+    """What comes and goes, and what a client has then."""
+
+    added: Selection
+    removed: Selection
+    after: Selection
+
+
+def difference_pieces(before: Selection, after: Selection) -> list[Piece]:
+    """The first pieces, of :data:`MOST` bytes about; after the last one of all, a client has ``after`` itself.
+
+    The hash of what a client has after each piece is known, as that of ``after`` is.
+    """
+    added, removed = selection_difference(after, before)
+    if added.fields_size + removed.fields_size <= _PIECE:
+        return [Piece(added, removed, after)]
+    made: list[Piece] = []
+    state, size = before, 0
+    for come, gone in _pieces(added, removed):
+        if size >= MOST:
+            return made
+        state = state.with_changes(gone.names, come)
+        made.append(Piece(come, gone, state))
+        size += come.fields_size + gone.fields_size
+    made[-1] = made[-1]._replace(after=after)
+    return made
+
+
+def _pieces(added: Selection, removed: Selection) -> Iterator[tuple[Selection, Selection]]:
+    for come in _halved(added):
+        yield come, removed.range(0, 0)
+    for gone in _halved(removed):
+        yield added.range(0, 0), gone
+
+
+def _halved(selection: Selection) -> Iterator[Selection]:
+    rows = len(selection)
+    if not rows:
+        return
+    if rows == 1 or selection.fields_size <= _PIECE:
+        yield selection
+        return
+    yield from _halved(selection.range(0, rows // 2))
+    yield from _halved(selection.range(rows // 2, rows))

@@ -1,0 +1,228 @@
+"""One topic list watcher of a client (PIP-145): what it has of a followed question, and what it is told next.
+
+It is told each change as it comes, while its client reads. A client that does not read is told nothing more until it
+does, and then the difference to what it has; if it stops reading again soon after, its connection is closed. What a
+client has is known after each update, so that nothing leaves it with another set than the hash says.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final, Protocol
+
+import structlog
+
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Selection
+from broker_core.pipeline import Ended
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.service.following.follower import ChangeEvent, Renderer
+from broker_core.service.following.listing_feed import ListingFeed
+from broker_core.service.following.listing_feeds import ListingFeeds
+
+__all__ = ["Outlet", "Watcher"]
+
+_log = structlog.get_logger(__name__)
+
+#: Seconds in which a client that was slow once may not be slow again.
+_SLOW_AGAIN: Final = 60.0
+#: Seconds until what was short of memory is tried again.
+_PAUSE: Final = 1.0
+
+
+class Outlet(Protocol):
+    """The client of watchers, as they write to it."""
+
+    @property
+    def asker(self) -> Asker: ...
+
+    def write(self, watcher_id: int, update: bytes, /) -> bool:
+        """Send an update, as the renderer made it; false where the client has no room for it now."""
+
+    async def room(self) -> None:
+        """Wait until there may be room again."""
+
+    def close(self, reason: str, event: str, /) -> None:
+        """Close the connection. ``reason`` is a label of the metrics."""
+
+
+class Watcher:
+    """The watcher that the client numbers ``watcher_id``; :meth:`opened` begins its updates."""
+
+    __slots__ = (
+        "_base",
+        "_feed",
+        "_feeds",
+        "_has_to_wait",
+        "_is_closed",
+        "_is_opening",
+        "_is_suspended",
+        "_outlet",
+        "_slow_at",
+        "_task",
+        "renderer",
+        "watcher_id",
+    )
+
+    def __init__(self, feeds: ListingFeeds, outlet: Outlet, renderer: Renderer, watcher_id: int) -> None:
+        self._feeds = feeds
+        self._outlet = outlet
+        self.renderer = renderer
+        self.watcher_id = watcher_id
+        self._feed: ListingFeed | None = None
+        #: What the client has, where that is not the feed's answer.
+        self._base: Selection | None = None
+        self._is_opening = True
+        self._is_closed = False
+        self._has_to_wait = False
+        self._is_suspended = False
+        self._slow_at = float("-inf")
+        self._task: asyncio.Task[None] | None = None
+
+    @property
+    def asker(self) -> Asker:
+        return self._outlet.asker
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the client has had an answer."""
+        return self._feed is not None
+
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether all that was written to the client leads to the feed's answer."""
+        return not self._is_opening and self._base is None and not self._is_suspended
+
+    async def open(self, question: ListingRequest) -> tuple[Selection, str]:
+        """The answer to tell the client, and its hash. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        feed = await self._feeds.join(question, self)
+        if self._is_closed:
+            self._feeds.leave(feed, self)
+            raise ListingFailed("The watcher was closed", cause=Cause.BAD_REQUEST, reason="bad_request")
+        self._feed = feed
+        assert feed.selection is not None
+        return feed.selection, feed.topics_hash
+
+    def stands(self) -> tuple[Ended, str] | None:
+        """Its end is to be told, and the hash, where it is known at once that the client has the answer of now."""
+        feed = self._feed
+        if feed is None or not self.is_up_to_date:
+            return None
+        ended = feed.stands(self.asker)
+        return None if ended is None else (ended, feed.topics_hash)
+
+    async def reconcile(self) -> tuple[Selection, str, bool]:
+        """The answer of now, its hash, and whether the client has it once it has read all that was written to it.
+
+        Nothing more is written until :meth:`opened`. Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        feed = self._feed
+        assert feed is not None
+        await feed.refresh(self.asker)
+        assert feed.selection is not None
+        was_up_to_date = self.is_up_to_date
+        self._stop()
+        self._is_opening = True
+        if self._base is None:
+            self._base = feed.selection
+        return feed.selection, feed.topics_hash, was_up_to_date
+
+    def opened(self, has: Selection | None) -> None:
+        """The client has these topics, when it has read what was written; ``None``: those that it had before."""
+        if self._feed is None:
+            return
+        self._is_opening = False
+        if has is not None:
+            self._base = has
+        self._catch_up()
+
+    def leave(self) -> None:
+        """The watcher is closed, or its connection."""
+        self._stop()
+        self._is_opening = self._is_closed = True
+        feed, self._feed = self._feed, None
+        if feed is not None:
+            self._feeds.leave(feed, self)
+
+    # -- as the feed sees it
+
+    def changed(self, event: ChangeEvent | None, before: Selection | None) -> None:
+        if self._is_opening or self._base is not None:
+            return
+        updates = None if event is None else event.rendered.get(self.renderer)
+        if updates == ():
+            return  # nothing of it is for watchers
+        if self._is_suspended or updates is None or len(updates) > 1:
+            self._base = before
+            self._catch_up()
+        elif not self._outlet.write(self.watcher_id, updates[0]):
+            self._base = before
+            now = asyncio.get_running_loop().time()
+            if now - self._slow_at < _SLOW_AGAIN:
+                self._outlet.close("slow", "peer reads updates of its watcher too slowly")
+                return
+            self._slow_at = now
+            self._has_to_wait = True
+            self._catch_up()
+
+    def fail(self, failure: ListingFailed) -> None:
+        """The topics stay; who asks hears of it."""
+
+    def select_by_properties(self) -> None:
+        self._outlet.close("watch_ended", "topics of the namespace are selected by properties from now on")
+
+    def suspend(self, _failure: ListingFailed) -> None:
+        self._is_suspended = True
+
+    def resume(self) -> None:
+        if self._is_suspended:
+            self._is_suspended = False
+            self._catch_up()
+
+    def end(self, failure: ListingFailed) -> None:
+        # No client of Java's hears of the end of a watcher alone: it asks again over its next connection.
+        self._outlet.close("watch_ended", f"client may not watch any more: {failure.message}")
+
+    def close(self) -> None:
+        self._outlet.close("watch_ended", "what the client watches is to be asked for anew")
+
+    # -- catching up
+
+    def _catch_up(self) -> None:
+        feed = self._feed
+        if feed is not None and self._base is feed.selection:
+            self._base = None
+        elif self._base is not None and (self._task is None or self._task.done()):
+            self._task = asyncio.get_running_loop().create_task(self._tell_difference())
+
+    def _stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+
+    async def _tell_difference(self) -> None:
+        feed, outlet = self._feed, self._outlet
+        assert feed is not None
+        try:
+            while (base := self._base) is not None and not self._is_suspended:
+                if self._has_to_wait:
+                    self._has_to_wait = False
+                    await outlet.room()
+                    continue
+                if feed.selection is base:
+                    self._base = None
+                    return
+                try:
+                    joined = await feed.joined(base, self)
+                except ListingFailed:
+                    await asyncio.sleep(_PAUSE)
+                    continue
+                for update, has in joined.updates:
+                    if update and not outlet.write(self.watcher_id, update):
+                        self._has_to_wait = True  # and then it is the difference to the answer of that moment
+                        break
+                    self._base = has
+        except Exception:  # noqa: BLE001 - whatever it is, the client must not take what it has for all
+            _log.exception("a watcher failed", namespace=str(feed.question.namespace))
+            outlet.close("internal", "a watcher failed")
