@@ -9,6 +9,7 @@ from typing import Any
 
 from broker_core.access.asker import Asker
 from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord
+from broker_core.listing.topic_table import TopicRow
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
@@ -23,7 +24,7 @@ from broker_core.service import Find
 from broker_core.settings import LimitsSettings
 from tests.support.pipelines import made
 
-__all__ = ["NAMESPACE", "KafkaTopics", "caller", "create", "kafka_topics", "names"]
+__all__ = ["NAMESPACE", "KafkaTopics", "caller", "create", "kafka_topics", "names", "rows"]
 
 NAMESPACE = NamespaceName("public", "default")
 #: Whose answers are over at the end.
@@ -73,8 +74,14 @@ def create(catalog: SqliteCatalog, name: str, partitions: int = 0, **fields: Any
 
 
 def names(visible: VisibleTopics) -> list[str]:
-    found = []
-    for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True):
-        every = [name.decode() for name in chunk.names.to_pylist()]
-        found += [name for number, name in enumerate(every) if mask is None or mask[number]]
-    return found
+    return [row.name.decode() for row in rows(visible)]
+
+
+def rows(visible: VisibleTopics) -> list[TopicRow]:
+    """All topics, in the order of their names."""
+    return [
+        chunk.row(number)
+        for chunk, mask in zip(visible.table.chunks, visible.masks, strict=True)
+        for number in range(len(chunk))
+        if mask is None or mask[number]
+    ]

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from broker_core.catalog.store.load_columns import split_texts
 from broker_core.catalog.topic_details import listed_partitions
+from broker_core.kafka.topic_names import legal_names
 from broker_core.listing.topic_table import TopicTable
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
 from broker_core.names.name_columns import system_topics
@@ -53,7 +54,7 @@ def load_topic_table(connection: sqlite3.Connection, namespace: NamespaceName) -
         kept = pc.invert(dropped)
         whole, ids_of = whole.filter(kept), ids_of.filter(kept)
         counts = counts[kept.to_numpy(zero_copy_only=False)]
-    return TopicTable.of_columns(whole.cast(pa.large_binary()), counts, ids_of)
+    return TopicTable.of_columns(whole.cast(pa.large_binary()), counts, ids_of, legal_names)
 
 
 def _partitions(listed: pa.LargeStringArray) -> np.ndarray[Any, Any]:

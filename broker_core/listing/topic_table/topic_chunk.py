@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from broker_core.kafka.topic_names import internal_names
 from broker_core.names.name_columns import column_data
 
 __all__ = ["NO_ID", "RenderedChunk", "TopicChunk", "TopicRow"]
@@ -32,7 +31,6 @@ class TopicRow(NamedTuple):
     name: bytes
     partitions: int
     topic_id: bytes
-    internal: bool
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -77,7 +75,7 @@ class TopicChunk:
     """Some topics in the order of their names' bytes, each once; immutable.
 
     ``names`` are their names in the namespace, ``partitions`` (int32) those that clients are shown, ``ids`` their ids
-    of 16 bytes (``None``: no id is known), ``internal`` (bool) those that Kafka keeps for itself.
+    of 16 bytes (``None``: no id is known).
     """
 
     __slots__ = (
@@ -86,7 +84,6 @@ class TopicChunk:
         "_renders",
         "_unheld",
         "ids",
-        "internal",
         "names",
         "partition_count",
         "partitions",
@@ -100,7 +97,6 @@ class TopicChunk:
         #: Those of all topics.
         self.partition_count = int(partitions.sum(dtype=np.int64))
         self.ids = ids
-        self.internal = internal_names(names)
         self._rendered: dict[Hashable, RenderedChunk] = {}
         self._renders: dict[Hashable, Callable[[TopicChunk], RenderedChunk]] = {}
         self._unheld: list[tuple[Hashable, RenderedChunk]] = []
@@ -113,7 +109,7 @@ class TopicChunk:
         """Bytes of the columns, the objects and the masks, and of all that was rendered."""
         ids = 0 if self.ids is None else self.ids.nbytes
         masks = _MASKS * (_MASK + len(self) // 8)
-        own = _OBJECTS + masks + self.names.nbytes + ids + self.partitions.nbytes + self.internal.nbytes
+        own = _OBJECTS + masks + self.names.nbytes + ids + self.partitions.nbytes
         return int(own) + sum(each.nbytes for each in self._rendered.values())
 
     def name(self, row: int) -> bytes:
@@ -123,7 +119,7 @@ class TopicChunk:
     def row(self, row: int) -> TopicRow:
         """All of one topic."""
         topic_id: bytes = NO_ID if self.ids is None else self.ids[row].as_py()
-        return TopicRow(self.name(row), int(self.partitions[row]), topic_id, bool(self.internal[row]))
+        return TopicRow(self.name(row), int(self.partitions[row]), topic_id)
 
     def place(self, name: bytes) -> int:
         """The row of the first topic whose name is not less."""

@@ -1,22 +1,22 @@
-"""The topics of a namespace by name, as Kafka clients are shown them; immutable, and shared by all that ask."""
+"""The topics of a namespace by name, each with its partitions as one; immutable, and shared by all that ask."""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from broker_core.kafka.topic_names import legal_names
-from broker_core.listing.topic_table.topic_chunk import TopicChunk, TopicRow
+from broker_core.listing.topic_table.topic_chunk import TopicChunk
 from broker_core.listing.topic_table.topic_table_changes import TopicChange, changed_chunks, chunks_of
 from broker_core.names.column_sort import sorted_rows
 
 __all__ = ["Place", "TopicTable"]
 
 _Array = np.ndarray[Any, Any]
+Shown: TypeAlias = Callable[[pa.LargeBinaryArray], "_Array | None"]
 
 
 class Place(NamedTuple):
@@ -27,33 +27,38 @@ class Place(NamedTuple):
 
 
 class TopicTable:
-    """``left_out`` counts the topics whose names Kafka cannot have, and which are not in the chunks."""
+    """``shown`` says which names of a column are in the table, ``None``: all; ``left_out`` counts the others."""
 
-    __slots__ = ("__weakref__", "_firsts", "chunks", "left_out", "size")
+    __slots__ = ("__weakref__", "_firsts", "_shown", "chunks", "left_out", "size")
 
-    def __init__(self, chunks: Sequence[TopicChunk], left_out: int = 0) -> None:
+    def __init__(self, chunks: Sequence[TopicChunk], left_out: int = 0, shown: Shown | None = None) -> None:
         self.chunks = tuple(chunks)
         self.left_out = left_out
+        self._shown = shown
         self.size = sum(map(len, self.chunks))
         self._firsts = [chunk.name(0) for chunk in self.chunks]
 
     @classmethod
     def of_columns(
-        cls, names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
+        cls,
+        names: pa.LargeBinaryArray,
+        partitions: _Array,
+        ids: pa.LargeBinaryArray | None,
+        shown: Shown | None = None,
     ) -> TopicTable:
         """Of local names in any order, each once, and of numbers of partitions (int32), 0 for a topic without."""
-        legal = legal_names(names)
-        if legal is not None:
-            shown = pa.array(legal)
-            names, partitions = names.filter(shown), partitions[legal]
-            ids = None if ids is None else ids.filter(shown)
+        kept = None if shown is None else shown(names)
+        if kept is not None:
+            mask = pa.array(kept)
+            names, partitions = names.filter(mask), partitions[kept]
+            ids = None if ids is None else ids.filter(mask)
         order = sorted_rows(names)
         if len(order) and (order[1:] < order[:-1]).any():
             rows = pa.array(order)
             names, partitions = names.take(rows), partitions[order]
             ids = None if ids is None else ids.take(rows)
-        left_out = 0 if legal is None else int(len(legal) - legal.sum())
-        return cls(chunks_of(names, np.maximum(partitions, 1).astype(np.int32), ids), left_out)
+        left_out = 0 if kept is None else int(len(kept) - kept.sum())
+        return cls(chunks_of(names, np.maximum(partitions, 1).astype(np.int32), ids), left_out, shown)
 
     @property
     def nbytes(self) -> int:
@@ -62,25 +67,18 @@ class TopicTable:
 
     def moved(self, changes: Iterable[TopicChange]) -> TopicTable:
         """The table after these changes, oldest first: chunks without a change are shared, with what is rendered."""
-        shown = list(changes)
-        left_out = self.left_out
-        legal = legal_names(pa.array([change.name for change in shown], pa.large_binary()))
-        if legal is not None:
+        made = list(changes)
+        left_out, kept = self.left_out, None
+        if self._shown is not None:
+            kept = self._shown(pa.array([change.name for change in made], pa.large_binary()))
+        if kept is not None:
             left_out += sum(
                 (change.partitions is not None) - change.existed
-                for change, is_legal in zip(shown, legal, strict=True)
-                if not is_legal
+                for change, is_kept in zip(made, kept, strict=True)
+                if not is_kept
             )
-            shown = [change for change, is_legal in zip(shown, legal, strict=True) if is_legal]
-        return TopicTable(changed_chunks(self.chunks, shown), left_out)
-
-    def row(self, name: bytes) -> TopicRow | None:
-        """The topic of this name; a binary search."""
-        number, row = self.from_name(name)
-        if number == len(self.chunks):
-            return None
-        found = self.chunks[number].row(row)
-        return found if found.name == name else None
+            made = [change for change, is_kept in zip(made, kept, strict=True) if is_kept]
+        return TopicTable(changed_chunks(self.chunks, made), left_out, self._shown)
 
     def from_name(self, name: bytes) -> Place:
         """Where the first topic is whose name is not less."""

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from broker_core.errors import TooManyRequests
 from broker_core.kafka.acls.bindings import Operation
+from broker_core.kafka.topic_names import INTERNAL, legal_names
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing
 from broker_core.listing.topic_table import TopicTable
@@ -76,7 +77,7 @@ class ListedTopics:
         """
         visible = await self.of(caller)
         if not internal:
-            visible = visible.without([chunk.internal for chunk in visible.table.chunks])
+            visible = visible.without_names(INTERNAL)
         bits = None
         if operations and self._authorizer.enabled:
             chunks = visible.table.chunks
@@ -201,7 +202,7 @@ def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
         told = details.column("topic_id")
         if told.null_count < len(told):
             ids = pc.coalesce(told, pa.scalar(bytes(16), pa.binary(16))).cast(pa.large_binary())
-    return TopicTable.of_columns(names, partitions, ids)
+    return TopicTable.of_columns(names, partitions, ids, legal_names)
 
 
 def _both(first: _Array | None, second: _Array | None) -> _Array | None:

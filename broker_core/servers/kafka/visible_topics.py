@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from broker_core.listing.topic_table import RenderedChunk, TopicRow, TopicTable
+from broker_core.listing.topic_table import RenderedChunk, TopicTable
 from broker_core.wire.kafka import Encoded
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
@@ -66,16 +66,18 @@ class VisibleTopics:
             pieces.append((chunk if bits is None else with_operations(chunk, family, bits)).joined(mask))
         return Encoded(self.count, pieces)
 
-    def row(self, name: str) -> TopicRow | None:
-        """The topic of this name, where it is visible."""
-        number, row = self.table.from_name(name.encode())
-        if number == len(self.table.chunks):
-            return None
-        mask = self.masks[number]
-        if mask is not None and not mask[row]:
-            return None
-        found = self.table.chunks[number].row(row)
-        return found if found.name == name.encode() else None
+    def without_names(self, names: Iterable[str]) -> VisibleTopics:
+        """The same without a few topics, by name."""
+        masks: list[Any] = list(self.masks)
+        for name in names:
+            number, row = self.table.from_name(name.encode())
+            if number < len(masks) and self.table.chunks[number].name(row) == name.encode():
+                mask = masks[number]
+                masks[number] = (
+                    np.ones(len(self.table.chunks[number]), np.bool_) if mask is None else mask.copy()
+                )
+                masks[number][row] = False
+        return VisibleTopics(self.table, masks, self.is_kept)
 
     def without(self, hidden: Sequence[_Array]) -> VisibleTopics:
         """The same without the topics that are marked, by chunk."""

@@ -17,8 +17,7 @@ def chunk(*names: str, ids: bool = True) -> TopicChunk:
 
 def test_a_row_is_a_topic() -> None:
     topics = chunk("__consumer_offsets", "b")
-    assert topics.row(1) == TopicRow(b"b", 2, b"b".ljust(16), False)
-    assert topics.row(0).internal
+    assert topics.row(1) == TopicRow(b"b", 2, b"b".ljust(16))
     assert chunk("b", ids=False).row(0).topic_id == bytes(16)
 
 

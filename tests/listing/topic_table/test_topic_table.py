@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
@@ -10,24 +12,28 @@ from broker_core.listing.topic_table.topic_table_changes import MOST
 def table(names: list[str], partitions: int = 0) -> TopicTable:
     columns = pa.array([name.encode() for name in names], pa.large_binary())
     ids = pa.array([name.encode()[-16:].ljust(16) for name in names], pa.large_binary())
-    return TopicTable.of_columns(columns, np.full(len(names), partitions, np.int32), ids)
+    return TopicTable.of_columns(columns, np.full(len(names), partitions, np.int32), ids, words)
+
+
+def words(names: pa.LargeBinaryArray) -> np.ndarray[Any, Any] | None:
+    """Which names have letters of ASCII alone; ``None``: all."""
+    shown = np.array([name.isalnum() for name in names.to_pylist()], bool)
+    return None if shown.all() else shown
 
 
 def names_of(topics: TopicTable) -> list[str]:
     return [name.decode() for chunk in topics.chunks for name in chunk.names.to_pylist()]
 
 
-def test_names_are_in_order_and_those_that_kafka_cannot_have_are_counted() -> None:
+def test_names_are_in_order_and_those_that_are_not_shown_are_counted() -> None:
     topics = table(["b", "a b", "a", "é", "."])
     assert names_of(topics) == ["a", "b"]
     assert (topics.size, topics.left_out) == (2, 3)
 
 
 def test_a_topic_without_partitions_shows_one() -> None:
-    assert table(["a"]).row(b"a") == TopicRow(b"a", 1, b"a".ljust(16), False)
-    found = table(["a"], 5).row(b"a")
-    assert found is not None
-    assert found.partitions == 5
+    for partitions, shown in ((0, 1), (5, 5)):
+        assert table(["a"], partitions).chunks[0].row(0) == TopicRow(b"a", shown, b"a".ljust(16))
 
 
 def test_a_topic_is_found_by_its_name_in_many_chunks() -> None:
@@ -35,10 +41,8 @@ def test_a_topic_is_found_by_its_name_in_many_chunks() -> None:
     topics = table(names)
     assert len(topics.chunks) == 2
     for name in (names[0], names[MOST - 1], names[-1]):
-        found = topics.row(name.encode())
-        assert found is not None
-        assert found.name == name.encode()
-    assert topics.row(b"t00001") is topics.row(b"") is topics.row(b"u") is None
+        chunk, row = topics.from_name(name.encode())
+        assert topics.chunks[chunk].name(row) == name.encode()
 
 
 def test_a_place_is_where_a_cursor_stands() -> None:
@@ -49,10 +53,9 @@ def test_a_place_is_where_a_cursor_stands() -> None:
     assert topics.from_name(between) == topics.from_name(f"t{MOST:05d}".encode()) == Place(1, 0)
     assert topics.from_name(b"u") == Place(2, 0)
     assert TopicTable(()).from_name(b"a") == Place(0, 0)
-    assert TopicTable(()).row(b"a") is None
 
 
-def test_changes_of_names_that_kafka_cannot_have_are_counted() -> None:
+def test_changes_of_names_that_are_not_shown_are_counted() -> None:
     topics = table(["a", "b c"])
     moved = topics.moved(
         [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
+from broker_core.kafka.topic_names import INTERNAL
 from broker_core.listing.topic_table import TopicRow
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
 from broker_core.wire.kafka.writer import Encoded, unsigned_varint
@@ -25,7 +26,7 @@ def described_family(node_id: int) -> Family:
 def described_topic(row: TopicRow, node_id: int, start: int, stop: int, operations: int) -> bytes:
     """One topic with its partitions from ``start`` on, without ``stop``."""
     head = b"\0\0" + unsigned_varint(len(row.name) + 1) + row.name + row.topic_id
-    return head + _tail(node_id, row.internal, start, stop, operations)
+    return head + _tail(node_id, row.name.decode() in INTERNAL, start, stop, operations)
 
 
 def described_partitions(node_id: int, start: int, stop: int) -> Encoded:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.kafka.topic_names import LONGEST
+from broker_core.kafka.topic_names import LONGEST, internal_names
 from broker_core.listing.topic_table import RenderedChunk, TopicChunk
 from broker_core.wire.kafka.writer import unsigned_varint
 
@@ -61,7 +61,7 @@ class Layout:
         return RenderedChunk.of_column(joined)
 
     def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray:
-        keys = chunk.internal.astype(np.int64)
+        keys = internal_names(chunk.names).astype(np.int64)
         if self.by_partitions:
             keys += 2 * chunk.partitions.astype(np.int64)
         distinct, at = np.unique(keys, return_inverse=True)

@@ -20,7 +20,7 @@ def rows_of(chunk: TopicChunk, operations: int) -> list[Fields]:
         {
             "name": topic.name.decode(),
             "topic_id": uuid.UUID(bytes=topic.topic_id),
-            "is_internal": topic.internal,
+            "is_internal": topic.name == b"__consumer_offsets",
             "partitions": [
                 {
                     "partition_index": index,
