@@ -5,9 +5,12 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from collections import deque
 from collections.abc import Iterator
 from random import Random
 from typing import Any, Final
+
+from broker_core.wire.pulsar import BaseCommand
 
 __all__ = ["Pairs", "Token"]
 
@@ -34,6 +37,10 @@ class Pairs:
         self._seconds: dict[bytes, bytes] = {}
         self._tokens: dict[str, list[Token]] = {}
         self._seen: dict[str, set[Token]] = {}
+        #: Listings of Pulsar clients with the hash of their answers.
+        self.again: deque[BaseCommand] = deque(maxlen=_MOST)
+        #: The targets of requests over HTTP, with the entity tags of their answers.
+        self.tagged: deque[tuple[str, Token]] = deque(maxlen=_MOST)
 
     def translated(self, first: bytes, second: bytes) -> tuple[bytes, bytes]:
         """Both answers, the second one in the first one's words as far as these are known or can be learned."""
@@ -41,7 +48,7 @@ class Pairs:
             return first, second
         first, second = map(_timeless, (first, second))
         ours, others = _RANDOM.findall(first), _RANDOM.findall(second)
-        if len(ours) == len(others):
+        if len(ours) == len(others) and b"\0" not in first:  # in a column of Arrow, ids have no ends
             for mine, other in zip(ours, others, strict=True):
                 self.learn(mine, other)
         second = _RANDOM.sub(lambda found: self._seconds.get(found[0], found[0]), second)

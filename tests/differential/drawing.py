@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import uuid
+from collections import deque
 from collections.abc import Sequence
 from random import Random
 from typing import Any, Final, TypeVar
@@ -74,7 +75,7 @@ class Draw:
     def chance(self, share: float) -> bool:
         return self.random.random() < share
 
-    def of(self, values: Sequence[_T]) -> _T:
+    def of(self, values: Sequence[_T] | deque[_T]) -> _T:
         return self.random.choice(values)
 
     def namespace(self) -> str:

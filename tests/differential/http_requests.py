@@ -40,6 +40,8 @@ class HttpRequest:
 
 def v1_request(draw: Draw) -> HttpRequest:
     """A request to `/v1`."""
+    if draw.pairs.tagged and draw.chance(0.12):
+        return _known(draw)
     kind = draw.random.random()
     if kind < 0.3:
         return _listing(draw)
@@ -56,6 +58,22 @@ def v1_request(draw: Draw) -> HttpRequest:
     if kind < 0.95:
         return _delete(draw)
     return _import(draw)
+
+
+def _known(draw: Draw) -> HttpRequest:
+    """A request about something whose entity tag an earlier answer had."""
+    target, (first, second) = draw.of(draw.pairs.tagged)
+    if first != second:
+        draw.holes.append((first.encode(), second.encode()))
+    is_topic = "?" not in target and not target.endswith("/topics")
+    method = draw.of(("GET", "PUT", "PATCH", "DELETE")) if is_topic else "GET"
+    if method == "GET":
+        return HttpRequest("GET", target, {"If-None-Match": first})
+    condition = draw.of(("If-Match", "If-Match", "If-None-Match"))
+    headers = {"Content-Type": _JSON, condition: first}
+    return HttpRequest(
+        method, target, headers, None if method == "DELETE" else draw.json_text(_content(draw))
+    )
 
 
 def _namespace_path(draw: Draw) -> str:

@@ -19,6 +19,11 @@ _OTHERS: Final = {
 
 def pulsar_frame(draw: Draw, number: int) -> bytes:
     """A frame with the request id ``number``, as far as it has one."""
+    if draw.pairs.again and draw.chance(0.1):
+        again = BaseCommand()
+        again.CopyFrom(draw.of(draw.pairs.again))
+        again.getTopicsOfNamespace.request_id = number
+        return commands.encode(again)
     kind = draw.random.random()
     if kind < 0.55:
         namespace = draw.namespace()

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -83,7 +84,7 @@ class _Run:
         self._clients = clients
         self._found = found
         self._pairs = Pairs()
-        self._requests: dict[str, tuple[int, str]] = {}
+        self._requests: dict[str, tuple[int, str, list[Hole]]] = {}
 
     async def learn(self) -> None:
         """Note the ids of topics that both servers begin with."""
@@ -104,7 +105,8 @@ class _Run:
                 first, second = await self._both(
                     lambda each, at: each.pulsar(persona, _for(at, frame, draw.holes))
                 )
-                self._learn_from_pulsar(first, second)
+                if first == second and frame[8:10] == b"\x08\x20":
+                    self._learn_from_listing(BaseCommand.FromString(frame[8:]), first)
             case "kafka":
                 api, version = kafka_request(draw)
                 frame, said = kafka_frame(draw, api, version, number, client)
@@ -121,10 +123,10 @@ class _Run:
                 answers = await self._both(
                     lambda each, at: each.http(persona, _request_for(at, request, draw.holes), client)
                 )
-                self._learn_from_http(*answers)
+                self._learn_from_http(*answers, asked=request)
                 first, second = (b"\n".join(answer) for answer in answers)
-        self._requests[client] = number, f"{road} as {persona.role}: {said}"
-        self._compare(number, self._requests[client][1], first, second)
+        self._requests[client] = number, f"{road} as {persona.role}: {said}", draw.holes
+        self._compare(*self._requests[client], first, second)
         self.result.answers[road, _outcome(road, first)] += 1
 
     async def _alone(self, road: str, persona: Persona, draw: Draw, number: int) -> tuple[bytes, bytes, str]:
@@ -158,16 +160,21 @@ class _Run:
         first, second = await asyncio.gather(*(asking(each, at) for at, each in enumerate(self._clients)))
         return first, second
 
-    def _learn_from_pulsar(self, first: bytes, second: bytes) -> None:
-        for message in (first, second):
-            if first == second and len(message) > 4 and message[4:6] == b"\x08\x21":  # a listing
-                body = BaseCommand.FromString(message[4:]).getTopicsOfNamespaceResponse
-                self._pairs.note("hash", body.topics_hash, body.topics_hash)
+    def _learn_from_listing(self, asked: BaseCommand, answer: bytes) -> None:
+        command = BaseCommand.FromString(answer[4 : 4 + int.from_bytes(answer[:4], "big")])
+        if command.type == BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE:
+            topics_hash = command.getTopicsOfNamespaceResponse.topics_hash
+            self._pairs.note("hash", topics_hash, topics_hash)
+            asked.getTopicsOfNamespace.topics_hash = topics_hash
+            self._pairs.again.append(asked)
 
-    def _learn_from_http(self, *answers: tuple[bytes, bytes]) -> None:
+    def _learn_from_http(self, *answers: tuple[bytes, bytes], asked: HttpRequest | None = None) -> None:
         heads = [dict(line.split(b": ", 1) for line in head.split(b"\n")[1:]) for head, _ in answers]
-        if b"ETag" in heads[0] and b"ETag" in heads[1]:
-            self._pairs.note("etag", *(head[b"ETag"].decode() for head in heads))
+        tags = [head.get(b"Etag", b"").decode() for head in heads]
+        if all(tags):
+            self._pairs.note("etag", *tags)
+            if asked is not None:
+                self._pairs.tagged.append((asked.target, (tags[0], tags[1])))
         bodies = [body for _, body in answers]
         if heads[0].get(b"Content-Type") == heads[1].get(b"Content-Type") == _ARROW:
             ids_of_rows = map(_ids_in_arrow, bodies)
@@ -182,7 +189,9 @@ class _Run:
                 if all(isinstance(token, str) for token in tokens):
                     self._pairs.note(kind, *tokens)
 
-    def _compare(self, number: int, request: str, first: bytes, second: bytes) -> None:
+    def _compare(self, number: int, request: str, holes: list[Hole], first: bytes, second: bytes) -> None:
+        for mine, other in holes:  # what is said back of a request
+            second = second.replace(other, mine)
         first, second = self._pairs.translated(first, second)
         if first != second:
             difference = Difference(number, request, first, second)
@@ -190,12 +199,12 @@ class _Run:
             self._found(difference)
 
     def compare_audits(self, *logs: dict[str, list[bytes]]) -> None:
-        """Compare the audit lines of each request."""
+        """Compare the audit lines of each request; those of Kafka clients, which name no version, in their order."""
         for client in sorted(logs[0].keys() | logs[1].keys()):
-            number, request = self._requests.get(client, (0, client))
-            first, second = (b"\n".join(log.get(client, [])) for log in logs)
-            self.result.audited += len(logs[0].get(client, []))
-            self._compare(number, f"audit lines of {request}", first, second)
+            number, request, holes = self._requests.get(client, (0, client, []))
+            for first, second in zip_longest(*(log.get(client, []) for log in logs), fillvalue=b""):
+                self.result.audited += 1
+                self._compare(number, f"audit line of {request}", holes, first, second)
 
 
 def _ids_in_arrow(body: bytes) -> list[bytes]:
