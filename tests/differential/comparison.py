@@ -40,7 +40,7 @@ class Pairs:
         #: Listings of Pulsar clients with the hash of their answers.
         self.again: deque[BaseCommand] = deque(maxlen=_MOST)
         #: The targets of requests over HTTP, with the entity tags of their answers.
-        self.tagged: deque[tuple[str, Token]] = deque(maxlen=_MOST)
+        self.tagged: deque[tuple[Token, Token]] = deque(maxlen=_MOST)
 
     def translated(self, first: bytes, second: bytes) -> tuple[bytes, bytes]:
         """Both answers, the second one in the first one's words as far as these are known or can be learned."""

@@ -62,15 +62,15 @@ def v1_request(draw: Draw) -> HttpRequest:
 
 def _known(draw: Draw) -> HttpRequest:
     """A request about something whose entity tag an earlier answer had."""
-    target, (first, second) = draw.of(draw.pairs.tagged)
-    if first != second:
-        draw.holes.append((first.encode(), second.encode()))
+    pairs = draw.of(draw.pairs.tagged)
+    draw.holes += [(first.encode(), second.encode()) for first, second in pairs if first != second]
+    target, tag = (first for first, _ in pairs)
     is_topic = "?" not in target and not target.endswith("/topics")
     method = draw.of(("GET", "PUT", "PATCH", "DELETE")) if is_topic else "GET"
     if method == "GET":
-        return HttpRequest("GET", target, {"If-None-Match": first})
+        return HttpRequest("GET", target, {"If-None-Match": tag})
     condition = draw.of(("If-Match", "If-Match", "If-None-Match"))
-    headers = {"Content-Type": _JSON, condition: first}
+    headers = {"Content-Type": _JSON, condition: tag}
     return HttpRequest(
         method, target, headers, None if method == "DELETE" else draw.json_text(_content(draw))
     )

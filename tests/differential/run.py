@@ -19,7 +19,7 @@ import pyarrow as pa
 from broker_core.wire.kafka import Api, MalformedMessage, read_response
 from broker_core.wire.pulsar import BaseCommand, commands
 from tests.differential.clients import Clients
-from tests.differential.comparison import Pairs, ids_in
+from tests.differential.comparison import Pairs, Token, ids_in
 from tests.differential.drawing import Draw, Hole
 from tests.differential.http_requests import HttpRequest, admin_request, v1_request
 from tests.differential.kafka_requests import kafka_frame, kafka_request
@@ -123,7 +123,8 @@ class _Run:
                 answers = await self._both(
                     lambda each, at: each.http(persona, _request_for(at, request, draw.holes), client)
                 )
-                self._learn_from_http(*answers, asked=request)
+                targets = request.target, _request_for(1, request, draw.holes).target
+                self._learn_from_http(*answers, targets=targets)
                 first, second = (b"\n".join(answer) for answer in answers)
         self._requests[client] = number, f"{road} as {persona.role}: {said}", draw.holes
         self._compare(*self._requests[client], first, second)
@@ -168,13 +169,13 @@ class _Run:
             asked.getTopicsOfNamespace.topics_hash = topics_hash
             self._pairs.again.append(asked)
 
-    def _learn_from_http(self, *answers: tuple[bytes, bytes], asked: HttpRequest | None = None) -> None:
+    def _learn_from_http(self, *answers: tuple[bytes, bytes], targets: Token | None = None) -> None:
         heads = [dict(line.split(b": ", 1) for line in head.split(b"\n")[1:]) for head, _ in answers]
         tags = [head.get(b"Etag", b"").decode() for head in heads]
         if all(tags):
             self._pairs.note("etag", *tags)
-            if asked is not None:
-                self._pairs.tagged.append((asked.target, (tags[0], tags[1])))
+            if targets is not None:
+                self._pairs.tagged.append((targets, (tags[0], tags[1])))
         bodies = [body for _, body in answers]
         if heads[0].get(b"Content-Type") == heads[1].get(b"Content-Type") == _ARROW:
             ids_of_rows = map(_ids_in_arrow, bodies)
