@@ -63,8 +63,8 @@ async def test_the_first_listing_after_the_pool_is_connected_again_is_answered(
             for number in range(20):
                 await refused(broker, "postgres", pattern=f"{NAMESPACE}/topic-{number:03}")
             await eventually(lambda: pool.down, LONG, what="the pool is down")
+            assert broker.problems(), "it is shown at once"
             await refused(broker, "is not asked for now", pattern=f"{NAMESPACE}/topic-9.*")
-            # An attempt that failed beside a connection that had not broken yet is not told; the next one is.
             await eventually(
                 lambda: "PostgreSQL cannot be reached" in "".join(broker.problems()), LONG, what="it is shown"
             )
@@ -176,10 +176,12 @@ async def test_the_other_host_takes_over(fragile: Database) -> None:
             await refused(broker, "PostgreSQL")  # a standby may lack changes, and is not asked
             await asyncio.to_thread(standby.sql, "SELECT pg_promote()")
             await is_listed(broker)
+            # Another timeline: kept answers are void. That LISTEN is connected may be what was so before.
+            await eventually(lambda: broker.service.history.breaks == 1, LONG)
             await eventually(lambda: broker.metric("listen_connected") == 1, LONG)
-            assert broker.service.history.breaks == 1  # another timeline: kept answers are void
-            assert broker.service.server_pools.primary.host is not None
-            assert broker.service.server_pools.primary.host.port == standby.port
+            host = broker.service.server_pools.primary.host
+            assert host is not None
+            assert host.port == standby.port
     finally:
         await asyncio.to_thread(standby.close)
         await asyncio.to_thread(primary.start)

@@ -255,6 +255,7 @@ class PostgresPool:
         if held in self._live:
             self._live.remove(held)
             self.dropped += 1
+            self._report_down()  # an attempt may have failed while there was this connection still
         self._wake.set()
         self._grow()
 
@@ -356,14 +357,17 @@ class PostgresPool:
                 error=server_message(error),
             )
         self.failure = failure
-        if self.down and self._on_down is not None:
-            self._on_down(failure)
+        self._report_down()
         if now >= self._retry_at:  # attempts that fail together count once
             self._failures += 1
             first, last = _BACK_OFF
             self._retry_at = now + _jittered(min(last, first * 2.0 ** min(self._failures - 1, 16)))
         self._wake.set()
         self._grow()
+
+    def _report_down(self) -> None:
+        if self.down and self._on_down is not None:
+            self._on_down(self.failure)
 
     # -- maintenance
 
