@@ -16,7 +16,7 @@ from opentelemetry import context as contexts
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.sdk.trace.sampling import ParentBased, TraceIdRatioBased
 from opentelemetry.trace import SpanKind, Status, StatusCode, Tracer, set_span_in_context
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
@@ -32,11 +32,26 @@ _PREFIX: Final = "broker_core."
 _ROOT: Final = "listing"
 
 
-class Tracing:
-    """Makes the spans of one server. ``provider`` is the library's, whose processors get what has ended."""
+class _Exporter(OTLPSpanExporter):
+    """The library's exporter, which may be shut down twice."""
 
-    def __init__(self, provider: TracerProvider) -> None:
+    _is_shut = False
+
+    def shutdown(self) -> None:
+        if not self._is_shut:
+            self._is_shut = True
+            super().shutdown()  # type: ignore[no-untyped-call]
+
+
+class Tracing:
+    """Makes the spans of one server. ``provider`` is the library's, whose processors get what has ended.
+
+    ``exporter`` is what these send by; shut down, it tries no more.
+    """
+
+    def __init__(self, provider: TracerProvider, exporter: SpanExporter | None = None) -> None:
         self._provider = provider
+        self._exporter = exporter
         self._tracer = provider.get_tracer(_NAME)
         self._propagator = TraceContextTextMapPropagator()
 
@@ -48,8 +63,9 @@ class Tracing:
             sampler = ParentBased(TraceIdRatioBased(settings.sample))
         provider = TracerProvider(sampler=sampler, resource=_resource(), shutdown_on_exit=False)
         endpoint = f"{settings.endpoint}/v1/traces" if settings.endpoint else None
-        provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
-        return cls(provider)
+        exporter = _Exporter(endpoint=endpoint)
+        provider.add_span_processor(BatchSpanProcessor(exporter))
+        return cls(provider, exporter)
 
     def listing(self, values: Mapping[str, Any]) -> ListingSpan:
         """``with tracing.listing(...) as span:`` a listing that begins now; the stages in the block are below it."""
@@ -79,6 +95,8 @@ class Tracing:
         closing = threading.Thread(target=self._provider.shutdown, name="tracing", daemon=True)
         closing.start()
         closing.join(timeout)
+        if closing.is_alive() and self._exporter is not None:
+            self._exporter.shutdown()  # ends the wait for the next attempt, and with it both threads
 
 
 class _Under:
