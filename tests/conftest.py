@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from hypothesis import settings
 
 from broker_core.concurrency import loop_turn
 from tests.support.fresh_environment import built_distributions
+from tests.support.left_behind import Running, note_cancelled_tasks
 from tests.support.quick_debug_mode import note_no_stacks
 from tests.support.quick_files import keep_files_in_memory
 from tests.support.quick_java import quick_java_options
@@ -23,7 +26,11 @@ settings.register_profile("broker-core", deadline=None)
 settings.load_profile("broker-core")
 
 note_no_stacks()
+note_cancelled_tasks()
 keep_files_in_memory()
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # As a shell without job control starts `make test &`: all programs that the tests interrupt would inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 ROOT = Path(__file__).parent.parent
 
@@ -71,6 +78,16 @@ def _collections_are_quick(request: pytest.FixtureRequest) -> None:
     """Tests that collect garbage themselves do so many times."""
     if hasattr(request.module, "gc"):
         _freeze()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No test leaves a thread, a task or a process behind; ``@pytest.mark.leaves("words")`` names one that it may."""
+    before = Running()
+    yield
+    lasting = [word for mark in request.node.iter_markers("leaves") for word in mark.args]
+    left = before.left(lasting)
+    assert not left, f"the test leaves behind: {left}"
 
 
 @pytest.fixture(scope="session")

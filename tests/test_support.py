@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import subprocess
+import sys
+import threading
 
 import pytest
 
+from tests.support import left_behind
 from tests.support.eventually import eventually, eventually_sync
+from tests.support.left_behind import Running
 from tests.support.ports import free_ports
 from tests.support.vectors import frames, pattern_vectors
 
@@ -77,3 +82,51 @@ def test_the_vectors_are_whole() -> None:
     assert len(vectors["stored_names"]) == 91
     for client in ("java", "go", "python"):
         assert any("hex" in frame for frame in frames(client))
+
+
+def test_a_thread_and_a_process_that_stay_are_left_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(left_behind, "_PATIENCE", 0.0)
+    before = Running()
+    stays = threading.Event()
+    threading.Thread(target=stays.wait, name="a server").start()
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    try:
+        # A process has the command line of its parent until it has its own.
+        found = eventually_sync(
+            lambda: [each for each in before.left() if "a server" in each or "input()" in each][1:]
+        )
+        assert found[0].startswith(f"the process {process.pid}: ")
+        assert max(before.left()) == "the thread a server"
+        assert before.left(["the process", "a server"]) == []
+        assert Running().left() == []
+    finally:
+        stays.set()
+        process.communicate(b"\n")
+    monkeypatch.setattr(left_behind, "_PATIENCE", 30.0)
+    assert before.left() == []
+
+
+async def _leaves_tasks() -> None:
+    """One that waits, and one that would end at its next turn."""
+    asyncio.get_running_loop().create_task(asyncio.Event().wait(), name="waits")
+    asyncio.get_running_loop().create_task(asyncio.sleep(0), name="ends")
+
+
+def test_a_task_that_its_loop_cancels_is_left_behind() -> None:
+    before = Running()
+    with asyncio.Runner() as runner:
+        runner.run(_leaves_tasks())
+        runner.run(asyncio.sleep(0))
+    left = before.left()
+    assert len(left) == 1
+    assert "name='waits'" in left[0]
+    assert before.left() == []
+
+
+@pytest.mark.leaves("a server of a wider fixture")
+def test_what_a_mark_names_may_stay(request: pytest.FixtureRequest) -> None:
+    stays = threading.Event()
+    thread = threading.Thread(target=stays.wait, name="a server of a wider fixture")
+    thread.start()
+    request.session.config.add_cleanup(thread.join)
+    request.session.config.add_cleanup(stays.set)

@@ -4,12 +4,32 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from broker_core.plugins.call.plugin_threads import PluginThreads
+
 Distribution = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _plugin_threads_end(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Parts of a server alone have nothing that ends the threads of their plugins."""
+    made: list[PluginThreads] = []
+    initialize = PluginThreads.__init__
+
+    def noted(self: PluginThreads, *arguments: Any, **options: Any) -> None:
+        initialize(self, *arguments, **options)
+        made.append(self)
+
+    monkeypatch.setattr(PluginThreads, "__init__", noted)
+    yield
+    for threads in made:
+        for _ in range(threads._started):
+            threads._jobs.put(None)
 
 
 @pytest.fixture

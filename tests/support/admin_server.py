@@ -54,6 +54,7 @@ class AdminServer:
         self.requests: list[str] = []
         self.headers: list[Mapping[str, str]] = []
         self.hanging: set[str] = set()
+        self._ends = asyncio.Event()
         self.most_at_once = 0
         self._at_once = 0
         self._runner: web.AppRunner | None = None
@@ -87,6 +88,7 @@ class AdminServer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._runner is not None
+        self._ends.set()
         await self._runner.cleanup()
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
@@ -98,7 +100,7 @@ class AdminServer:
         try:
             await asyncio.sleep(0)  # lets others in, so that what is at once is seen
             if path in self.hanging:
-                await asyncio.Event().wait()
+                await self._ends.wait()
             if faults := self.faults.get(path):
                 fault = faults[0] if path in self.always and len(faults) == 1 else faults.pop(0)
                 if fault.cut:

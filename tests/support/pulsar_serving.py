@@ -168,6 +168,8 @@ async def serving(
             await server.stop(0)
             await dispatcher.shutdown()
             pipeline.close()
+            if authenticator is not None:
+                authenticator.close()
         held.assert_nothing_held()
         assert server.connections == 0
         permits.close()

@@ -64,6 +64,7 @@ class ScriptedKafka:
         self.port = 0
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._serving: set[asyncio.Task[None]] = set()
 
     @property
     def address(self) -> str:
@@ -89,6 +90,9 @@ class ScriptedKafka:
         assert self._server is not None
         self._server.close()
         self.drop()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
         await self._server.wait_closed()
 
     def drop(self) -> None:
@@ -108,6 +112,9 @@ class ScriptedKafka:
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
         self._writers.add(writer)
+        task = asyncio.current_task()
+        assert task is not None
+        self._serving.add(task)
         try:
             while True:
                 size = int.from_bytes(await reader.readexactly(4), "big")
@@ -130,6 +137,7 @@ class ScriptedKafka:
         except (asyncio.IncompleteReadError, OSError):
             pass
         finally:
+            self._serving.discard(task)
             self._writers.discard(writer)
             writer.close()
 
