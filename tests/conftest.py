@@ -80,14 +80,13 @@ def _collections_are_quick(request: pytest.FixtureRequest) -> None:
         _freeze()
 
 
-@pytest.fixture(autouse=True)
-def _nothing_is_left_behind(request: pytest.FixtureRequest) -> Iterator[None]:
-    """No test leaves a thread, a task or a process behind; ``@pytest.mark.leaves("words")`` names one that it may."""
+@pytest.fixture(autouse=True, scope="module")
+def _nothing_is_left_behind() -> Iterator[None]:
+    """The tests of a file leave no thread, no task and no process to those of the next one."""
     before = Running()
     yield
-    lasting = [word for mark in request.node.iter_markers("leaves") for word in mark.args]
-    left = before.left(lasting)
-    assert not left, f"the test leaves behind: {left}"
+    left = before.left()
+    assert not left, f"the tests of this file leave behind: {left}"
 
 
 @pytest.fixture(scope="session")

@@ -120,7 +120,6 @@ async def test_who_is_not_known_is_refused_at_once(new_client: Callable[..., Loo
             await client.get_topics_under_namespace("acme/shop")
 
 
-@pytest.mark.leaves("broker-core serve", "lines of")  # that of the module, started again
 async def test_a_killed_server_is_asked_again_when_it_is_back(
     secured: Secured, new_client: Callable[..., LookupClient], tmp_path: Path
 ) -> None:

@@ -1,7 +1,7 @@
-"""What a test leaves running: threads, tasks and processes, which would take part in the tests after it.
+"""What tests leave running: threads, tasks and processes, which would take part in the tests after them.
 
 Such a thread draws random numbers while another test counts them, and such a process writes into a folder that is gone.
-The test that leaves something fails, not the one that suffers from it.
+The file that leaves something fails, not the one that suffers from it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import asyncio
 import asyncio.runners
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -46,16 +46,11 @@ class Running:
     threads: frozenset[threading.Thread] = field(default_factory=lambda: frozenset(threading.enumerate()))
     processes: frozenset[int] = field(default_factory=lambda: frozenset(_processes()))
 
-    def left(self, lasting: Collection[str] = ()) -> list[str]:
-        """What has come since and stays, in words; what is about to end is waited for.
-
-        What has one of the words ``lasting`` in it may stay.
-        """
+    def left(self) -> list[str]:
+        """What has come since and stays, in words; what is about to end is waited for."""
         tasks, _cancelled[:] = _cancelled[:], []
         end = time.monotonic() + _PATIENCE
-        while (
-            found := [each for each in self._come_since() if not any(word in each for word in lasting)]
-        ) and (time.monotonic() < end):
+        while (found := list(self._come_since())) and time.monotonic() < end:
             time.sleep(0.005)
         return tasks + found
 
