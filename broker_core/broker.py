@@ -60,7 +60,7 @@ from broker_core.servers.pulsar import (
     PulsarServer,
     RelayedLookups,
 )
-from broker_core.service import Changes, Find, ListingFeeds
+from broker_core.service import Admission, Changes, Find, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
@@ -156,6 +156,8 @@ class Broker:
             self._stack.callback(authenticator.close)
             if authenticator.enabled:
                 self.reloads.add("authentication", authenticator.reload, lambda: authenticator.files)
+            admission = Admission(authenticator, core.metrics, core.sessions)
+            self._stack.callback(admission.close)
             servers = self._http_servers = HttpServers(
                 self._stack,
                 self._api_services(core, files, authenticates=authenticator.enabled),
@@ -165,7 +167,7 @@ class Broker:
             )
             if settings.http is not None:
                 self._http = await servers.start(
-                    settings.http, files, authenticator, self._identify, entrances.get("http"), core.sessions
+                    settings.http, files, admission, self._identify, entrances.get("http")
                 )
             if settings.admin.socket is not None:
                 await servers.start_operators(settings.admin.socket)
@@ -176,9 +178,8 @@ class Broker:
                 core.metrics,
                 PulsarOptions.of(settings, files, __version__, core.gateway_version),
                 identify=self._identify,
-                authenticator=authenticator,
+                admission=admission,
                 tls=entrances.get("pulsar"),
-                sessions=core.sessions,
                 feeds=core.feeds,
                 asked_patterns=core.lookups.asked,
             )
@@ -187,7 +188,7 @@ class Broker:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
             core.lookups.own.listens(self._address, self._tls_address)
-            await self._start_kafka(core, files, authenticator, entrances.get("kafka"))
+            await self._start_kafka(core, files, admission, entrances.get("kafka"))
             core.metrics.gauge(
                 "reload_failing",
                 "Whether the last reload of a part has failed, so that what it had before is in force.",
@@ -204,7 +205,7 @@ class Broker:
         self._readiness = Readiness.READY
 
     async def _start_kafka(
-        self, core: _Core, files: FileBudget, authenticator: Authenticator, tls: TlsEntrance | None
+        self, core: _Core, files: FileBudget, admission: Admission, tls: TlsEntrance | None
     ) -> None:
         """Serve Kafka clients, where ``[kafka]`` is set; nothing of it is imported where it is not."""
         kafka = self.settings.kafka
@@ -217,12 +218,11 @@ class Broker:
             core.pipeline,
             core.metrics,
             files,
-            authenticator,
             core.find,
+            admission,
             catalog=core.catalog,
             changes=core.changes,
             tls=tls,
-            sessions=core.sessions,
             identify=self._identify,
         )
         self._stack.callback(self._kafka.close)

@@ -1,8 +1,14 @@
-"""The host in the address of a client."""
+"""The host in the address of a client, and what counts as one client."""
 
 from __future__ import annotations
 
-__all__ = ["host_of"]
+from ipaddress import IPv6Address
+from typing import Final
+
+__all__ = ["host_of", "network_of", "same_address"]
+
+#: The hexadecimal digits of an IPv6 address that stand for one network of /64: a client has all of its addresses.
+_NETWORK_DIGITS: Final = 16
 
 
 def host_of(remote_address: str) -> str:
@@ -11,3 +17,25 @@ def host_of(remote_address: str) -> str:
     if not (port.isascii() and port.isdigit()) or (":" in host and not host.startswith("[")):
         return remote_address
     return host.removeprefix("[").removesuffix("]")
+
+
+def same_address(host: str) -> str:
+    """One text for one address: an IPv4 address mapped into IPv6 is the IPv4 address, and a zone does not count."""
+    if ":" not in host:
+        return host
+    try:
+        address = IPv6Address(host.partition("%")[0])
+    except ValueError:
+        return host
+    return str(address.ipv4_mapped or address)
+
+
+def network_of(host: str) -> str:
+    """One text for all addresses that one client may have: those of a network of /64 in IPv6."""
+    address = same_address(host)
+    if ":" not in address:
+        return address
+    try:
+        return IPv6Address(address).exploded.replace(":", "")[:_NETWORK_DIGITS]
+    except ValueError:
+        return address

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from broker_core.lazy_exports import lazy_exports
+from broker_core.service.admission import Admission, Admitted, LoginAttempt, OtherName, OtherPrincipal
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome
 from broker_core.service.catalog import Catalog
 from broker_core.service.change import Changed, Changes, right_to
+from broker_core.service.expiries import Expiry
+from broker_core.service.failure_pace import FailurePace
 from broker_core.service.find import REFUSED_BY_ACLS, Asked, Find, Found, client_count
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
@@ -15,11 +21,16 @@ from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
+if TYPE_CHECKING:
+    from broker_core.service.logins import Logins, role_of
+
 __all__ = [
     "MOST_ASKED",
     "MOST_BYTES",
     "REFUSED_BY_ACLS",
     "Action",
+    "Admission",
+    "Admitted",
     "Asked",
     "Attempt",
     "AuditRow",
@@ -30,12 +41,18 @@ __all__ = [
     "ChangeWatch",
     "Changed",
     "Changes",
+    "Expiry",
+    "FailurePace",
     "Find",
     "Follower",
     "Found",
     "Known",
     "ListingFeed",
     "ListingFeeds",
+    "LoginAttempt",
+    "Logins",
+    "OtherName",
+    "OtherPrincipal",
     "Outcome",
     "Outlet",
     "PluginTopics",
@@ -45,5 +62,9 @@ __all__ = [
     "partition_names",
     "read_version",
     "right_to",
+    "role_of",
     "version_text",
 ]
+
+# Only some servers verify passwords themselves.
+__getattr__ = lazy_exports(__name__, {"Logins": ".logins", "role_of": ".logins"})

@@ -13,7 +13,7 @@ import atheris
 with atheris.instrument_imports(include=["broker_core.wire.kafka", "broker_core.servers.kafka"]):
     from broker_core.wire.kafka import APIS, SASL_HANDSHAKE, request_frame
     from tests.support.kafka_hostile_connection import HostileConnection
-    from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+    from tests.support.kafka_logins import ALL, StoredUsersOfTest, logins_of
     from tests.support.kafka_mutations import read_or_refused
     from tests.support.kafka_oracles import DIRECTIONS
     from tests.support.kafka_values import versions_of
@@ -34,7 +34,7 @@ def one(data: bytes) -> None:
         return
     connection = HostileConnection(_LOGINS if kind % 4 else None)
     if kind % 4 > 1:  # with the handshake done
-        mechanism = _LOGINS.mechanisms[choice % len(_LOGINS.mechanisms)]
+        mechanism = ALL[choice % len(ALL)]
         rest = request_frame(SASL_HANDSHAKE, 3 - kind % 4, 1, "", {"mechanism": mechanism}) + rest
     _LOOP.run_until_complete(connection.take(rest))
 

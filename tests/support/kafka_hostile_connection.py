@@ -13,11 +13,11 @@ from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.services import Node
-from broker_core.settings import KafkaSettings
+from broker_core.service import Logins
 from broker_core.wire.kafka import APIS, MalformedMessage
 from tests.support.kafka_calls import services_of
+from tests.support.kafka_logins import kafka_settings
 
 __all__ = ["HostileConnection"]
 
@@ -36,7 +36,9 @@ class HostileConnection:
     def __init__(self, logins: Logins | None) -> None:
         services = services_of()
         if logins is not None:
-            services = replace(services, identities=ClientIdentities(KafkaSettings(), logins.checks, logins))
+            services = replace(
+                services, identities=ClientIdentities(kafka_settings(), logins.admission, logins)
+            )
         number = next(_PORTS)
         peer = Peer(f"2001:db8:{number >> 16 & 0xFFFF:x}:{number & 0xFFFF:x}::1", "kafka")
         self._handler = KafkaRequestHandler(

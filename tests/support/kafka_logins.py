@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from broker_core.access.authentication import Authenticator
+from broker_core.access.peer import Peer
 from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, ScramCredential, derive_credential
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import FailurePace
-from broker_core.servers.authentication import CredentialChecks, Expiries
-from broker_core.servers.kafka.sasl.logins import Logins
-from broker_core.settings import AuthenticationSettings, KafkaMechanism
+from broker_core.service import Admission, LoginAttempt, Logins
+from broker_core.settings import AuthenticationSettings, KafkaMechanism, KafkaSettings
 
-__all__ = ["ALL", "StoredUsersOfTest", "logins_of"]
+__all__ = ["ALL", "StoredUsersOfTest", "attempt_of_kafka", "kafka_settings", "logins_of"]
 
 ALL: tuple[KafkaMechanism, ...] = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
@@ -32,12 +31,17 @@ class StoredUsersOfTest:
         return self.rows.get((name, mechanism))
 
 
-def logins_of(
-    users: StoredUsersOfTest | None = None,
-    authenticator: Authenticator | None = None,
-    mechanisms: tuple[KafkaMechanism, ...] = ALL,
-) -> Logins:
-    """Checks without a server; nobody is slowed."""
+def logins_of(users: StoredUsersOfTest | None = None, authenticator: Authenticator | None = None) -> Logins:
+    """Checks without a server."""
     authenticator = authenticator or Authenticator(AuthenticationSettings())
-    checks = CredentialChecks("kafka", authenticator, Metrics(), FailurePace(), Expiries())
-    return Logins(mechanisms, checks, users)
+    return Logins(Admission(authenticator, Metrics()), users)
+
+
+def kafka_settings(**more: object) -> KafkaSettings:
+    """The settings of a server with all mechanisms."""
+    return KafkaSettings.model_validate({"sasl": {"mechanisms": ALL}, **more})
+
+
+def attempt_of_kafka() -> LoginAttempt:
+    """An attempt of one client to get in."""
+    return LoginAttempt(Peer("192.0.2.1:1", "kafka"), "test")

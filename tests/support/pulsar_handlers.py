@@ -14,13 +14,12 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import Dispatcher, PluginRegistry
 from broker_core.servers.admission import RequestSlots
-from broker_core.servers.authentication import CredentialChecks
 from broker_core.servers.connection import Closing, Unasked
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices, Reply
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.small_answers import SmallAnswers
-from broker_core.service import Find
+from broker_core.service import Admission, Find
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frames import HEADER_SIZE
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
@@ -71,7 +70,7 @@ def talk(
     places: int = 0,
     identify: Callable[[Asker], Asker] = lambda asker: asker,
     authorization: Authorization | None = None,
-    checks: Callable[[Metrics], CredentialChecks] | None = None,
+    admission: Callable[[Metrics], Admission] | None = None,
 ) -> Talk:
     metrics, slots, unasked = Metrics(), RequestSlots(places), list[bytes | Closing]()
     dispatcher = Dispatcher(PluginRegistry.load(given=plugins or {}))
@@ -86,7 +85,7 @@ def talk(
         slots,
         identify,
         small,
-        None if checks is None else checks(metrics),
+        None if admission is None else admission(metrics),
     )
     handler = PulsarCommandHandler(
         services, Peer("192.0.2.1:4711", "pulsar"), _now, Unasked(unasked.append, _taken)

@@ -18,13 +18,12 @@ from broker_core.memory.permits import DIRECT_RESERVE, Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline, PipelineOptions
 from broker_core.plugins import Dispatcher, PluginRegistry
-from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
 from broker_core.servers.pulsar import PulsarOptions, PulsarServer
 from broker_core.servers.pulsar.catalog_lookups import CatalogLookups
 from broker_core.servers.pulsar.lookup_service import LookupService
-from broker_core.service import Find
-from broker_core.settings import LimitsSettings
+from broker_core.service import Admission, FailurePace, Find
+from broker_core.settings import AuthenticationSettings, LimitsSettings
 from tests.support.clock import AGES
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister
@@ -49,6 +48,7 @@ class Serving:
     address: tuple[str, int]
     tls_address: tuple[str, int] | None
     logs: list[Any]
+    admission: Admission
     clients: list[RawClient] = field(default_factory=list)
 
     async def client(self, **options: Any) -> RawClient:
@@ -141,14 +141,15 @@ async def serving(
         pipeline = Pipeline(lister, dispatcher, permits, metrics, pipeline_options)
         pace = FailurePace()
         entrance = None if tls is None else TlsEntrance("pulsar", tls, TlsMetrics(metrics, ("pulsar",)), pace)
+        authenticator = authenticator or Authenticator(AuthenticationSettings())
+        admission = Admission(authenticator, metrics, sessions)
         server = PulsarServer(
             pipeline,
             lookups or CatalogLookups(pipeline, Find(pipeline, None)),
             permits,
             metrics,
             _without_pings(options or PulsarOptions()),
-            authenticator=authenticator,
-            sessions=sessions,
+            admission=admission,
             tls=entrance,
         )
         await dispatcher.startup()
@@ -158,7 +159,9 @@ async def serving(
             for listening in server._arrivals.sockets:
                 # What it accepts has the same.
                 listening.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, send_buffer)
-        held = Serving(server, pipeline, permits, dispatcher, metrics, lister, address, tls_address, logs)
+        held = Serving(
+            server, pipeline, permits, dispatcher, metrics, lister, address, tls_address, logs, admission
+        )
         try:
             yield held
             await held.nothing_held()
@@ -166,6 +169,7 @@ async def serving(
             for client in held.clients:
                 client.close()
             await server.stop(0)
+            admission.close()
             await dispatcher.shutdown()
             pipeline.close()
             if authenticator is not None:

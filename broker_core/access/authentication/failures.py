@@ -45,14 +45,16 @@ class AuthenticationUnusable(BrokerCoreError):
 
 
 class InvalidRoles(BrokerCoreError):
-    """An authenticated client may not act for the principal that it names. ``message`` is the text for the client.
+    """A client that is authenticated as ``role`` may not act for the principal that it names. ``message`` is the text
+    for the client.
 
     docs/reference/pulsar-behaviour.md#authentication
     """
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, role: str) -> None:
         super().__init__(message)
         self.message = message
+        self.role = role
 
 
 def unusable_reason(error: OSError | ValueError) -> str:

@@ -21,8 +21,8 @@ def check_roles(
     is_proxy = role in proxy_roles
     if is_proxy:
         if not original_principal or original_principal in proxy_roles:
-            raise InvalidRoles("Invalid roles.")
+            raise InvalidRoles("Invalid roles.", role)
     elif original_principal:
-        raise InvalidRoles("Invalid roles.")
+        raise InvalidRoles("Invalid roles.", role)
     elif proxy_version is not None:
-        raise InvalidRoles("Must not set proxyVersion without connecting as a ProxyRole.")
+        raise InvalidRoles("Must not set proxyVersion without connecting as a ProxyRole.", role)

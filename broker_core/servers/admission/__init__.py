@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from broker_core.servers.admission.acceptor import Acceptor
-from broker_core.servers.admission.connection_limits import ConnectionLimits, same_address
-from broker_core.servers.admission.failure_pace import FailurePace
+from broker_core.servers.admission.connection_limits import ConnectionLimits
 from broker_core.servers.admission.file_budget import FileBudget, raise_file_limit
 from broker_core.servers.admission.request_slots import RequestSlots
 from broker_core.servers.admission.server_load import ServerLoad
@@ -12,10 +11,8 @@ from broker_core.servers.admission.server_load import ServerLoad
 __all__ = [
     "Acceptor",
     "ConnectionLimits",
-    "FailurePace",
     "FileBudget",
     "RequestSlots",
     "ServerLoad",
     "raise_file_limit",
-    "same_address",
 ]

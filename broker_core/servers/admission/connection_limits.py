@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from ipaddress import IPv6Address
 from typing import Literal
 
-__all__ = ["ConnectionLimits", "same_address"]
+from broker_core.access.remote_address import same_address
+
+__all__ = ["ConnectionLimits"]
 
 
 class ConnectionLimits:
@@ -38,14 +39,3 @@ class ConnectionLimits:
             self._by_address[address] -= 1
             if not self._by_address[address]:
                 del self._by_address[address]
-
-
-def same_address(host: str) -> str:
-    """One text for one address: an IPv4 address mapped into IPv6 is the IPv4 address, and a zone does not count."""
-    if ":" not in host:
-        return host
-    try:
-        address = IPv6Address(host.partition("%")[0])
-    except ValueError:
-        return host
-    return str(address.ipv4_mapped or address)

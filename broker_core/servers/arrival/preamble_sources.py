@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_address
 from typing import Final
 
+from broker_core.access.remote_address import same_address
 from broker_core.quantities import ListenAddress
-from broker_core.servers.admission import same_address
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.socket_waits import readable
 from broker_core.wire.haproxy_preamble import LARGEST, HaproxyPreamble, PreambleError

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival.client_hello import client_hello
 from broker_core.servers.arrival.handshake_places import HandshakePlaces
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.server_certificate import ServerCertificate
 from broker_core.servers.arrival.socket_waits import readable, writable
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
+from broker_core.service import FailurePace
 
 __all__ = ["TlsEntrance", "common_name"]
 

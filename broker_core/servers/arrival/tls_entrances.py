@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path
 
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival.server_certificate import ServerCertificate, warn_daily
 from broker_core.servers.arrival.tls_entrance import TlsEntrance
 from broker_core.servers.arrival.tls_metrics import TlsMetrics
+from broker_core.service import FailurePace
 from broker_core.settings import HttpTlsSettings, KafkaTlsSettings, PulsarTlsSettings, Settings
 from broker_core.sighup_reloads import Reloads
 

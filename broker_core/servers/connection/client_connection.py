@@ -199,7 +199,6 @@ class ClientConnection(asyncio.Protocol):
         self._last = LastFrame(
             self._transport,
             closing.last,
-            closing.delay,
             send=self._writer.send,
             is_idle=lambda: self._writer.is_idle,
         )

@@ -22,15 +22,13 @@ class Closing:
     """The connection is to be closed. ``reason`` is a label of the metrics, ``event`` what the log says (``None``: all
     is said already).
 
-    The client reads ``last`` before, where there is one: it goes out after ``delay`` seconds, and nothing that the
-    client sends meanwhile is looked at.
+    The client reads ``last`` before, if there is one. Nothing that it sends meanwhile is looked at.
     """
 
     reason: str
     event: str | None
     values: Mapping[str, object] = field(default_factory=dict)
     last: bytes = b""
-    delay: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ _MOST: Final = 64 * 1024
 
 
 class LastFrame:
-    """``frame`` goes out after ``delay`` seconds by ``send``; ``is_idle`` says whether all that was sent has left."""
+    """``frame`` goes out by ``send``; ``is_idle`` says whether all that was sent has left."""
 
     __slots__ = ("_frame", "_is_idle", "_is_sent", "_loop", "_received", "_send", "_timer", "_transport")
 
@@ -28,7 +28,6 @@ class LastFrame:
         self,
         transport: asyncio.Transport,
         frame: bytes,
-        delay: float,
         *,
         send: Callable[[bytes], None],
         is_idle: Callable[[], bool],
@@ -41,9 +40,7 @@ class LastFrame:
         self._received = 0
         self._loop = asyncio.get_running_loop()
         # Not now: the connection may be in the midst of what a transport has called.
-        self._timer: asyncio.Handle = (
-            self._loop.call_later(delay, self._tell) if delay > 0 else self._loop.call_soon(self._tell)
-        )
+        self._timer: asyncio.Handle = self._loop.call_soon(self._tell)
 
     def received(self, size: int) -> None:
         """The client has sent so much more, which nobody reads."""

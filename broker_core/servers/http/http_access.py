@@ -6,30 +6,25 @@ Where clients are authenticated, ``/questions`` and ``/plugins`` are never open.
 
 from __future__ import annotations
 
-import asyncio
 import enum
 from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Final
 
-import structlog
 from aiohttp import hdrs, web
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
 from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
-from broker_core.access.remote_address import host_of
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.sessions import ClientCredentials
 from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import common_name
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.http_credentials import challenges, read_credentials
+from broker_core.service import Admission, LoginAttempt
 
 __all__ = ["HttpAccess", "Needs", "ProtectedFromAll"]
-
-_log = structlog.get_logger(__name__)
 
 #: The principal that a proxy asks for, as Pulsar's proxies name it to the brokers' web service.
 _ORIGINAL_PRINCIPAL: Final = "X-Original-Principal"
@@ -58,37 +53,29 @@ _CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIA
 class HttpAccess:
     """The access to the pages of one server.
 
-    ``methods`` are those of the settings, ``pace`` that of failures by address. ``count`` is called with the outcome of
-    each authentication, ``denied`` when the rules deny a page. ``identify`` gives a client's identity, from what is
-    known of it. ``sessions`` gets the credentials of each request, where a gateway passes them on. Raises
-    :exc:`ProtectedFromAll`.
+    ``methods`` are those of the settings. ``denied`` is called when the rules deny a page. ``identify`` gives a
+    client's identity, from what is known of it. Raises :exc:`ProtectedFromAll`.
     """
 
     def __init__(
         self,
-        authenticator: Authenticator,
+        admission: Admission,
         authorization: Authorization,
         *,
         methods: Collection[str] = (),
         protect: bool = False,
-        pace: FailurePace | None = None,
-        count: Callable[[str], object] = lambda _outcome: None,
         identify: Callable[[Asker], Asker] | None = None,
-        sessions: Sessions | None = None,
         denied: Callable[[], object] = lambda: None,
     ) -> None:
-        if protect and not authenticator.enabled:
+        if protect and not admission.authenticator.enabled:
             raise ProtectedFromAll(
                 "http.protect needs authentication, or nobody could ask: set authentication.methods"
             )
-        self._authenticator = authenticator
+        self._admission = admission
         self._authorization = authorization
         self._methods = frozenset(methods)
-        self._pace = pace or FailurePace()
-        self._count = count
         self._identify = identify
         self._protect = protect
-        self._sessions = sessions
         self._denied = denied
 
     async def admit(self, request: web.Request, needs: Needs) -> Asker:
@@ -100,13 +87,13 @@ class HttpAccess:
         asker = asker_of(request)
         if needs in _IF_PROTECTED and not self._protect:
             return asker
-        if self._authenticator.enabled:
+        if self._admission.authenticator.enabled:
             try:
                 asker = await self._authenticated(request, asker)
             except AuthenticationFailed as error:
-                raise self._unauthenticated(error, asker) from None
+                raise self._unauthenticated(error) from None
             except InvalidRoles as error:
-                raise self._wrong_roles(error, asker) from None
+                raise web.HTTPForbidden(reason=error.message) from None
         if self._identify is not None:
             asker = self._identify(asker)
         try:
@@ -121,47 +108,28 @@ class HttpAccess:
 
     async def _authenticated(self, request: web.Request, asker: Asker) -> Asker:
         """The asker with its roles; raises :exc:`AuthenticationFailed` and :exc:`InvalidRoles`."""
-        transport = request.transport
+        admission, transport = self._admission, request.transport
         tls = None if transport is None else transport.get_extra_info("ssl_object")
         name = None if tls is None else common_name(tls)
-        peer = Peer(asker.remote_address, "http", tls is not None, name)
         method, data = read_credentials(request, name if "tls" in self._methods else None)
-        if method is not None and (delay := self._pace.delay(host_of(peer.remote_address))):
-            await asyncio.sleep(delay)
-        principal = self._authenticator.authenticate_now(method, data, peer)
-        if principal is None:
-            principal = await self._authenticator.authenticate(method, data, peer)
-        role, original = self._authenticator.identity(
-            principal, original_principal=request.headers.get(_ORIGINAL_PRINCIPAL)
+        attempt = LoginAttempt(
+            Peer(asker.remote_address, "http", tls is not None, name),
+            asker.client_version,
+            method,
+            data,
+            original_principal=request.headers.get(_ORIGINAL_PRINCIPAL),
         )
-        self._count("anonymous" if principal is self._authenticator.anonymous else "ok")
-        asker = replace(asker, role=role, original_principal=original)
-        if self._sessions is not None and method is not None:
+        admitted = admission.now(attempt) or await admission.later(attempt)
+        asker = replace(asker, role=admitted.role, original_principal=admitted.original_principal)
+        if admission.sessions is not None and method is not None:
             # The next request of a connection may be another client's, behind a proxy: nothing of the last one stays.
-            self._sessions.end(asker)
-            self._sessions.put(asker, ClientCredentials(method, data))
+            admission.sessions.end(asker)
+            admission.sessions.put(asker, ClientCredentials(method, data))
         return asker
 
-    def _unauthenticated(self, error: AuthenticationFailed, asker: Asker) -> web.HTTPUnauthorized:
-        said = "credentials are needed here"
-        if error.reason != "no_credentials":  # many clients wait to be asked for them
-            said = "Failed to authenticate"
-            self._pace.failed(host_of(asker.remote_address))
-        self._failed(error.reason, error.detail, asker)
+    def _unauthenticated(self, error: AuthenticationFailed) -> web.HTTPUnauthorized:
+        # Many clients wait to be asked for credentials.
+        asks = error.reason == "no_credentials"
+        said = "credentials are needed here" if asks else "Failed to authenticate"
         headers = [(hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._methods)]
         return web.HTTPUnauthorized(reason=said, headers=headers)
-
-    def _wrong_roles(self, error: InvalidRoles, asker: Asker) -> web.HTTPForbidden:
-        self._pace.failed(host_of(asker.remote_address))
-        self._failed("invalid_roles", error.message, asker)
-        return web.HTTPForbidden(reason=error.message)
-
-    def _failed(self, reason: str, detail: str, asker: Asker) -> None:
-        self._count(reason)
-        _log.warning(
-            "HTTP authentication failed",
-            peer=asker.remote_address,
-            client=asker.client_version,
-            reason=reason,
-            detail=detail,
-        )

@@ -6,15 +6,12 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import Authenticator
-from broker_core.access.sessions import Sessions
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
@@ -25,6 +22,7 @@ from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import operator_of
 from broker_core.servers.http.server import HttpServer
+from broker_core.service import Admission
 from broker_core.settings import HttpSettings
 
 __all__ = ["HttpServers"]
@@ -65,10 +63,9 @@ class HttpServers:
         self,
         settings: HttpSettings,
         files: FileBudget,
-        authenticator: Authenticator,
+        admission: Admission,
         identify: Callable[[Asker], Asker] | None,
         tls: TlsEntrance | None,
-        sessions: Sessions | None = None,
     ) -> HttpServer:
         """Serve clients as the table ``[http]`` says.
 
@@ -77,13 +74,11 @@ class HttpServers:
         services = self._services
         pipeline, metrics = services.pipeline, services.metrics
         access = HttpAccess(
-            authenticator,
+            admission,
             pipeline.authorization,
             methods=services.settings.authentication.methods,
             protect=settings.protect,
-            count=partial(metrics.authentication, "http"),
             identify=identify,
-            sessions=sessions,
             denied=lambda: metrics.denied("monitor", "rules"),
         )
         endpoints = Endpoints(

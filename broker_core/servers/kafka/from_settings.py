@@ -6,15 +6,12 @@ import hashlib
 from collections.abc import Callable
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import Authenticator
-from broker_core.access.sessions import Sessions
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import FailurePace, FileBudget
+from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
-from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
@@ -24,11 +21,10 @@ from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
-from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
-from broker_core.service import Changes, Find
+from broker_core.service import Admission, Changes, Find, Logins
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -39,21 +35,20 @@ def kafka_server(
     pipeline: Pipeline,
     metrics: Metrics,
     files: FileBudget,
-    authenticator: Authenticator,
     find: Find,
+    admission: Admission,
     *,
     catalog: SqliteCatalog | None,
     changes: Changes | None,
     tls: TlsEntrance | None,
-    sessions: Sessions | None = None,
     identify: Callable[[Asker], Asker] | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster, and so is
     ``changes``, which are made in it.
 
-    ``sessions`` gets the credentials of clients, where something needs them; ``identify`` changes the identity of a
-    connection once more. Raises :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and
-    :exc:`~broker_core.kafka.configs.InvalidConfig` for ``[kafka.configs]``.
+    ``identify`` changes the identity of a connection once more. Raises
+    :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
+    ``[kafka.configs]``.
     """
     kafka = settings.kafka
     assert kafka is not None
@@ -62,9 +57,8 @@ def kafka_server(
     except InvalidConfig as error:
         raise InvalidConfig(f"kafka.configs: {error}") from None
     mechanisms = kafka.sasl.mechanisms
-    check_mechanisms(mechanisms, authenticator.verifies, has_users=catalog is not None)
-    checks = CredentialChecks("kafka", authenticator, metrics, FailurePace(), Expiries(), sessions)
-    logins = Logins(mechanisms, checks, catalog) if mechanisms else None
+    check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
+    logins = Logins(admission, catalog) if mechanisms else None
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
@@ -84,7 +78,7 @@ def kafka_server(
         NamedTopics(find, authorizer),
         None if changes is None else changes.catalog,
         authorizer,
-        ClientIdentities(kafka, checks, logins, identify),
+        ClientIdentities(kafka, admission, logins, identify),
         changes,
         EncodedConfigs(kafka.configs),
         requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),

@@ -90,7 +90,14 @@ class KafkaRequestHandler:
         self._asker: Asker | None = None
         if identities.logins is not None:
             known = principal is not None
-            self._sasl = SaslSession(identities.logins, peer, admit=self._admit, unasked=unasked, known=known)
+            self._sasl = SaslSession(
+                identities.logins,
+                identities.mechanisms,
+                peer,
+                admit=self._admit,
+                unasked=unasked,
+                known=known,
+            )
         self._namespace = identities.namespace(None)
         self._splitter = FrameSplitter(options.largest_before_authentication)
         if self._sasl is None or principal is not None:

@@ -24,7 +24,6 @@ from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
-from broker_core.servers.authentication import CredentialChecks
 from broker_core.servers.connection import Awaited, Closing, Unasked
 from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
@@ -36,6 +35,7 @@ from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
+from broker_core.service import Admission
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
@@ -69,7 +69,7 @@ class PulsarServices:
     """What the commands of all clients of a server are answered with.
 
     ``slots`` are the places for requests under way. ``identify`` gives a client's identity, from what is known of it.
-    ``checks`` authenticates clients; without it, nobody is authenticated. Without ``watching``, nobody may watch.
+    ``admission`` authenticates clients; without it, nobody is authenticated. Without ``watching``, nobody may watch.
     """
 
     pipeline: Pipeline
@@ -79,7 +79,7 @@ class PulsarServices:
     slots: RequestSlots
     identify: Callable[[Asker], Asker]
     small_answers: SmallAnswers
-    checks: CredentialChecks | None = None
+    admission: Admission | None = None
     watching: Watching | None = None
     asked_patterns: AskedPatterns | None = None
 
@@ -117,9 +117,9 @@ class PulsarCommandHandler:
         self._peer = peer
         self._clock = clock
         self._handshake: Handshake | None = None
-        if services.checks is not None:
+        if services.admission is not None:
             version = services.options.server_version
-            self._handshake = Handshake(services.checks, peer, version, admit=self._admit, unasked=unasked)
+            self._handshake = Handshake(services.admission, peer, version, admit=self._admit, unasked=unasked)
         self._unasked = unasked
         self._watchers: ClientWatchers | None = None  # made with the first of them
         self._asker: Asker | None = None  # known once the handshake is done

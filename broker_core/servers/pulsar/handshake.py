@@ -16,8 +16,8 @@ from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.access.sessions import ClientCredentials
 from broker_core.errors import ServerError
-from broker_core.servers.authentication import CredentialChecks, Expiry
 from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.service import Admission, Admitted, Expiry, LoginAttempt, OtherPrincipal
 from broker_core.wire.pulsar import BaseCommand, CommandConnect, commands
 
 __all__ = ["Handshake"]
@@ -28,6 +28,7 @@ _ANSWER: Final = 30.0
 _FAILED: Final = commands.error(
     commands.CONNECTION_REQUEST_ID, ServerError.AuthenticationError, "Failed to authenticate"
 )
+_REFUSED: Final = (AuthenticationFailed, InvalidRoles, OtherPrincipal)
 
 
 class Handshake:
@@ -38,9 +39,9 @@ class Handshake:
     """
 
     __slots__ = (
+        "_admission",
         "_admit",
         "_asker",
-        "_checks",
         "_client",
         "_expiry",
         "_has_refresh",
@@ -57,14 +58,14 @@ class Handshake:
 
     def __init__(
         self,
-        checks: CredentialChecks,
+        admission: Admission,
         peer: Peer,
         server_version: str,
         *,
         admit: Callable[[CommandConnect, str, str | None], tuple[Asker, bytes]],
         unasked: Unasked,
     ) -> None:
-        self._checks = checks
+        self._admission = admission
         self._peer = peer
         self._server_version = server_version
         self._admit = admit
@@ -80,21 +81,22 @@ class Handshake:
         self._timer: asyncio.TimerHandle | None = None  # of an AUTH_CHALLENGE that has no good answer yet
         self._is_checking = False  # the answer
 
-    def begin(self, connect: CommandConnect) -> bytes | Closing | Awaited:
+    def begin(self, connect: CommandConnect) -> bytes | Closing | Awaited | None:
         """What is to be done for CONNECT."""
         self.has_begun = True
         self._client = connect.client_version[:256]
-        self._method = commands.auth_method_of(connect) or "none"
+        method = commands.auth_method_of(connect)
+        self._method = method or "none"
         self._has_refresh = connect.feature_flags.supports_auth_refresh
-        try:
-            principal = self._checks.check_now(
-                commands.auth_method_of(connect), connect.auth_data, self._peer
-            )
-        except AuthenticationFailed as error:
-            return self._refused(error)
-        if principal is None:
-            return Awaited(partial(self._begin_later, connect))
-        return self._let_in(connect, principal)
+        attempt = LoginAttempt(
+            self._peer,
+            self._client,
+            method,
+            connect.auth_data,
+            original_principal=connect.original_principal if connect.HasField("original_principal") else None,
+            proxy_version=connect.proxy_version if connect.HasField("proxy_version") else None,
+        )
+        return self._checked(attempt, partial(self._let_in, connect))
 
     def renew(self, command: BaseCommand) -> bytes | Closing | Awaited | None:
         """What is to be done for AUTH_RESPONSE. One that nobody asked for is ignored."""
@@ -103,13 +105,8 @@ class Handshake:
         self._is_checking = True
         # As at the broker, the method is that of CONNECT, whatever the answer names.
         data = command.authResponse.response.auth_data
-        try:
-            principal = self._checks.check_now(self._method, data, self._peer)
-        except AuthenticationFailed as error:
-            return self._refused(error)
-        if principal is None:
-            return Awaited(partial(self._renew_later, data), holds=False)
-        return self._renewed(data, principal)
+        attempt = LoginAttempt(self._peer, self._client, self._method, data, former=self._principal)
+        return self._checked(attempt, partial(self._renewed, data), holds=False)
 
     def closed(self) -> None:
         """The connection is over."""
@@ -117,72 +114,51 @@ class Handshake:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        if self._checks.sessions is not None and self._asker is not None:
-            self._checks.sessions.end(self._asker)
+        if self._admission.sessions is not None and self._asker is not None:
+            self._admission.sessions.end(self._asker)
 
-    async def _begin_later(self, connect: CommandConnect) -> bytes | Closing:
+    def _checked(
+        self, attempt: LoginAttempt, let_in: Callable[[Admitted], bytes | None], *, holds: bool = True
+    ) -> bytes | Closing | Awaited | None:
         try:
-            principal = await self._checks.check(
-                commands.auth_method_of(connect), connect.auth_data, self._peer
-            )
-        except AuthenticationFailed as error:
-            return self._refused(error)
-        return self._let_in(connect, principal)
+            admitted = self._admission.now(attempt)
+        except _REFUSED as error:
+            return _refusal(error)
+        return (
+            Awaited(partial(self._checked_later, attempt, let_in), holds)
+            if admitted is None
+            else let_in(admitted)
+        )
 
-    async def _renew_later(self, data: bytes) -> Closing | None:
+    async def _checked_later(
+        self, attempt: LoginAttempt, let_in: Callable[[Admitted], bytes | None]
+    ) -> bytes | Closing | None:
         try:
-            principal = await self._checks.check(self._method, data, self._peer)
-        except AuthenticationFailed as error:
-            return self._refused(error)
-        return self._renewed(data, principal)
+            return let_in(await self._admission.later(attempt))
+        except _REFUSED as error:
+            return _refusal(error)
 
-    def _let_in(self, connect: CommandConnect, principal: Principal) -> bytes | Closing:
-        checks = self._checks
-        original = connect.original_principal if connect.HasField("original_principal") else None
-        try:
-            role, original = checks.authenticator.identity(
-                principal,
-                original_principal=original,
-                proxy_version=connect.proxy_version if connect.HasField("proxy_version") else None,
-            )
-        except InvalidRoles as error:
-            delay = checks.wrong_roles(principal.role, original, self._peer, self._client)
-            told = commands.error(
-                commands.CONNECTION_REQUEST_ID, ServerError.AuthorizationError, error.message
-            )
-            return Closing("authentication", None, last=told, delay=delay)
-        checks.succeeded(principal, self._peer, self._client)
-        self._asker, frame = self._admit(connect, role, original)
-        if checks.sessions is not None:
+    def _let_in(self, connect: CommandConnect, admitted: Admitted) -> bytes:
+        self._asker, frame = self._admit(connect, admitted.role, admitted.original_principal)
+        if self._admission.sessions is not None:
             self._original = (
                 connect.original_auth_method if connect.HasField("original_auth_method") else None,
                 connect.original_auth_data if connect.HasField("original_auth_data") else None,
             )
-        self._keep(self._asker, connect.auth_data, principal)
+        self._keep(self._asker, connect.auth_data, admitted.principal)
         return frame
 
-    def _refused(self, error: AuthenticationFailed) -> Closing:
-        """What a client gets whose credentials were refused: an error, later if its address fails often."""
-        delay = self._checks.failed(error, self._peer, self._client)
-        return Closing("authentication", None, last=_FAILED, delay=delay)
-
-    def _renewed(self, data: bytes, principal: Principal) -> Closing | None:
-        checks = self._checks
+    def _renewed(self, data: bytes, admitted: Admitted) -> None:
         assert self._asker is not None  # nobody else is asked for new credentials
-        if principal.role != self._principal.role:
-            checks.other_principal(self._principal.role, principal.role, self._peer, self._client)
-            return Closing("authentication", None)
-        checks.renewed()
         self._stop_waiting()
-        self._keep(self._asker, data, principal)
-        return None
+        self._keep(self._asker, data, admitted.principal)
 
     def _keep(self, asker: Asker, data: bytes, principal: Principal) -> None:
         self._principal = principal
-        if self._checks.sessions is not None:
-            self._checks.sessions.put(asker, ClientCredentials(self._method, data, *self._original))
+        if self._admission.sessions is not None:
+            self._admission.sessions.put(asker, ClientCredentials(self._method, data, *self._original))
         if principal.expires_at is not None:
-            self._expiry = self._checks.expiries.call_at(principal.expires_at, self._ended)
+            self._expiry = self._admission.expiries.call_at(principal.expires_at, self._ended)
 
     def _ended(self) -> None:
         """The credentials have ended."""
@@ -211,3 +187,13 @@ class Handshake:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+def _refusal(error: Exception) -> Closing:
+    """The end of a client that is not let in. One that has become another principal is closed without a word."""
+    last = b""
+    if isinstance(error, AuthenticationFailed):
+        last = _FAILED
+    elif isinstance(error, InvalidRoles):
+        last = commands.error(commands.CONNECTION_REQUEST_ID, ServerError.AuthorizationError, error.message)
+    return Closing("authentication", None, last=last)

@@ -7,15 +7,12 @@ from collections.abc import Callable
 from functools import partial
 
 from broker_core.access.asker import Asker
-from broker_core.access.authentication import Authenticator
 from broker_core.access.peer import Peer
-from broker_core.access.sessions import Sessions
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
-from broker_core.servers.admission import ConnectionLimits, FailurePace, ServerLoad
+from broker_core.servers.admission import ConnectionLimits, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
-from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.pulsar.client_watchers import Watching
 from broker_core.servers.pulsar.command_handler import PulsarCommandHandler, PulsarServices
@@ -24,7 +21,7 @@ from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
-from broker_core.service import ListingFeeds
+from broker_core.service import Admission, ListingFeeds
 
 __all__ = ["PulsarServer"]
 
@@ -41,28 +38,18 @@ class PulsarServer:
         options: PulsarOptions | None = None,
         *,
         identify: Callable[[Asker], Asker] | None = None,
-        authenticator: Authenticator | None = None,
-        sessions: Sessions | None = None,
+        admission: Admission | None = None,
         tls: TlsEntrance | None = None,
         feeds: ListingFeeds | None = None,
         asked_patterns: AskedPatterns | None = None,
     ) -> None:
-        """``authenticator`` says who clients are; without one that is enabled, nobody has a role. ``sessions`` gets
-        their credentials, where something needs them. ``identify`` changes the identity of a connection once more.
-        ``tls`` is for :meth:`start_tls`. Clients may watch the questions of ``feeds``.
-        ``asked_patterns`` is told of their patterns.
+        """``admission`` authenticates clients; without one that does, nobody has a role. ``identify`` changes the
+        identity of a connection once more. ``tls`` is for :meth:`start_tls`. Clients may watch the questions of
+        ``feeds``. ``asked_patterns`` is told of their patterns.
         """
         options = options or PulsarOptions()
         self._permits = permits
         self.load = ServerLoad(options.limits.concurrent_lookups)
-        #: How long an address waits that fails to get in again and again.
-        self.failure_pace = FailurePace()
-        self._expiries = Expiries()
-        checks: CredentialChecks | None = None
-        if authenticator is not None and authenticator.enabled:
-            checks = CredentialChecks(
-                "pulsar", authenticator, metrics, self.failure_pace, self._expiries, sessions
-            )
         watching: Watching | None = None
         if feeds is not None and options.watchers.enabled:
             watching = Watching(feeds, options.watchers, options.limits, metrics)
@@ -75,7 +62,7 @@ class PulsarServer:
             self.load.slots,
             identify or _as_it_says,
             SmallAnswers(pipeline),
-            checks,
+            admission if admission is not None and admission.authenticator.enabled else None,
             watching,
             asked_patterns,
         )
@@ -114,7 +101,6 @@ class PulsarServer:
         await self._arrivals.close()
         await self._refusals.close()
         await self._connections.close(drain)
-        self._expiries.close()
 
     @property
     def connections(self) -> int:

@@ -19,7 +19,7 @@ def test_a_failure_has_a_reason_for_metrics_and_a_detail_for_the_log() -> None:
 
 
 def test_invalid_roles_have_the_text_for_the_client() -> None:
-    assert InvalidRoles("Invalid roles.").message == "Invalid roles."
+    assert InvalidRoles("Invalid roles.", "proxy").message == "Invalid roles."
 
 
 def test_metrics_know_all_reasons() -> None:

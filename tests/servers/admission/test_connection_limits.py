@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import pytest
-
-from broker_core.servers.admission.connection_limits import ConnectionLimits, same_address
+from broker_core.servers.admission.connection_limits import ConnectionLimits
 
 
 def test_places_in_all() -> None:
@@ -40,19 +38,3 @@ def test_without_bounds_everybody_gets_in() -> None:
     places = ConnectionLimits()
     assert not any(places.take("a") for _ in range(1000))
     assert not places._by_address
-
-
-@pytest.mark.parametrize(
-    ("host", "address"),
-    [
-        ("127.0.0.1", "127.0.0.1"),
-        ("::ffff:127.0.0.1", "127.0.0.1"),
-        ("::ffff:7f00:1", "127.0.0.1"),
-        ("fe80::1%eth0", "fe80::1"),
-        ("2001:DB8:0:0::1", "2001:db8::1"),
-        ("a:socket", "a:socket"),
-        ("", ""),
-    ],
-)
-def test_one_text_for_one_address(host: str, address: str) -> None:
-    assert same_address(host) == address

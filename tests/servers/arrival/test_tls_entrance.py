@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import (
     RefusedArrival,
     ServerCertificate,
@@ -20,6 +19,7 @@ from broker_core.servers.arrival import (
     tls_entrance,
 )
 from broker_core.servers.arrival.socket_waits import readable
+from broker_core.service import FailurePace
 from tests.support.certificates import Authority
 from tests.support.tls_client import shake
 

@@ -27,8 +27,8 @@ async def transport() -> AsyncIterator[tuple[asyncio.Transport, socket.socket]]:
         theirs.close()
 
 
-def last(made: asyncio.Transport, delay: float = 0.0, *, idle: bool = True) -> LastFrame:
-    return LastFrame(made, b"no", delay, send=made.write, is_idle=lambda: idle)
+def last(made: asyncio.Transport) -> LastFrame:
+    return LastFrame(made, b"no", send=made.write, is_idle=lambda: True)
 
 
 async def test_the_frame_is_sent_and_then_nothing_more() -> None:
@@ -38,18 +38,6 @@ async def test_the_frame_is_sent_and_then_nothing_more() -> None:
         assert await loop.sock_recv(theirs, 10) == b"no"
         assert await loop.sock_recv(theirs, 10) == b""
         assert not made.is_closing(), "the client closes"
-        end.close()
-
-
-async def test_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    loop = asyncio.get_running_loop()
-    async with transport() as (made, theirs):
-        end = last(made, 3600.0)
-        await asyncio.sleep(0)
-        with pytest.raises(BlockingIOError):
-            theirs.recv(10)
-        time_passes(monkeypatch, 3601.0)
-        assert await loop.sock_recv(theirs, 10) == b"no"
         end.close()
 
 
@@ -75,7 +63,7 @@ async def test_it_ends_when_all_has_left() -> None:
     loop = asyncio.get_running_loop()
     async with transport() as (made, theirs):
         idle = False
-        end = LastFrame(made, b"no", 0.0, send=made.write, is_idle=lambda: idle)
+        end = LastFrame(made, b"no", send=made.write, is_idle=lambda: idle)
         end.left()
         assert await loop.sock_recv(theirs, 10) == b"no"
         idle = True
@@ -95,7 +83,7 @@ async def test_a_transport_that_cannot_half_close_is_closed(monkeypatch: pytest.
 async def test_nothing_is_sent_where_the_connection_is_over() -> None:
     async with transport() as (made, _):
         sent: list[bytes] = []
-        LastFrame(made, b"no", 0.0, send=sent.append, is_idle=lambda: True)
+        LastFrame(made, b"no", send=sent.append, is_idle=lambda: True)
         made.abort()
         await asyncio.sleep(0)
         assert not sent

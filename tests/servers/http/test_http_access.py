@@ -18,8 +18,9 @@ from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.metrics.frequent_questions import QuestionCount
-from broker_core.servers.admission import FailurePace
+from broker_core.metrics.metrics import Metrics
 from broker_core.servers.http import Endpoints, HttpAccess, HttpServer, ProtectedFromAll, Readiness
+from broker_core.service import Admission
 from broker_core.settings import AuthenticationSettings, AuthorizationSettings
 
 PAGES = ("/metrics", "/questions", "/plugins", "/-/live", "/-/ready")
@@ -48,10 +49,22 @@ async def by_data(method: str, data: bytes, peer: Peer) -> Principal | None:
 class Site:
     """A server with access, and a client of it."""
 
-    def __init__(self, url: str, session: aiohttp.ClientSession, outcomes: list[str]) -> None:
+    def __init__(
+        self, url: str, session: aiohttp.ClientSession, admission: Admission, metrics: Metrics
+    ) -> None:
         self.url = url
         self.session = session
-        self.outcomes = outcomes
+        self.admission = admission
+        self._counts = metrics.authentication.counts
+
+    @property
+    def outcomes(self) -> dict[str, int]:
+        """How often each outcome of an authentication was counted."""
+        return {
+            outcome: count
+            for (transport, outcome), count in self._counts.items()
+            if count and transport == "http"
+        }
 
     async def get(self, path: str, role: str | None = None, **headers: str) -> aiohttp.ClientResponse:
         if role is not None:
@@ -72,7 +85,6 @@ async def site(
     rules: dict[str, Any] = RULES,
     protect: bool = False,
     identify: Callable[[Asker], Asker] | None = None,
-    pace: FailurePace | None = None,
     asked: list[Asker] | None = None,
 ) -> AsyncIterator[Site]:
     settings = AuthenticationSettings.model_validate(authentication or {})
@@ -80,21 +92,20 @@ async def site(
     authorization = Authorization(
         AuthorizationSettings.model_validate(rules), authentication=authenticator.enabled
     )
-    outcomes: list[str] = []
 
     async def allowed(questions: Any, asker: Asker) -> list[QuestionCount]:
         if asked is not None:
             asked.append(asker)
         return list(questions)
 
+    metrics = Metrics()
+    admission = Admission(authenticator, metrics)
     access = HttpAccess(
-        authenticator,
+        admission,
         authorization,
         methods=settings.methods,
         protect=protect,
         identify=identify,
-        pace=pace,
-        count=outcomes.append,
     )
     endpoints = Endpoints(
         CollectorRegistry(),
@@ -108,7 +119,7 @@ async def site(
     try:
         async with aiohttp.ClientSession() as session:
             host, port = server.address
-            yield Site(f"http://{host}:{port}", session, outcomes)
+            yield Site(f"http://{host}:{port}", session, admission, metrics)
     finally:
         await server.stop()
 
@@ -119,7 +130,7 @@ OPEN = [200, 200, 200, 200, 200]
 async def test_without_authentication_all_is_open() -> None:
     async with site(plugin=None, rules={}) as there:
         assert await there.statuses() == OPEN
-        assert there.outcomes == []
+        assert there.outcomes == {}
 
 
 @pytest.mark.parametrize(
@@ -178,7 +189,7 @@ async def test_a_refusal_says_what_is_wrong_and_nothing_of_a_secret() -> None:
         assert await denied.json() == {"error": "Role 'reader' has no right to monitor in all namespaces"}
         denied = await there.get("/questions", "reader")
         assert await denied.json() == {"error": "Role 'reader' has no right to monitor in any namespace"}
-        assert there.outcomes == ["no_credentials", "bad_token", "ok", "ok"]
+        assert there.outcomes == {"no_credentials": 1, "bad_token": 1, "ok": 2}
 
 
 async def test_other_schemes_are_methods_too() -> None:
@@ -226,29 +237,21 @@ async def test_a_program_that_embeds_the_server_says_who_asks() -> None:
         assert (await there.get("/plugins", **{"User-Agent": "reader"})).status == 403
 
 
-async def test_a_storm_of_failures_is_slowed() -> None:
-    failed: list[str] = []
-    delayed: list[str] = []
-
-    class Pace(FailurePace):
-        def failed(self, host: str) -> None:
-            failed.append(host)
-
-        def delay(self, host: str) -> float:
-            delayed.append(host)
-            return 0.0
-
-    async with site(pace=Pace()) as there:
+async def test_what_fails_counts_against_its_address() -> None:
+    async with site(authentication={"proxy_roles": ["proxy"]}) as there:
         await there.get("/plugins")
-        assert (failed, delayed) == ([], []), "a client without credentials waits to be asked for them"
+        failures = there.admission.pace._failures
+        assert not failures, "a client without credentials waits to be asked for them"
         await there.get("/plugins", "wrong")
-        await there.get("/plugins", "root")
-        assert (failed, delayed) == (["127.0.0.1"], ["127.0.0.1"] * 2)
+        await there.get("/plugins", "proxy")
+        assert round(failures["127.0.0.1"][0]) == 2
 
 
 def test_what_is_protected_from_all_is_refused() -> None:
     with pytest.raises(ProtectedFromAll, match=r"http\.protect needs authentication"):
-        HttpAccess(Authenticator(AuthenticationSettings()), Authorization(), protect=True)
+        HttpAccess(
+            Admission(Authenticator(AuthenticationSettings()), Metrics()), Authorization(), protect=True
+        )
 
 
 class _Tls:

@@ -13,9 +13,9 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import FailurePace
 from broker_core.servers.arrival import ServerCertificate, TlsEntrance, TlsMetrics
 from broker_core.servers.http import Endpoints, HttpListenError, HttpServer, Readiness
+from broker_core.service import FailurePace
 from tests.support.certificates import Authority
 from tests.support.http_serving import Served
 

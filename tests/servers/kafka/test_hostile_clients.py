@@ -8,10 +8,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.service import Logins
 from broker_core.wire.kafka import APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, request_frame
 from tests.support.kafka_hostile_connection import HostileConnection
-from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+from tests.support.kafka_logins import ALL, StoredUsersOfTest, logins_of
 from tests.support.kafka_mutations import damaged
 
 
@@ -68,6 +68,6 @@ async def test_damaged_requests_of_each_api_are_answered_or_closed(logins: Login
 
 async def test_damaged_exchanges_of_sasl_are_answered_or_closed(logins: Logins) -> None:
     chance = random.Random(2)
-    for mechanism in logins.mechanisms:
+    for mechanism in ALL:
         for stream in damaged(token(b"n,,n=alice,r=abcdefghijklmnop"), chance, 20):
             await HostileConnection(logins).take(shake(mechanism) + stream)

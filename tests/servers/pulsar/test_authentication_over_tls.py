@@ -64,7 +64,7 @@ async def test_a_refusal_that_waits_is_read_over_tls(
 ) -> None:
     async with serving(tls=certificate, authenticator=ScriptedAuthenticator()) as s:
         for _ in range(9):
-            s.server.failure_pace.failed("127.0.0.1")
+            s.admission.pace.failed("127.0.0.1")
         client = await s.tls_client(trusting, handshake=False)
         await client.send(connect("token", b"!bad_token"))
         await client.send(commands.ping())
@@ -79,7 +79,7 @@ async def test_credentials_are_renewed_over_tls(
         flags = FeatureFlags(supports_auth_refresh=True)
         await client.send(connect("token", b"alice@%f" % (time.time() + 3600), flags))
         assert (await client.receive()).type == BaseCommand.CONNECTED
-        s.server._expiries._clock = lambda: time.time() + 3600
+        s.admission.expiries._clock = lambda: time.time() + 3600
         assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
         await client.send(commands.auth_response("v", "token", b"alice"))
         await client.ping()

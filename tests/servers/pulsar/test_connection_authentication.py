@@ -40,7 +40,7 @@ async def logged_in(
 
 
 def the_clock_is_moved(s: Serving, seconds: float) -> None:
-    s.server._expiries._clock = lambda: time.time() + seconds
+    s.admission.expiries._clock = lambda: time.time() + seconds
 
 
 async def test_a_client_asks_after_its_credentials_were_checked() -> None:
@@ -111,15 +111,16 @@ async def test_a_handshake_ends_with_the_interval_of_the_keep_alive() -> None:
 async def test_an_address_that_fails_often_waits_for_the_error(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(authenticator=ScriptedAuthenticator()) as s:
         for _ in range(100):
-            s.server.failure_pace.failed("127.0.0.1")
+            s.admission.pace.failed("127.0.0.1")
         client, good = await stranger(s), await logged_in(s, "alice")
         await client.send(connect("!bad_token"))
-        await eventually(lambda: s.sample("connections_closed_total", reason="authentication") == 1)
+        refused = {"transport": "pulsar", "outcome": "bad_token"}
+        await eventually(lambda: s.sample("authentications_total", **refused) == 1)
         await client.send(commands.ping())
         await good.ping()
         with pytest.raises(BlockingIOError):
             client._socket.recv(10)
-        time_passes(monkeypatch, AGES)
+        time_passes(monkeypatch, 6.0)
         [error] = await client.closed()
         assert error.error.message == "Failed to authenticate"
 
@@ -127,7 +128,7 @@ async def test_an_address_that_fails_often_waits_for_the_error(monkeypatch: pyte
 async def test_a_client_that_floods_while_its_error_waits_is_closed() -> None:
     async with serving(authenticator=ScriptedAuthenticator()) as s:
         for _ in range(100):
-            s.server.failure_pace.failed("127.0.0.1")
+            s.admission.pace.failed("127.0.0.1")
         client = await stranger(s)
         await client.send(connect("!bad_token"))
         with pytest.raises(ConnectionError):
@@ -213,13 +214,13 @@ async def test_a_thousand_credentials_that_end_together() -> None:
                 assert await client.closed() == []
         await other.ping()
         await eventually(lambda: s.server.connections == 101)
-        assert len(s.server._expiries) == 0
+        assert len(s.admission.expiries) == 0
 
 
 async def test_a_server_that_stops_waits_for_no_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
     async with serving(authenticator=ScriptedAuthenticator()) as s:
         for _ in range(100):
-            s.server.failure_pace.failed("127.0.0.1")
+            s.admission.pace.failed("127.0.0.1")
         checked, refused = await stranger(s), await stranger(s)
         await checked.send(connect("alice", "slow"))
         await refused.send(connect("!bad_token"))

@@ -12,10 +12,9 @@ from broker_core.access.asker import Asker
 from broker_core.access.sessions import ClientCredentials, Sessions
 from broker_core.errors import ServerError
 from broker_core.metrics.metrics import Metrics
-from broker_core.servers.admission import FailurePace
-from broker_core.servers.authentication import CredentialChecks, Expiries
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.pulsar.command_handler import Reply
+from broker_core.service import Admission
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
@@ -36,20 +35,20 @@ class Scene:
         self.now = 100.0
         self.authenticator = ScriptedAuthenticator(**settings)
         self.sessions = Sessions()
-        self.expiries = Expiries(lambda: self.now)
         self.askers: list[Asker] = []
         self.talk: Talk = talk(
-            MemoryLister(["persistent://t/n/a"]), identify=self._identify, checks=self._checks
+            MemoryLister(["persistent://t/n/a"]), identify=self._identify, admission=self._admitting
         )
 
     def _identify(self, asker: Asker) -> Asker:
         self.askers.append(asker)
         return asker
 
-    def _checks(self, metrics: Metrics) -> CredentialChecks:
-        return CredentialChecks(
-            "pulsar", self.authenticator, metrics, FailurePace(), self.expiries, self.sessions
-        )
+    def _admitting(self, metrics: Metrics) -> Admission:
+        admission = Admission(self.authenticator, metrics, self.sessions)
+        self.expiries = admission.expiries
+        self.expiries._clock = lambda: self.now
+        return admission
 
     def connect(self, data: str = "alice", method: str | None = "token", **fields: Any) -> Reply:
         body = CommandConnect(client_version="Pulsar-Java-v4", protocol_version=21, **fields)

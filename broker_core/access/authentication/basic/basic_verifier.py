@@ -11,7 +11,7 @@ from broker_core.access.authentication.failures import AuthenticationFailed
 from broker_core.access.authentication.password_threads import PasswordThreads
 from broker_core.access.peer import Peer
 from broker_core.access.principal import LONGEST_ROLE, Principal
-from broker_core.access.remote_address import host_of
+from broker_core.access.remote_address import host_of, network_of
 from broker_core.settings import BasicSettings
 
 __all__ = ["BasicVerifier"]
@@ -46,7 +46,7 @@ class BasicVerifier:
             verdict = verdicts.kept(digest)
             if verdict is None:
                 work = partial(verdicts.decide, user, password)
-                verdict = await self._threads.run(host_of(peer.remote_address), digest, work)
+                verdict = await self._threads.run(network_of(host_of(peer.remote_address)), digest, work)
                 verdicts.keep(digest, verdict=verdict)
             if verdicts is self._verdicts:  # else the file has changed meanwhile
                 principal = _principal(user, verdict)

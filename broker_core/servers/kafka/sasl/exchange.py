@@ -6,21 +6,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.principal import Principal
-from broker_core.access.sessions import ClientCredentials
+from broker_core.service import Admitted
 
 __all__ = ["Accepted", "Exchange", "SaslRefused"]
 
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """The client is ``principal``; ``token`` is the server's last one. ``credentials`` are those that can be passed on
-    to a Pulsar cluster, if any.
-    """
+    """The client is let in; ``token`` is the server's last one."""
 
-    principal: Principal
+    admitted: Admitted
     token: bytes = field(default=b"", repr=False)
-    credentials: ClientCredentials | None = None
 
 
 class SaslRefused(Exception):
@@ -39,4 +35,7 @@ class Exchange(Protocol):
     """One authentication by one mechanism."""
 
     async def step(self, token: bytes) -> bytes | Accepted:
-        """The server's next token, or the end; raises :exc:`SaslRefused`."""
+        """The server's next token, or the end.
+
+        Raises :exc:`SaslRefused`, :exc:`InvalidRoles` and :exc:`~broker_core.service.OtherPrincipal`.
+        """

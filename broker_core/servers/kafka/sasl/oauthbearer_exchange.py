@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 from typing import Final
 
 from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.peer import Peer
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.service import LoginAttempt, Logins, OtherName
 
 __all__ = ["OauthbearerExchange"]
 
@@ -30,27 +28,23 @@ _OTHER_AUTHZID: Final = (
 class OauthbearerExchange:
     """One authentication."""
 
-    def __init__(self, logins: Logins, peer: Peer, client: str) -> None:
-        """``client`` is what the client calls itself, for the log."""
+    def __init__(self, logins: Logins, attempt: LoginAttempt) -> None:
         self._logins = logins
-        self._peer = peer
-        self._client = client
+        self._attempt = attempt
         self._is_refused = False
 
     async def step(self, token: bytes) -> bytes | Accepted:
         """The end, or why the token is refused; raises :exc:`SaslRefused`."""
         if self._is_refused:
             raise SaslRefused(None, _INVALID)
-        authzid, bearer = _parts(token)
+        self._attempt.name, bearer = _parts(token)
         try:
-            accepted = await self._logins.token(bearer, self._peer)
-        except AuthenticationFailed as error:
+            return Accepted(await self._logins.token(self._attempt, bearer))
+        except OtherName:
+            raise SaslRefused(None, _OTHER_AUTHZID) from None
+        except AuthenticationFailed:
             self._is_refused = True
-            await asyncio.sleep(self._logins.checks.failed(error, self._peer, self._client))
             return _INVALID.encode()
-        if authzid and authzid != accepted.principal.role:
-            raise SaslRefused(AuthenticationFailed("bad_role", "another authorization id"), _OTHER_AUTHZID)
-        return accepted
 
 
 def _parts(token: bytes) -> tuple[str, bytes]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.peer import Peer
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.service import LoginAttempt, Logins, OtherName
 
 __all__ = ["OTHER_AUTHZID", "PlainExchange"]
 
@@ -21,20 +20,19 @@ OTHER_AUTHZID: Final = (
 class PlainExchange:
     """One authentication."""
 
-    def __init__(self, logins: Logins, peer: Peer) -> None:
+    def __init__(self, logins: Logins, attempt: LoginAttempt) -> None:
         self._logins = logins
-        self._peer = peer
+        self._attempt = attempt
 
     async def step(self, token: bytes) -> Accepted:
         """The end; raises :exc:`SaslRefused`."""
-        authzid, user, password = _parts(token)
+        self._attempt.name, user, password = _parts(token)
         try:
-            accepted = await self._logins.password(user, password, self._peer)
-        except AuthenticationFailed as error:
-            raise SaslRefused(error, _BAD) from None
-        if authzid and authzid != user:
-            raise SaslRefused(AuthenticationFailed("bad_role", "another authorization id"), OTHER_AUTHZID)
-        return accepted
+            return Accepted(await self._logins.password(self._attempt, user, password))
+        except OtherName:
+            raise SaslRefused(None, OTHER_AUTHZID) from None
+        except AuthenticationFailed:
+            raise SaslRefused(None, _BAD) from None
 
 
 def _parts(token: bytes) -> tuple[str, str, bytes]:

@@ -11,7 +11,6 @@ handshake. docs/reference/kafka.md#authentication
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from enum import Enum, auto
@@ -22,13 +21,14 @@ from broker_core.access.asker import Asker
 from broker_core.access.authentication import AuthenticationFailed, InvalidRoles
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
-from broker_core.servers.authentication import Expiry
+from broker_core.access.sessions import ClientCredentials
 from broker_core.servers.connection import Awaited, Closing
-from broker_core.servers.kafka.sasl.exchange import Accepted, Exchange, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins
+from broker_core.servers.kafka.sasl.exchange import Exchange, SaslRefused
 from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
 from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
 from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
+from broker_core.service import Admitted, Expiry, LoginAttempt, Logins, OtherPrincipal
+from broker_core.settings import KafkaMechanism
 from broker_core.wire.kafka import (
     API_VERSIONS,
     SASL_AUTHENTICATE,
@@ -55,20 +55,23 @@ class _State(Enum):
 
 
 class SaslSession:
-    """``admit`` lets the client in as a principal, and gives its asker. ``unasked`` closes the connection.
+    """``mechanisms`` are those of the settings, in their order. ``admit`` lets the client in as a principal, and gives
+    its asker. ``unasked`` closes the connection.
 
     With ``known``, the client has an identity already, by its certificate, and may prove another one first of all.
     """
 
     __slots__ = (
+        "_admission",
         "_admit",
         "_asker",
-        "_client",
+        "_attempt",
         "_exchange",
         "_expiry",
         "_is_known",
         "_logins",
         "_mechanism",
+        "_mechanisms",
         "_peer",
         "_principal",
         "_refusal",
@@ -79,6 +82,7 @@ class SaslSession:
     def __init__(
         self,
         logins: Logins,
+        mechanisms: tuple[KafkaMechanism, ...],
         peer: Peer,
         *,
         admit: Callable[[Principal], Asker],
@@ -86,12 +90,14 @@ class SaslSession:
         known: bool = False,
     ) -> None:
         self._logins = logins
+        self._admission = logins.admission
+        self._mechanisms = mechanisms
         self._peer = peer
         self._admit = admit
         self._unasked = unasked
         self._is_known = known
         self._state = _State.BEGIN
-        self._client = ""
+        self._attempt = LoginAttempt(peer, "")
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self._refusal: str | None = None  # of a client that renews by another mechanism
@@ -142,18 +148,16 @@ class SaslSession:
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
-        sessions = self._logins.checks.sessions
+        sessions = self._admission.sessions
         if sessions is not None and self._asker is not None:
             sessions.end(self._asker)
 
-    def _shake_hands(self, header: RequestHeader, mechanism: str) -> bytes | Closing:
-        logins = self._logins
-        self._client = header.client_id[:256]
-        fields: Fields = {"mechanisms": list(logins.mechanisms)}
-        if mechanism not in logins.mechanisms:
-            error = AuthenticationFailed("unknown_method", f"no mechanism {mechanism[:_SHOWN]!r}")
+    def _shake_hands(self, header: RequestHeader, mechanism: str) -> bytes | Awaited:
+        attempt = self._attempt = LoginAttempt(self._peer, header.client_id[:256], former=self._principal)
+        fields: Fields = {"mechanisms": list(self._mechanisms)}
+        if mechanism not in self._mechanisms:
             fields["error_code"] = ErrorCode.UNSUPPORTED_SASL_MECHANISM
-            return self._closing(_frame(SASL_HANDSHAKE, header, fields), self._failed(error))
+            return Awaited(partial(self._unsupported, mechanism, _frame(SASL_HANDSHAKE, header, fields)))
         if self._principal is not None and mechanism != self._mechanism:
             self._refusal = (
                 f"SASL mechanism '{mechanism}' requested by client is not supported for re-authentication of mechanism "
@@ -161,16 +165,21 @@ class SaslSession:
             )
         else:
             self._mechanism = mechanism
-            self._exchange = self._new_exchange(mechanism)
+            self._exchange = self._new_exchange(mechanism, attempt)
         self._state = _State.BARE_TOKENS if header.api_version == 0 else _State.TOKENS
         return _frame(SASL_HANDSHAKE, header, fields)
 
-    def _new_exchange(self, mechanism: str) -> Exchange:
+    async def _unsupported(self, mechanism: str, last: bytes) -> Closing:
+        error = AuthenticationFailed("unknown_method", f"no mechanism {mechanism[:_SHOWN]!r}")
+        await self._admission.refuse(self._attempt, error)
+        return Closing("authentication", None, last=last)
+
+    def _new_exchange(self, mechanism: str, attempt: LoginAttempt) -> Exchange:
         if mechanism == "PLAIN":
-            return PlainExchange(self._logins, self._peer)
+            return PlainExchange(self._logins, attempt)
         if mechanism == "OAUTHBEARER":
-            return OauthbearerExchange(self._logins, self._peer, self._client)
-        return ScramServerExchange(mechanism, self._logins, self._peer)
+            return OauthbearerExchange(self._logins, attempt)
+        return ScramServerExchange(mechanism, self._logins, attempt)
 
     async def _step(self, token: bytes, framed: Callable[[Fields], bytes]) -> bytes | Closing:
         try:
@@ -180,58 +189,46 @@ class SaslSession:
             done = await self._exchange.step(token)
             if isinstance(done, bytes):
                 return framed({"error_message": "", "auth_bytes": done})
-            lifetime = self._accept(done)
+            lifetime = self._accept(done.admitted)
+            return framed({"error_message": "", "auth_bytes": done.token, "session_lifetime_ms": lifetime})
         except SaslRefused as refused:
-            delay = 0.0 if refused.failure is None else self._failed(refused.failure)
+            if refused.failure is not None:
+                await self._admission.refuse(self._attempt, refused.failure)
             again = "re-authentication" if self._principal is not None else "authentication"
             text = refused.text or (
                 f"Authentication failed during {again} due to invalid credentials with SASL mechanism {self._mechanism}"
             )
-            told = {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": text}
-            last = framed(told)
-            if not last:  # a bare token cannot say so
-                await asyncio.sleep(delay)
-            return self._closing(last, delay)
-        return framed({"error_message": "", "auth_bytes": done.token, "session_lifetime_ms": lifetime})
+        except InvalidRoles as error:
+            text = error.message
+        except OtherPrincipal as error:
+            text = f"Cannot change principals during re-authentication from User.{error.role}: User.{error.other}"
+        told = {"error_code": ErrorCode.SASL_AUTHENTICATION_FAILED, "error_message": text}
+        return Closing("authentication", None, last=framed(told))
 
-    def _accept(self, accepted: Accepted) -> int:
+    def _accept(self, admitted: Admitted) -> int:
         """Let the client in, or on: milliseconds until its credentials end, 0 for never."""
-        checks, principal, before = self._logins.checks, accepted.principal, self._principal
-        if before is None:
-            try:
-                checks.authenticator.identity(principal, original_principal=None)
-            except InvalidRoles as error:
-                failure = AuthenticationFailed("invalid_roles", "a proxy that asks for nobody")
-                raise SaslRefused(failure, error.message) from None
-            checks.succeeded(principal, self._peer, self._client)
+        principal, attempt = admitted.principal, self._attempt
+        if self._principal is None:
             self._asker = self._admit(principal)
-        elif before.role != principal.role:
-            raise SaslRefused(
-                AuthenticationFailed("other_principal", "the client was another one before"),
-                f"Cannot change principals during re-authentication from User.{before.role}: User.{principal.role}",
-            )
-        else:
-            checks.renewed()
         self._principal = principal
         self._state = _State.DONE
         self._exchange = None
         assert self._asker is not None
-        if checks.sessions is not None and accepted.credentials is not None:
-            checks.sessions.put(self._asker, accepted.credentials)
+        if (
+            self._admission.sessions is not None and attempt.method is not None
+        ):  # SCRAM has none to be passed on
+            self._admission.sessions.put(self._asker, ClientCredentials(attempt.method, attempt.data))
         if self._expiry is not None:
             self._expiry.cancel()
             self._expiry = None
         if principal.expires_at is None:
             return 0
-        self._expiry = checks.expiries.call_at(principal.expires_at, self._ended)
+        self._expiry = self._admission.expiries.call_at(principal.expires_at, self._ended)
         return max(1, int((principal.expires_at - time.time()) * 1000))
 
     def _ended(self) -> None:
         self._expiry = None
         self._unasked(Closing("expired", "credentials of the client have expired"))
-
-    def _failed(self, error: AuthenticationFailed) -> float:
-        return self._logins.checks.failed(error, self._peer, self._client)
 
     def _out_of_order(self, api: Api, header: RequestHeader) -> Closing:
         """Kafka's answer to a request that has no place here, where the API has words for it; then the end."""
@@ -239,9 +236,6 @@ class SaslSession:
         if api.has_error_code(header.api_version):
             last = _frame(api, header, {"error_code": ErrorCode.ILLEGAL_SASL_STATE})
         return Closing("authentication", "request before authentication", {"api": api.name}, last=last)
-
-    def _closing(self, last: bytes, delay: float) -> Closing:
-        return Closing("authentication", None, last=last, delay=delay)
 
 
 def _frame(api: Api, header: RequestHeader, fields: Fields) -> bytes:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from broker_core.access.authentication import AuthenticationFailed
-from broker_core.access.peer import Peer
 from broker_core.kafka.scram.exchange import ScramExchange
 from broker_core.kafka.scram.messages import ClientFirst, ScramError
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins, role_of
 from broker_core.servers.kafka.sasl.plain_exchange import OTHER_AUTHZID
+from broker_core.service import LoginAttempt, Logins, OtherName, role_of
 
 __all__ = ["ScramServerExchange"]
 
@@ -16,29 +15,29 @@ __all__ = ["ScramServerExchange"]
 class ScramServerExchange:
     """One authentication. A user that does not exist is refused at its second token, as a wrong password is."""
 
-    def __init__(self, mechanism: str, logins: Logins, peer: Peer) -> None:
+    def __init__(self, mechanism: str, logins: Logins, attempt: LoginAttempt) -> None:
         self._mechanism = mechanism
         self._logins = logins
-        self._peer = peer
+        self._attempt = attempt
         self._user = ""
         self._exchange: ScramExchange | None = None
 
     async def step(self, token: bytes) -> bytes | Accepted:
-        """The server's next token, or the end; raises :exc:`SaslRefused`."""
+        """The server's next token, or the end; raises what :meth:`Exchange.step` does."""
         try:
             if self._exchange is None:
                 return await self._begin(ClientFirst.parse(token))
-            return Accepted(role_of(self._user), self._exchange.final(token))
+            last, principal = self._exchange.final(token), role_of(self._user)
         except ScramError as error:
             raise SaslRefused(AuthenticationFailed("bad_password", str(error))) from None
         except AuthenticationFailed as error:
             raise SaslRefused(error) from None
+        return Accepted(await self._logins.admission.proven(self._attempt, principal), last)
 
     async def _begin(self, first: ClientFirst) -> bytes:
-        async with self._logins.checks.turn(self._peer):
-            credential = await self._logins.credential(self._mechanism, first.name)
+        credential = await self._logins.credential(self._attempt, self._mechanism, first.name)
         if first.authzid and first.authzid != first.name:
-            raise SaslRefused(AuthenticationFailed("bad_role", "another authorization id"), OTHER_AUTHZID)
+            raise SaslRefused(OtherName(), OTHER_AUTHZID)
         self._user = first.name
         self._exchange = ScramExchange(first, credential)
         return self._exchange.first()

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 import pytest
 
 from broker_core.access.authentication import Authenticator
-from broker_core.access.peer import Peer
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
+from broker_core.service import Logins
 from broker_core.settings import AuthenticationSettings
-from tests.support.kafka_logins import logins_of
+from tests.support.kafka_logins import attempt_of_kafka, logins_of
 from tests.support.tokens import SECRET, data_url, token
 
 
@@ -26,7 +25,7 @@ def logins() -> Iterator[Logins]:
 
 
 def exchange(logins: Logins) -> OauthbearerExchange:
-    return OauthbearerExchange(logins, Peer("192.0.2.1:1", "kafka"), "test")
+    return OauthbearerExchange(logins, attempt_of_kafka())
 
 
 def message(subject: str = "alice", *, key: bytes = SECRET, authzid: str = "", extensions: str = "") -> bytes:
@@ -38,8 +37,8 @@ def message(subject: str = "alice", *, key: bytes = SECRET, authzid: str = "", e
 async def test_a_token_is_a_principal_with_an_end(logins: Logins, options: dict[str, str]) -> None:
     done = await exchange(logins).step(message(**options))  # type: ignore[arg-type]
     assert isinstance(done, Accepted)
-    assert done.principal.role == "alice"
-    assert done.principal.expires_at is not None
+    assert done.admitted.principal.role == "alice"
+    assert done.admitted.principal.expires_at is not None
     assert "auth" not in repr(done)
 
 

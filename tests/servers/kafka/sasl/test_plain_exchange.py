@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_core.access.peer import Peer
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
-from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+from broker_core.service import Logins
+from tests.support.kafka_logins import StoredUsersOfTest, attempt_of_kafka, logins_of
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +18,12 @@ def logins() -> Iterator[Logins]:
 
 
 async def step(logins: Logins, token: bytes) -> Accepted:
-    return await PlainExchange(logins, Peer("192.0.2.1:1", "kafka")).step(token)
+    return await PlainExchange(logins, attempt_of_kafka()).step(token)
 
 
 @pytest.mark.parametrize("token", [b"\0alice\0pencil", b"alice\0alice\0pencil"])
 async def test_a_name_with_its_password(logins: Logins, token: bytes) -> None:
-    assert (await step(logins, token)).principal.role == "alice"
+    assert (await step(logins, token)).admitted.principal.role == "alice"
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.client_identities import ClientIdentities
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
-from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.services import Node
-from broker_core.settings import AuthenticationSettings, KafkaSettings
+from broker_core.service import Logins
+from broker_core.settings import AuthenticationSettings
 from broker_core.wire.kafka import (
     API_VERSIONS,
     CREATE_TOPICS,
@@ -34,7 +34,7 @@ from broker_core.wire.kafka import (
     request_frame,
 )
 from tests.support.kafka_calls import services_of
-from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+from tests.support.kafka_logins import ALL, StoredUsersOfTest, kafka_settings, logins_of
 from tests.support.tokens import SECRET, data_url, token
 
 PLAIN = b"\0alice\0pencil"
@@ -61,8 +61,8 @@ class Client:
     """One connection: requests in, answers and the end out."""
 
     def __init__(self, logins: Logins, common_name: str | None = None) -> None:
-        kafka = KafkaSettings(namespaces={"User:alice": "acme/orders"})
-        identities = ClientIdentities(kafka, logins.checks, logins)
+        kafka = kafka_settings(namespaces={"User:alice": "acme/orders"})
+        identities = ClientIdentities(kafka, logins.admission, logins)
         services = replace(services_of(), identities=identities)
         self.unasked: list[Any] = []
         peer = Peer("192.0.2.1:1", "kafka", common_name is not None, common_name)
@@ -111,7 +111,7 @@ async def test_the_way_in(logins: Logins, versions: bool, version: int) -> None:
     if versions:
         assert (await client.ask(API_VERSIONS, 3, **SOFTWARE))["error_code"] == 0
     told = await client.shake()
-    assert told == {"error_code": 0, "mechanisms": list(logins.mechanisms)}
+    assert told == {"error_code": 0, "mechanisms": list(ALL)}
     assert client.handler._splitter.max_size == 512 * 1024
     told = await client.authenticate(PLAIN, version)
     assert told == {"error_code": 0, "error_message": "", "auth_bytes": b"", "session_lifetime_ms": 0}
@@ -141,7 +141,7 @@ async def test_a_bare_token_that_is_refused_closes_without_words(logins: Logins)
 async def test_an_unknown_mechanism_is_told_which_there_are(logins: Logins) -> None:
     client = Client(logins)
     told = await client.shake("GSSAPI")
-    assert told == {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": list(logins.mechanisms)}
+    assert told == {"error_code": ErrorCode.UNSUPPORTED_SASL_MECHANISM, "mechanisms": list(ALL)}
     assert client.end is not None
 
 
@@ -230,9 +230,9 @@ async def test_a_session_is_renewed_over_its_connection(logins: Logins) -> None:
     told = await client.authenticate(bearer("alice", 3600))
     assert 3_590_000 < told["session_lifetime_ms"] <= 3_600_000
     assert client.handler._asker is asker
-    assert len(logins.checks.expiries) == 1
+    assert len(logins.admission.expiries) == 1
     client.handler.closed()
-    assert len(logins.checks.expiries) == 0
+    assert len(logins.admission.expiries) == 0
 
 
 async def test_only_the_next_step_is_taken_while_a_session_is_renewed(logins: Logins) -> None:
@@ -280,7 +280,7 @@ async def test_a_session_that_is_not_renewed_ends(logins: Logins) -> None:
     client = Client(logins)
     await client.shake("OAUTHBEARER")
     await client.authenticate(bearer("alice", 60))
-    expiries = logins.checks.expiries
+    expiries = logins.admission.expiries
     heap = expiries._heap
     assert len(heap) == 1
     expired = heap[0].expired
@@ -321,21 +321,27 @@ def test_a_stranger_has_a_minute_whatever_it_says(logins: Logins) -> None:
     assert ends[1].reason == "handshake"
 
 
-async def test_failures_are_counted_and_slow_their_address(logins: Logins) -> None:
-    fresh = logins_of(StoredUsersOfTest(alice="pencil"))
-    delays = []
-    for _ in range(12):
-        client = Client(fresh)
-        await client.shake()
-        await client.authenticate(b"\0alice\0wrong")
-        assert client.end is not None
-        delays.append(client.end.delay)
-    assert delays[:8] == [0.0] * 8
-    assert delays[-1] > 0.2
-    labels = {"transport": "kafka", "outcome": "bad_password"}
-    value = fresh.checks.metrics.registry.get_sample_value("broker_core_authentications_total", labels)
-    assert value == 12
-    fresh.close()
+@pytest.mark.parametrize(
+    ("mechanism", "data"),
+    [
+        ("PLAIN", b"\0alice\0wrong"),
+        ("PLAIN", b"nothing"),
+        ("SCRAM-SHA-256", b"nothing"),
+        ("OAUTHBEARER", bearer("alice", -60)),
+        ("GSSAPI", b""),
+    ],
+)
+async def test_failures_slow_their_address(mechanism: str, data: bytes) -> None:
+    logins = logins_of(StoredUsersOfTest(alice="pencil"))
+    pace = logins.admission.pace
+    for count in range(8):
+        client = Client(logins)
+        await client.shake(mechanism)
+        if data:
+            await client.authenticate(data)
+        assert round(pace._failures["192.0.2.1"][0]) == count + 1
+    assert pace.delay("192.0.2.1") == 0.0
+    logins.close()
 
 
 async def test_an_awaited_check_can_be_given_up(logins: Logins) -> None:

@@ -4,13 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
-from broker_core.access.peer import Peer
 from broker_core.kafka.scram.client_exchange import ScramClientExchange
 from broker_core.kafka.scram.credentials import HASHES
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
-from broker_core.servers.kafka.sasl.logins import Logins
 from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
-from tests.support.kafka_logins import StoredUsersOfTest, logins_of
+from broker_core.service import Logins
+from tests.support.kafka_logins import StoredUsersOfTest, attempt_of_kafka, logins_of
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +20,7 @@ def logins() -> Iterator[Logins]:
 
 
 def exchange(logins: Logins, mechanism: str = "SCRAM-SHA-256") -> ScramServerExchange:
-    return ScramServerExchange(mechanism, logins, Peer("192.0.2.1:1", "kafka"))
+    return ScramServerExchange(mechanism, logins, attempt_of_kafka())
 
 
 @pytest.mark.parametrize("mechanism", HASHES)
@@ -32,7 +31,7 @@ async def test_a_user_gets_in(logins: Logins, mechanism: str) -> None:
     done = await server.step(client.final(first))
     assert isinstance(done, Accepted)
     client.finish(done.token)
-    assert done.principal.role == "alice"
+    assert done.admitted.principal.role == "alice"
 
 
 @pytest.mark.parametrize("user", ["alice", "mallory"])

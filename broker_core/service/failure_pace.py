@@ -1,8 +1,8 @@
 """The pace of an address whose clients fail to get in: the first failures cost nothing, a storm of them is slowed.
 
 A handshake of TLS and the check of a password cost this server far more than the client. So an address that has failed
-often waits before its next attempt; it is forgiven by and by. A good client of the same address waits as well, but a
-few seconds at the most, which is less than any client's own time limit for a connection.
+often waits with its next attempts; it is forgiven by and by. A good client of that address may have to wait as well,
+but a few seconds at the most, which is less than any client's own time limit for a connection.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ import math
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from ipaddress import IPv6Address
 from typing import Final
 
-from broker_core.servers.admission.connection_limits import same_address
+from broker_core.access.remote_address import network_of
 
 __all__ = ["FailurePace"]
 
@@ -28,8 +27,6 @@ _LONGEST: Final = 5.0
 _HALF: Final = 10.0
 #: Addresses that are remembered; the one whose last failure is the longest ago makes room.
 _ADDRESSES: Final = 4096
-#: The hexadecimal digits of an IPv6 address that stand for one network of /64: a client has all of its addresses.
-_NETWORK_DIGITS: Final = 16
 
 
 class FailurePace:
@@ -47,7 +44,7 @@ class FailurePace:
 
     def failed(self, host: str) -> None:
         """An attempt from this address (without a port) has failed."""
-        network = _network(host)
+        network = network_of(host)
         now = self._clock()
         self._failures[network] = (self._count(network, now) + 1.0, now)
         self._failures.move_to_end(network)
@@ -58,7 +55,7 @@ class FailurePace:
         """Seconds that an attempt from this address waits; 0 where it has not failed often of late."""
         if not self._failures:
             return 0.0
-        network = _network(host)
+        network = network_of(host)
         count = self._count(network, self._clock())
         if count < 0.5:  # forgiven: nothing is remembered of it
             self._failures.pop(network, None)
@@ -67,13 +64,3 @@ class FailurePace:
     def _count(self, network: str, now: float) -> float:
         count, since = self._failures.get(network, (0.0, now))
         return count * math.pow(0.5, (now - since) / _HALF)
-
-
-def _network(host: str) -> str:
-    address = same_address(host)
-    if ":" not in address:
-        return address
-    try:
-        return IPv6Address(address).exploded.replace(":", "")[:_NETWORK_DIGITS]
-    except ValueError:
-        return address

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from broker_core.servers.authentication import Expiries
+from broker_core.service.expiries import Expiries
 from tests.support.eventually import eventually
 
 

@@ -6,15 +6,12 @@ from pathlib import Path
 import pytest
 
 from broker_core.access.authentication import AuthenticationFailed, Authenticator
-from broker_core.access.peer import Peer
 from broker_core.catalog import CatalogUnusable
 from broker_core.kafka.scram.credentials import ScramCredential
-from broker_core.servers.kafka.sasl.logins import Logins, role_of
+from broker_core.service.logins import Logins, role_of
 from broker_core.settings import AuthenticationSettings
 from tests.support.htpasswd import write_htpasswd
-from tests.support.kafka_logins import StoredUsersOfTest, logins_of
-
-PEER = Peer("192.0.2.1:5000", "kafka")
+from tests.support.kafka_logins import StoredUsersOfTest, attempt_of_kafka, logins_of
 
 
 @pytest.fixture
@@ -30,15 +27,17 @@ def logins(users: StoredUsersOfTest) -> Iterator[Logins]:
 
 
 async def test_a_stored_user_has_its_password(logins: Logins) -> None:
-    accepted = await logins.password("alice", b"pencil", PEER)
-    assert accepted.principal.role == "alice"
-    assert "pencil" not in repr(accepted)
+    attempt = attempt_of_kafka()
+    admitted = await logins.password(attempt, "alice", b"pencil")
+    assert admitted.principal.role == "alice"
+    assert (attempt.method, attempt.data) == ("basic", b"alice:pencil")
+    assert "pencil" not in f"{admitted} {attempt}"
 
 
 @pytest.mark.parametrize("user", ["alice", "mallory", "a:b", " ", "m" * 2000])
 async def test_everybody_else_is_refused_alike(logins: Logins, user: str) -> None:
     with pytest.raises(AuthenticationFailed) as refused:
-        await logins.password(user, b"wrong", PEER)
+        await logins.password(attempt_of_kafka(), user, b"wrong")
     assert str(refused.value) == "bad_password: no such user, or another password"
 
 
@@ -58,7 +57,7 @@ async def test_an_unknown_user_takes_the_work_of_a_known_one(
         done.clear()
         users.asked.clear()
         with pytest.raises(AuthenticationFailed):
-            await logins.password(user, b"wrong", PEER)
+            await logins.password(attempt_of_kafka(), user, b"wrong")
         work.append((list(done), len(users.asked)))
     assert work[0] == work[1]
     assert len(work[0][0]) == 2
@@ -66,7 +65,9 @@ async def test_an_unknown_user_takes_the_work_of_a_known_one(
 
 async def test_a_decoy_is_the_same_after_a_restart(users: StoredUsersOfTest) -> None:
     first, second = logins_of(users), logins_of(users)
-    decoys = [await each.credential("SCRAM-SHA-256", "mallory") for each in (first, second)]
+    decoys = [
+        await each.credential(attempt_of_kafka(), "SCRAM-SHA-256", "mallory") for each in (first, second)
+    ]
     assert decoys[0].salt == decoys[1].salt
     for each in (first, second):
         each.close()
@@ -78,10 +79,10 @@ async def test_a_password_of_the_file_is_good_too(users: StoredUsersOfTest, tmp_
     )
     authenticator = Authenticator(settings)
     logins = logins_of(users, authenticator)
-    assert (await logins.password("bob", b"bob's", PEER)).principal.role == "bob"
-    assert (await logins.password("alice", b"pencil", PEER)).principal.role == "alice"
+    assert (await logins.password(attempt_of_kafka(), "bob", b"bob's")).principal.role == "bob"
+    assert (await logins.password(attempt_of_kafka(), "alice", b"pencil")).principal.role == "alice"
     with pytest.raises(AuthenticationFailed):
-        await logins.password("bob", b"pencil", PEER)
+        await logins.password(attempt_of_kafka(), "bob", b"pencil")
     logins.close()
     authenticator.close()
 
@@ -91,9 +92,9 @@ async def test_a_wrong_password_is_not_anonymous(users: StoredUsersOfTest, has_u
     authenticator = Authenticator(AuthenticationSettings(anonymous_role="guest"))
     logins = logins_of(users if has_users else None, authenticator)
     with pytest.raises(AuthenticationFailed):
-        await logins.password("alice", b"wrong", PEER)
+        await logins.password(attempt_of_kafka(), "alice", b"wrong")
     with pytest.raises(AuthenticationFailed):
-        await logins.token(b"x.y.z", PEER)
+        await logins.token(attempt_of_kafka(), b"x.y.z")
     logins.close()
 
 
@@ -104,11 +105,11 @@ async def test_a_catalogue_that_cannot_be_read_is_nobodys_fault() -> None:
 
     logins = logins_of(Broken())
     with pytest.raises(AuthenticationFailed) as refused:
-        await logins.password("alice", b"pencil", PEER)
+        await logins.password(attempt_of_kafka(), "alice", b"pencil")
     assert refused.value.reason == "catalog"
-    assert logins.checks.failed(refused.value, PEER, "") == 0
+    assert not logins.admission.pace._failures
     with pytest.raises(AuthenticationFailed):
-        await logins.credential("SCRAM-SHA-512", "alice")
+        await logins.credential(attempt_of_kafka(), "SCRAM-SHA-512", "alice")
     logins.close()
 
 

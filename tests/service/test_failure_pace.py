@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.servers.admission import FailurePace
-from broker_core.servers.admission.failure_pace import _ADDRESSES, _LONGEST
+from broker_core.service.failure_pace import _ADDRESSES, _LONGEST, FailurePace
 
 HOST = "192.0.2.1"
 

@@ -1,0 +1,268 @@
+"""The admission of clients: one check of credentials for all protocols, in turns, counted, and slowed by failures.
+
+A check at once takes a few hundred microseconds (a signature of RSA), so that thousands of clients that come back at
+the same time share the turns of the event loop. A check that takes longer (bcrypt, a plugin) is awaited: one address
+has few of these under way. An address that fails again and again, over whatever protocols, has one, and waits before
+it, so that a client that hangs up early learns nothing either. Good credentials that are known at once never wait.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, TypeAlias
+from weakref import WeakValueDictionary
+
+import structlog
+
+from broker_core.access.authentication import AuthenticationFailed, Authenticator, InvalidRoles
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.access.remote_address import host_of, network_of
+from broker_core.access.sessions import Sessions
+from broker_core.concurrency.loop_turn import has_time, loop_turn
+from broker_core.errors import BrokerCoreError
+from broker_core.metrics.metrics import Metrics
+from broker_core.service.expiries import Expiries
+from broker_core.service.failure_pace import FailurePace
+
+__all__ = ["Admission", "Admitted", "LoginAttempt", "OtherName", "OtherPrincipal"]
+
+_log = structlog.get_logger(__name__)
+
+#: Failures that are this server's own: nobody is slowed for them.
+_OWN: Final = frozenset({"overloaded", "plugin", "catalog"})
+#: Checks of one address that are awaited at a time.
+_AT_ONCE: Final = 32
+#: Characters of a name in the log that a client only claims.
+_SHOWN: Final = 256
+
+
+class OtherName(AuthenticationFailed):
+    """A client has proven another name than the one that it wants to act as."""
+
+    def __init__(self) -> None:
+        super().__init__("bad_role", "another authorization id")
+
+
+class OtherPrincipal(BrokerCoreError):
+    """A client was the principal ``role``, and has renewed its credentials as ``other``."""
+
+    def __init__(self, role: str, other: str) -> None:
+        super().__init__(f"{role!r} renewed its credentials as {other!r}")
+        self.role = role
+        self.other = other
+
+
+_Refusal: TypeAlias = AuthenticationFailed | InvalidRoles | OtherPrincipal
+
+
+@dataclass(slots=True)
+class LoginAttempt:
+    """One attempt of a client to get in: ``method`` and ``data`` are its credentials, ``client`` what it calls itself.
+
+    ``original_principal`` is the one that a proxy says it acts for, ``name`` the name that the client wants to have.
+    With ``needs_proof``, the role of clients without credentials is not for it. ``former`` is the principal of a client
+    that renews its credentials.
+    """
+
+    peer: Peer
+    client: str
+    method: str | None = None
+    data: bytes = field(default=b"", repr=False)
+    original_principal: str | None = None
+    proxy_version: str | None = None
+    name: str = ""
+    needs_proof: bool = False
+    former: Principal | None = None
+    has_waited: bool = False
+
+
+class Admitted(NamedTuple):
+    """The identity of a client: its principal, and the role and the original principal that its requests have."""
+
+    principal: Principal
+    role: str
+    original_principal: str | None
+
+
+class _Lane:
+    """The checks of one address that are awaited; ``one_by_one`` if it fails."""
+
+    __slots__ = ("__weakref__", "one_by_one", "places")
+
+    def __init__(self) -> None:
+        self.places = asyncio.Semaphore(_AT_ONCE)
+        self.one_by_one = asyncio.Lock()
+
+
+class Admission:
+    """The admission of all clients of a broker. ``sessions`` keeps the credentials of connections, if something needs
+    them.
+    """
+
+    def __init__(
+        self, authenticator: Authenticator, metrics: Metrics, sessions: Sessions | None = None
+    ) -> None:
+        self.authenticator = authenticator
+        self.sessions = sessions
+        self.expiries = Expiries()
+        #: How long an address waits that fails to get in again and again.
+        self.pace = FailurePace()
+        self._metrics = metrics
+        self._lanes: WeakValueDictionary[str, _Lane] = WeakValueDictionary()
+
+    def now(self, attempt: LoginAttempt) -> Admitted | None:
+        """Let a client in, or ``None`` if :meth:`later` has to be awaited: it takes long, or this turn has no time.
+
+        Raises :exc:`AuthenticationFailed`, :exc:`InvalidRoles` and :exc:`OtherPrincipal`.
+        """
+        if not has_time():
+            return None
+        try:
+            return self._let_in_now(attempt)
+        except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
+            if self._slows(attempt, error):
+                return None  # it is refused later, and counted then
+            self._count(attempt, error)
+            raise
+
+    async def later(
+        self, attempt: LoginAttempt, verify: Callable[[], Awaitable[Principal]] | None = None
+    ) -> Admitted:
+        """Let a client in, by its credentials, or as the principal that ``verify`` gives, which takes a while.
+
+        Raises what :meth:`now` does.
+        """
+        try:
+            await loop_turn().time()
+            admitted = self._let_in_now(attempt) if verify is None else None
+            if admitted is None:
+                async with self.turn(attempt):
+                    principal = await (self._authenticated(attempt) if verify is None else verify())
+                admitted = self._let_in(attempt, principal)
+        except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
+            await self.refuse(attempt, error)
+            raise
+        return admitted
+
+    async def proven(self, attempt: LoginAttempt, principal: Principal) -> Admitted:
+        """Let a client in that has proven to be this principal; it has had its turn. Raises what :meth:`now` does."""
+        try:
+            return self._let_in(attempt, principal)
+        except (AuthenticationFailed, InvalidRoles, OtherPrincipal) as error:
+            await self.refuse(attempt, error)
+            raise
+
+    def by_certificate(self, peer: Peer) -> Admitted | None:
+        """Let a client in by the certificate that TLS has verified, before it sends anything; ``None``: that is none.
+
+        The client may still bring credentials.
+        """
+        attempt = LoginAttempt(peer, "", "tls")
+        try:
+            return self._let_in_now(attempt)
+        except (AuthenticationFailed, InvalidRoles) as error:
+            self._count(attempt, error)
+            return None
+
+    def without_credentials(self, peer: Peer) -> Principal | None:
+        """The principal of a client that is asked for no credentials."""
+        anonymous = self.authenticator.anonymous
+        if anonymous is not None:
+            self._let_in(LoginAttempt(peer, ""), anonymous)
+        return anonymous
+
+    async def refuse(self, attempt: LoginAttempt, error: _Refusal) -> None:
+        """Count a failure, and wait if the address fails again and again; each attempt waits once."""
+        self._count(attempt, error)
+        if self._slows(attempt, error):
+            await self._wait(attempt)
+
+    @asynccontextmanager
+    async def turn(self, attempt: LoginAttempt) -> AsyncIterator[None]:
+        """A place among the checks of a client's address that are awaited."""
+        network = _network(attempt)
+        lane = self._lanes.get(network)
+        if lane is None:
+            lane = self._lanes[network] = _Lane()
+        if not self.pace.delay(network):
+            async with lane.places:
+                yield
+        else:
+            await self._wait(attempt)
+            async with lane.one_by_one, lane.places:
+                yield
+
+    def close(self) -> None:
+        """No credentials end any more."""
+        self.expiries.close()
+
+    async def _authenticated(self, attempt: LoginAttempt) -> Principal:
+        return await self.authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
+
+    def _let_in_now(self, attempt: LoginAttempt) -> Admitted | None:
+        principal = self.authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
+        return None if principal is None else self._let_in(attempt, principal)
+
+    def _let_in(self, attempt: LoginAttempt, principal: Principal) -> Admitted:
+        peer, former = attempt.peer, attempt.former
+        is_anonymous = principal is self.authenticator.anonymous
+        if is_anonymous and attempt.needs_proof:
+            raise AuthenticationFailed("bad_password", "no such user, or another password")
+        if attempt.name and attempt.name != principal.role:
+            raise OtherName
+        if former is not None:
+            if former.role != principal.role:
+                raise OtherPrincipal(former.role, principal.role)
+            self._metrics.authentication(peer.transport, "renewed")
+            return Admitted(principal, principal.role, attempt.original_principal)
+        role, original = self.authenticator.identity(
+            principal, original_principal=attempt.original_principal, proxy_version=attempt.proxy_version
+        )
+        self._metrics.authentication(peer.transport, "anonymous" if is_anonymous else "ok")
+        if is_anonymous and peer.transport != "http":  # which would say so of each request
+            _log.info("client without credentials", peer=peer.remote_address, client=attempt.client)
+        return Admitted(principal, role, original)
+
+    def _count(self, attempt: LoginAttempt, error: _Refusal) -> None:
+        """Log, count and remember a failure."""
+        values: dict[str, object] = {"peer": attempt.peer.remote_address, "client": attempt.client}
+        if isinstance(error, AuthenticationFailed):
+            event, reason = "authentication failed", error.reason
+            values["detail"] = error.detail
+        elif isinstance(error, OtherPrincipal):
+            event, reason = "client renewed its credentials as another principal", "other_principal"
+            values |= {"role": error.role, "other": error.other}
+        else:
+            event, reason = "client may not act for the principal that it names", "invalid_roles"
+            original = attempt.original_principal
+            values["role"] = error.role
+            values["original_principal"] = None if original is None else original[:_SHOWN]
+        _log.warning(event, reason=reason, **values)
+        self._metrics.authentication(attempt.peer.transport, reason)
+        if _is_attempt(attempt, error):
+            self.pace.failed(_network(attempt))
+
+    def _slows(self, attempt: LoginAttempt, error: _Refusal) -> bool:
+        return _is_attempt(attempt, error) and self.pace.delay(_network(attempt)) > 0
+
+    async def _wait(self, attempt: LoginAttempt) -> None:
+        if not attempt.has_waited:
+            attempt.has_waited = True
+            await asyncio.sleep(self.pace.delay(_network(attempt)))
+
+
+def _network(attempt: LoginAttempt) -> str:
+    return network_of(host_of(attempt.peer.remote_address))
+
+
+def _is_attempt(attempt: LoginAttempt, error: _Refusal) -> bool:
+    """Whether a failure counts against the address: none of this server's own does, and no HTTP request without
+    credentials, whose client waits to be asked for them.
+    """
+    if not isinstance(error, AuthenticationFailed):
+        return True
+    return error.reason not in _OWN and (error.reason != "no_credentials" or attempt.peer.transport != "http")

@@ -1,0 +1,141 @@
+"""Names with passwords: those of users that the catalogue stores, and those of the method ``basic``.
+
+A password is good if a stored credential of the user has it, or if the method ``basic`` takes it. Users that do not
+exist take as much work as those that do, so that nobody learns who exists.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+from functools import partial
+from typing import Final, Protocol
+
+from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access.authentication.password_threads import PasswordThreads
+from broker_core.access.principal import LONGEST_ROLE, Principal
+from broker_core.access.remote_address import host_of, network_of
+from broker_core.errors import BrokerCoreError
+from broker_core.kafka.scram.credentials import DECOY_USER, HASHES, ScramCredential, decoy_of
+from broker_core.service.admission import Admission, Admitted, LoginAttempt
+
+__all__ = ["Logins", "StoredUsers", "role_of"]
+
+_SCRAM: Final = tuple(HASHES)
+
+
+class StoredUser(Protocol):
+    """The stored credential of a user for one mechanism."""
+
+    @property
+    def iterations(self) -> int: ...
+    @property
+    def salt(self) -> bytes: ...
+    @property
+    def stored_key(self) -> bytes: ...
+    @property
+    def server_key(self) -> bytes: ...
+
+
+class StoredUsers(Protocol):
+    """The users of the catalogue, for any thread."""
+
+    def kafka_user(self, name: str, mechanism: str) -> StoredUser | None:
+        """``None`` if there is none; raises an error of the catalogue."""
+
+
+class Logins:
+    """``users`` are those of the catalogue; ``None`` before a cluster, where nobody is stored."""
+
+    def __init__(self, admission: Admission, users: StoredUsers | None) -> None:
+        self.admission = admission
+        self._users = users
+        self._threads = PasswordThreads()
+        #: Of this process alone: names what is verified, and stands for the secret of decoys if none is stored.
+        self._key = os.urandom(32)
+
+    def close(self) -> None:
+        """Verify nothing any more."""
+        self._threads.close()
+
+    async def password(self, attempt: LoginAttempt, user: str, password: bytes) -> Admitted:
+        """Let the client with this name and password in; raises what :meth:`Admission.later` does."""
+        attempt.method, attempt.data = "basic", user.encode() + b":" + password
+        attempt.needs_proof = True
+        return await self.admission.later(attempt, partial(self._with_password, attempt, user, password))
+
+    async def token(self, attempt: LoginAttempt, token: bytes) -> Admitted:
+        """Let the client with this token in; raises what :meth:`Admission.later` does."""
+        attempt.method, attempt.data, attempt.needs_proof = "token", token, True
+        return await self.admission.later(attempt)
+
+    async def credential(self, attempt: LoginAttempt, mechanism: str, user: str) -> ScramCredential:
+        """What is stored of a user for a mechanism of SCRAM, a decoy if that is nothing.
+
+        Raises :exc:`AuthenticationFailed`, which nobody has counted yet.
+        """
+        async with self.admission.turn(attempt):
+            _check_name(user)
+            users = self._users
+            if users is None:
+                return decoy_of(mechanism, user, self._key)
+            stored = await asyncio.to_thread(self._stored, users, user, (mechanism,))
+            return stored[0]
+
+    async def _with_password(self, attempt: LoginAttempt, user: str, password: bytes) -> Principal:
+        _check_name(user)
+        if self._users is not None:
+            host = network_of(host_of(attempt.peer.remote_address))
+            work = partial(self._is_stored, self._users, user, password)
+            if await self._threads.run(host, self._name(user.encode(), password), work):
+                return role_of(user)
+        authenticator = self.admission.authenticator
+        if ":" in user or not authenticator.verifies("basic"):  # what is behind it would be of the password
+            raise _bad()
+        now = authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
+        return now or await authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
+
+    def _is_stored(self, users: StoredUsers, user: str, password: bytes) -> bool:
+        """Compare a password with the user's credential of each mechanism: long work, for a thread."""
+        verdicts = [stored.has_password(password) for stored in self._stored(users, user, _SCRAM)]
+        return any(verdicts)  # after all of the work
+
+    def _name(self, user: bytes, password: bytes) -> bytes:
+        """A name of this check, which tells nothing of the password."""
+        data = b"%d:%b%b" % (len(user), user, password)
+        return hashlib.blake2b(data, key=self._key, digest_size=32).digest()
+
+    def _stored(self, users: StoredUsers, user: str, mechanisms: tuple[str, ...]) -> list[ScramCredential]:
+        """The credential of a user for each mechanism, or a decoy."""
+        try:
+            secret = users.kafka_user(DECOY_USER, "")
+            rows = [(mechanism, users.kafka_user(user, mechanism)) for mechanism in mechanisms]
+        except BrokerCoreError as error:
+            raise AuthenticationFailed("catalog", str(error)) from None
+        key = self._key if secret is None else secret.salt
+        return [
+            decoy_of(mechanism, user, key) if row is None else _credential(mechanism, row)
+            for mechanism, row in rows
+        ]
+
+
+def _credential(mechanism: str, row: StoredUser) -> ScramCredential:
+    return ScramCredential(mechanism, row.iterations, row.salt, row.stored_key, row.server_key)
+
+
+def _check_name(user: str) -> None:
+    if not user.strip() or len(user) > LONGEST_ROLE:
+        raise _bad()
+
+
+def _bad() -> AuthenticationFailed:
+    return AuthenticationFailed("bad_password", "no such user, or another password")
+
+
+def role_of(user: str) -> Principal:
+    """The principal of a user that has proven its name; raises :exc:`AuthenticationFailed`."""
+    try:
+        return Principal(user)
+    except ValueError as error:
+        raise AuthenticationFailed("bad_role", f"the user is no role: {error}") from None
