@@ -19,6 +19,7 @@ from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
+from broker_core.service.question import read_question
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
@@ -60,6 +61,7 @@ __all__ = [
     "Watcher",
     "client_count",
     "partition_names",
+    "read_question",
     "read_version",
     "right_to",
     "role_of",

@@ -184,17 +184,38 @@ async def _explained(
     wants: frozenset[str],
 ) -> dict[str, Any]:
     import asyncio
+    from dataclasses import replace
 
     from broker_core.access.asker import Asker
     from broker_core.broker import opened_pipeline
     from broker_core.client import default_client_version
     from broker_core.errors import ListingFailed
     from broker_core.pipeline import explain
-    from broker_core.plugin_api.listing_request import ListingRequest
+    from broker_core.service import read_question
 
     async with opened_pipeline(settings) as pipeline:
+        asker = Asker(
+            role=role,
+            original_principal=original_principal,
+            remote_address=address,
+            client_version=client_version or default_client_version(),
+            transport="explain",
+        )
+        deadline = asyncio.get_running_loop().time() + pipeline.options.time_budget
         try:
-            compiled = None if pattern is None else pipeline.compile(pattern)
+            request, uncompiled = read_question(
+                pipeline,
+                settings.limits,
+                asker,
+                namespace,
+                mode,
+                pattern,
+                list(properties.items()),
+                deadline=deadline,
+                topics_hash=topics_hash,
+            )
+            if uncompiled is not None:
+                request = await pipeline.with_pattern(request, uncompiled)
         except ListingFailed as failure:  # no plugin was asked
             question = {"namespace": str(namespace), "mode": mode.name, "topics_pattern": pattern}
             nobody: dict[str, Any] = {
@@ -210,23 +231,7 @@ async def _explained(
             error = {"error": failure.message, "code": failure.code.name, "cause": failure.cause.value}
             error["detail"] = failure.message
             return question | {"properties": properties, "pattern": None, "topics": None} | nobody | error
-        request = ListingRequest(
-            namespace,
-            mode,
-            pattern=compiled,
-            topics_hash=topics_hash,
-            properties=properties,
-            asker=Asker(
-                role=role,
-                original_principal=original_principal,
-                remote_address=address,
-                client_version=client_version or default_client_version(),
-                transport="explain",
-            ),
-            deadline=asyncio.get_running_loop().time() + pipeline.options.time_budget,
-            page=page,
-            wants=wants,
-        )
+        request = replace(request, page=page, wants=wants)
         report = await explain(pipeline, request)
         if settings.kafka is not None and "error" not in report:
             from broker_core.servers.kafka import explain_kafka

@@ -17,7 +17,6 @@ from broker_core.listing.rendered.names import names_json_items
 from broker_core.listing.rendered.partitioned_topics import partitioned_topics_json_items
 from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
-from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.admin.namespaces import is_known, missing_namespace
 from broker_core.servers.http.admin.paths import ADMIN, declared
 from broker_core.servers.http.admin.property_parameter import read_properties
@@ -26,8 +25,8 @@ from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.listing_outcome import namespace_of, sending
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
-from broker_core.servers.http.api.topics.list_topics import checked_properties
 from broker_core.servers.http.api.topics.whole_listing import answer_to
+from broker_core.service import read_question
 
 __all__ = ["operations"]
 
@@ -70,13 +69,15 @@ async def _partitioned(request: ApiRequest, *, mode: Mode) -> web.StreamResponse
 
 async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False) -> web.StreamResponse:
     services, namespace = request.services, request.namespace()
-    question = ListingRequest(
-        namespace=namespace,
-        mode=mode,
-        properties=checked_properties(
-            read_properties(request.values.get("properties", "")), services.settings.limits
-        ),
-        asker=request.asker,
+    properties = read_properties(request.values.get("properties", ""))
+    question, _ = read_question(
+        services.pipeline,
+        services.settings.limits,
+        request.asker,
+        namespace,
+        mode,
+        None,
+        properties,
         deadline=request.deadline,
     )
     answer = await answer_to(request, question, None)

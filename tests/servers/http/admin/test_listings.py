@@ -60,13 +60,6 @@ async def test_properties_select(tmp_path: Path) -> None:
         assert len(await _list(served, "persistent/public/default?properties=region")) == 3
 
 
-async def test_too_many_properties_are_refused(tmp_path: Path) -> None:
-    async with api_served(tmp_path, limits={"properties": 2}) as served:
-        said = await served.ask("/admin/v2/persistent/public/default?properties=a=1,b=2,c=3")
-        assert said.status == 400
-        assert "limits.properties" in said.json["reason"]
-
-
 async def test_what_a_mask_hides_is_in_no_listing(tmp_path: Path) -> None:
     def visible(topics: pa.LargeStringArray) -> Any:
         return pc.invert(pc.match_substring(topics, "orders"))

@@ -10,13 +10,12 @@ from aiohttp import web
 from broker_core.errors import InvalidName
 from broker_core.names import Mode
 from broker_core.pipeline import explain
-from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.json_responses import json_response
+from broker_core.service import read_question
 
 __all__ = ["operations"]
 
@@ -86,23 +85,20 @@ def operations(services: ApiServices) -> list[Operation]:
 async def _explain(request: ApiRequest) -> web.StreamResponse:
     given = await request.json()
     pattern, mode, properties = _question(given)
-    limits, pipeline = request.services.settings.limits, request.services.pipeline
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in properties.items())
-    if len(properties) > limits.properties or size > limits.property_bytes:
-        raise _bad(
-            f"properties: at most {limits.properties} of {limits.property_bytes} bytes together "
-            "(limits.properties, limits.property_bytes)"
-        )
-    question = ListingRequest(
+    services = request.services
+    question, uncompiled = read_question(
+        services.pipeline,
+        services.settings.limits,
+        request.asker,
         request.namespace(),
         mode,
-        properties=Properties(properties),
-        asker=request.asker,
+        pattern,
+        list(properties.items()),
         deadline=request.deadline,
     )
-    if pattern is not None:
-        question = await pipeline.with_pattern(question, pattern)
-    return json_response(200, _without_errors(await explain(pipeline, question)))
+    if uncompiled is not None:
+        question = await services.pipeline.with_pattern(question, uncompiled)
+    return json_response(200, _without_errors(await explain(services.pipeline, question)))
 
 
 def _question(given: Any) -> tuple[str | None, Mode, Mapping[str, str]]:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
 
-from broker_core.errors import Cause, ListingFailed
 from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.request_properties import Properties
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
 from broker_core.servers.http.api.listing_outcome import namespace_of
@@ -23,9 +21,9 @@ from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAME
 from broker_core.servers.http.api.topics.paged_listing import paged_listing
 from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, asked_of
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
-from broker_core.settings import LimitsSettings
+from broker_core.service import read_question
 
-__all__ = ["checked_properties", "listing_request", "operations"]
+__all__ = ["operations"]
 
 _DETAILED: Schema = {
     "type": "object",
@@ -162,7 +160,7 @@ async def _list_topics(request: ApiRequest) -> web.StreamResponse:
     is_whole = asked.is_plain and not asked.count
     forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if asked.columns else NAMES)
     media_type = chosen_type(request.http, forms)
-    question, uncompiled = listing_request(request)
+    question, uncompiled = _question(request)
     if media_type == EVENT_STREAM:
         return await stream_topics(request, question, uncompiled)
     if is_whole:
@@ -173,39 +171,16 @@ async def _list_topics(request: ApiRequest) -> web.StreamResponse:
     return await paged_listing(request, question, uncompiled, asked, media_type)
 
 
-def listing_request(request: ApiRequest) -> tuple[ListingRequest, str | None]:
-    """The question of a request, and its pattern where that takes a thread to compile: the question is without it then.
-
-    Raises :exc:`~broker_core.errors.ListingFailed`.
-    """
-    pipeline, namespace, text = request.services.pipeline, request.namespace(), request.values["pattern"]
-    # A client that must pass a gate first, or may not list this, costs nothing before that.
-    later = text is None or not pipeline.passes_now(request.asker, namespace)
-    pattern = None if later else pipeline.compile_now(text)
-    question = ListingRequest(
-        namespace=namespace,
-        mode=request.values["mode"],
-        pattern=pattern,
-        properties=checked_properties(request.values["property"], request.services.settings.limits),
-        asker=request.asker,
+def _question(request: ApiRequest) -> tuple[ListingRequest, str | None]:
+    """The question of a request, as :func:`read_question` gives it."""
+    services, values = request.services, request.values
+    return read_question(
+        services.pipeline,
+        services.settings.limits,
+        request.asker,
+        request.namespace(),
+        values["mode"],
+        values["pattern"],
+        values["property"],
         deadline=request.deadline,
-    )
-    return question, text if pattern is None else None
-
-
-def checked_properties(pairs: Sequence[tuple[str, str]], limits: LimitsSettings) -> Properties:
-    """The properties of a request. Raises :exc:`~broker_core.errors.ListingFailed` for too many, or too large ones."""
-    if len(pairs) > limits.properties:
-        raise _too_many(f"{len(pairs)} properties", limits.properties, "limits.properties")
-    size = sum(len(key.encode()) + len(value.encode()) for key, value in pairs)
-    if size > limits.property_bytes:
-        raise _too_many(f"properties of {size} bytes", limits.property_bytes, "limits.property_bytes")
-    return Properties(pairs)
-
-
-def _too_many(what: str, most: int, setting: str) -> ListingFailed:
-    return ListingFailed(
-        f"{what} in one request, at most {most} are allowed ({setting})",
-        cause=Cause.BAD_REQUEST,
-        reason="bad_request",
     )

@@ -33,11 +33,3 @@ async def test_the_question_is_that_of_the_binary_protocol(
 async def test_an_unknown_namespace_has_no_topics(served: ApiServed) -> None:
     said = await served.ask("/v1/namespaces/no/where/topics")
     assert (said.status, said.json["items"]) == (200, [])
-
-
-async def test_properties_are_bounded(served: ApiServed) -> None:
-    many = [("property", f"k{number}=v") for number in range(65)]
-    for wrong in (many, [("property", "k=" + "v" * 16 * 1024)]):
-        said = await served.ask(LISTING, params=wrong)
-        assert (said.status, said.json["cause"]) == (400, "BAD_REQUEST")
-        assert "(limits." in said.json["detail"]
