@@ -24,8 +24,9 @@ from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
 from broker_core.servers.arrival import RefusedArrival, TlsEntrance, TlsTransport
 from broker_core.servers.http.api import Api
+from broker_core.servers.http.api.problem_details import problem_of, with_headers
 from broker_core.servers.http.endpoints import Endpoints
-from broker_core.servers.http.json_responses import errors_in_json
+from broker_core.servers.http.json_responses import json_response
 from broker_core.servers.http.served_connection import ServedConnection
 from broker_core.servers.http.served_request import ServedRequest
 
@@ -109,7 +110,7 @@ class HttpServer:
             ) from error
 
     async def _set_up(self) -> None:
-        middlewares = [self._in_use, errors_in_json, self._api_errors]
+        middlewares = [self._in_use, self._errors]
         app = web.Application(middlewares=middlewares, client_max_size=_MAX_BODY_BYTES)
         app.router.add_routes(self._endpoints.routes())
         for api in self._apis:
@@ -260,17 +261,18 @@ class HttpServer:
                 self._nothing_busy.set()
 
     @web.middleware
-    async def _api_errors(
+    async def _errors(
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
-        """An unknown path or method below an API, as an error in its form."""
+        """Whatever is raised for a request, as an error in the form of its API, or of the pages."""
         try:
             return await handler(request)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a metric raises is not the end of the connection
             for api in self._apis:
                 if request.path.startswith(api.prefix):
                     return api.failure(error, request)
-            raise
+            problem = problem_of(error, request)
+            return with_headers(json_response(problem.status, {"error": problem.detail}), problem)
 
 
 class _OpenConnection:

@@ -13,7 +13,7 @@ from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
 from tests.support.clock import AGES, time_passes
-from tests.support.connection_questions import MATCHING, NAMESPACE, lister
+from tests.support.connection_questions import NAMESPACE, lister
 from tests.support.eventually import eventually
 from tests.support.pulsar_serving import Serving, serving
 from tests.support.raw_client import Closed, RawClient
@@ -41,13 +41,6 @@ async def logged_in(
 
 def the_clock_is_moved(s: Serving, seconds: float) -> None:
     s.admission.expiries._clock = lambda: time.time() + seconds
-
-
-async def test_a_client_asks_after_its_credentials_were_checked() -> None:
-    async with serving(lister(), authenticator=ScriptedAuthenticator()) as s:
-        client = await logged_in(s)
-        assert (await client.ask(NAMESPACE, pattern="use/ns-abc/topic-.*")).topics == MATCHING
-        assert s.sample("authentications_total", transport="pulsar", outcome="ok") == 1
 
 
 @pytest.mark.parametrize("method", ["token", "slow"])
@@ -179,22 +172,6 @@ async def test_a_client_renews_its_credentials_while_it_asks() -> None:
         client.close()
         await eventually(lambda: s.server.connections == 0)
         assert sessions.any_of("alice", None) is None
-
-
-@pytest.mark.parametrize(("data", "errors"), [("bob", 0), ("!expired", 1), ("!bad_token", 1)])
-async def test_a_client_renews_its_credentials_badly(data: str, errors: int) -> None:
-    gated = lister(at_once=False)
-    gated.gate = asyncio.Event()
-    async with serving(gated, authenticator=ScriptedAuthenticator()) as s:
-        client = await logged_in(s, f"alice@{time.time() + AGES}", refresh=True)
-        await client.send(client.question(NAMESPACE)[1])
-        await eventually(lambda: s.server.load.request_tasks)
-        the_clock_is_moved(s, AGES)
-        assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
-        await client.send(commands.auth_response("v", "token", data.encode()))
-        before = await client.closed()
-        assert [command.error.error for command in before] == [ServerError.AuthenticationError] * errors
-        await s.nothing_held()
 
 
 async def test_a_thousand_credentials_that_end_together() -> None:

@@ -16,7 +16,7 @@ from broker_core.access.authentication import Authenticator
 from broker_core.errors import ServerError
 from broker_core.settings import AuthenticationSettings
 from broker_core.wire.pulsar import commands
-from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.connection_questions import NAMESPACE, lister
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
@@ -98,63 +98,6 @@ async def test_a_token_signed_with_the_public_key_as_a_secret(key: bytes) -> Non
         forged = signed + b"." + b64(hmac.digest(key, signed, hashlib.sha256))
         _, answer = await connect(s, forged)
         assert answer.error.message == "Failed to authenticate"
-
-
-async def test_a_wrong_audience() -> None:
-    settings = {"key": data_url(SECRET), "algorithms": ["HS256"], "audience": "brokers"}
-    async with serving(authenticator=authenticator(token=settings)) as s:
-        good = token({"sub": "alice", "aud": ["x", "brokers"]}, key=SECRET, by="HS256")
-        wrong = token({"sub": "alice", "aud": "Brokers"}, key=SECRET, by="HS256")
-        assert (await connect(s, good))[1].type == BaseCommand.CONNECTED
-        assert (await connect(s, wrong))[1].type == BaseCommand.ERROR
-        assert s.sample("authentications_total", transport="pulsar", outcome="audience") == 1
-
-
-@pytest.mark.parametrize("method", ["", "none", "Token", " token", "basic", "tls", "athenz"])
-async def test_other_methods_with_a_good_token(method: str) -> None:
-    good = token({"sub": "alice"})
-    async with serving(authenticator=authenticator()) as s:
-        assert (await connect(s, good, method))[1].error.message == "Failed to authenticate"
-    async with serving(authenticator=authenticator(anonymous_role="nobody")) as s:
-        assert (await connect(s, good, method))[1].type == BaseCommand.CONNECTED
-        assert (await connect(s, b"bad"))[1].type == BaseCommand.ERROR, "its own method, and bad credentials"
-
-
-async def test_a_token_that_ends_in_a_session_by_the_clock_of_the_machine() -> None:
-    flags = FeatureFlags(supports_auth_refresh=True)
-    async with serving(lister(), authenticator=authenticator()) as s:
-        ends = token({"sub": "alice", "exp": now() + 2})
-        (able, _), (unable, _) = await connect(s, ends, feature_flags=flags), await connect(s, ends)
-        challenge = await able.receive()
-        assert challenge.authChallenge.challenge.auth_data == b"PulsarAuthRefresh"
-        assert await unable.closed() == []
-        fresh = token({"sub": "alice", "exp": now() + AGES})
-        await able.send(commands.auth_response("v", "token", fresh))
-        assert (await able.ask(NAMESPACE)).topics
-        await eventually(
-            lambda: s.sample("authentications_total", transport="pulsar", outcome="renewed") == 1
-        )
-        assert fresh.decode() not in str(s.logs)
-
-
-async def test_an_old_token_renews_nothing() -> None:
-    flags = FeatureFlags(supports_auth_refresh=True)
-    async with serving(lister(), authenticator=authenticator()) as s:
-        ends = token({"sub": "alice", "exp": now() + 1})
-        client, _ = await connect(s, ends, feature_flags=flags)
-        assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
-        await client.send(commands.auth_response("v", "token", ends))
-        [error] = await client.closed()
-        assert error.error.message == "Failed to authenticate"
-
-
-async def test_one_principal_does_not_become_another_by_a_new_token() -> None:
-    flags = FeatureFlags(supports_auth_refresh=True)
-    async with serving(lister(), authenticator=authenticator()) as s:
-        client, _ = await connect(s, token({"sub": "alice", "exp": now() + 1}), feature_flags=flags)
-        assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
-        await client.send(commands.auth_response("v", "token", token({"sub": "bob"})))
-        assert await client.closed() == []
 
 
 # -- passwords ------------------------------------------------------------------------------------------------

@@ -245,22 +245,6 @@ async def test_a_proxy_speaks_for_its_client() -> None:
     assert scene.sessions.any_of("proxy", "alice") == ClientCredentials("token", b"proxy", "token", "alices")
 
 
-async def test_an_empty_original_principal_is_one() -> None:
-    scene = Scene()
-    assert isinstance(scene.connect("alice", original_principal=""), bytes)
-    assert [(asker.role, asker.original_principal) for asker in scene.askers] == [("alice", "")]
-
-
-async def test_the_version_of_a_proxy_is_for_proxies() -> None:
-    scene = Scene(proxy_roles=["proxy"])
-    text = "Must not set proxyVersion without connecting as a ProxyRole."
-    assert last_error(scene.connect("alice", proxy_version="4")) == (
-        2**64 - 1,
-        ServerError.AuthorizationError,
-        text,
-    )
-
-
 # -- credentials that end -------------------------------------------------------------------------------------
 
 
@@ -303,15 +287,6 @@ async def test_a_client_is_asked_for_new_credentials() -> None:
     assert (len(scene.talk.unasked), len(scene.expiries)) == (2, 0)
 
 
-async def test_a_clock_that_is_moved_back_ends_nothing() -> None:
-    scene = Scene()
-    scene.connect("alice@150")
-    scene.time_passes(-1000)
-    assert not scene.talk.unasked
-    scene.time_passes(1060)
-    assert len(scene.talk.unasked) == 1
-
-
 async def test_a_client_that_does_not_answer_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene()
     scene.connect_with_refresh("alice@150")
@@ -348,14 +323,6 @@ async def test_new_credentials_of_another_principal_close_without_a_word() -> No
     assert (logs[0]["reason"], logs[0]["role"], logs[0]["other"]) == ("other_principal", "alice", "bob")
     assert scene.sessions.any_of("bob", None) is None
     assert scene.count("other_principal") == 1
-
-
-@pytest.mark.parametrize("data", ["!expired", "!bad_token", "!no_credentials"])
-async def test_new_credentials_that_are_no_good(data: str) -> None:
-    scene = Scene()
-    scene.connect_with_refresh("alice@150")
-    scene.time_passes(50)
-    assert last_error(scene.respond(data)) == FAILED
 
 
 async def test_an_answer_without_data_is_no_good() -> None:

@@ -6,7 +6,7 @@ import json
 
 from aiohttp import web
 
-from broker_core.servers.http.api.problem_details import Problem
+from broker_core.servers.http.api.problem_details import Problem, with_headers
 
 __all__ = ["reason_response"]
 
@@ -19,7 +19,4 @@ def reason_response(problem: Problem) -> web.Response:
     response = web.Response(
         status=status, text=json.dumps({"reason": problem.detail}) + "\n", content_type="application/json"
     )
-    pairs = problem.headers if isinstance(problem.headers, tuple) else problem.headers.items()
-    for name, value in pairs:
-        response.headers.add(name, value)
-    return response
+    return with_headers(response, problem)

@@ -16,7 +16,15 @@ from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.mass_deletion_guard import MassDeletion
 from broker_core.redaction.quoted import cut_short
 
-__all__ = ["PROBLEM_JSON", "Problem", "RequestRefused", "problem_of", "problem_response", "refused"]
+__all__ = [
+    "PROBLEM_JSON",
+    "Problem",
+    "RequestRefused",
+    "problem_of",
+    "problem_response",
+    "refused",
+    "with_headers",
+]
 
 PROBLEM_JSON: Final = "application/problem+json"
 #: Seconds after which a client may ask again that met a limit.
@@ -146,6 +154,11 @@ def problem_response(problem: Problem) -> web.Response:
     response = web.Response(
         status=problem.status, text=json.dumps(content | dict(problem.more)) + "\n", content_type=PROBLEM_JSON
     )
+    return with_headers(response, problem)
+
+
+def with_headers(response: web.Response, problem: Problem) -> web.Response:
+    """The response with the headers of a problem, of which several may have one name."""
     pairs = problem.headers.items() if isinstance(problem.headers, Mapping) else problem.headers
     for name, value in pairs:
         response.headers.add(name, value)
