@@ -33,6 +33,7 @@ from broker_core.catalog.errors import PartitionedRefused as PartitionedRefused
 from broker_core.catalog.errors import PartitionRefused as PartitionRefused
 from broker_core.catalog.errors import PreconditionFailed as PreconditionFailed
 from broker_core.catalog.errors import reading_catalog as reading_catalog
+from broker_core.catalog.properties import MAX_PROPERTIES_BYTES as MAX_PROPERTIES_BYTES
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader

@@ -205,7 +205,7 @@ def deletion(name: TopicName, *, partitioned: bool | None = None) -> Decide:
         if partitioned is False and is_partitioned:
             raise PartitionedRefused(f"{name} is a partitioned topic")
         if partitioned and not is_partitioned:
-            raise TopicMissing(f"There is no partitioned topic {name} in the catalogue")
+            raise PartitionedRefused(f"{name} is no partitioned topic")
         return without_name(found, name)
 
     return decide

@@ -95,11 +95,10 @@ class Attempt:
         """Rules and gates allow these topics to be changed: whatever found them has asked."""
         self.verdicts.update(dict.fromkeys(topics))
 
-    def made(self, target: str, version: CatalogVersion, *, changed: bool, **counts: int) -> None:
-        """Note a change, and the version of the namespace then; not ``changed``: nothing had to be."""
+    def made(self, version: CatalogVersion, unchanged: Iterable[str] = (), **counts: int) -> None:
+        """Note a change, the version of the namespace then, and the targets of which nothing had to be changed."""
         self.fields = {**counts, "version": version_text(version)}
-        if not changed:
-            self.unchanged.add(target)
+        self.unchanged.update(unchanged)
 
     def ended(self, rows: Iterable[AuditRow]) -> None:
         """Write the lines, once it is known what the client is answered; from any thread. It waits for nothing."""

@@ -113,9 +113,9 @@ class Changes:
             done += await self.catalog.edit(left[0].topic.namespace, left, deadline)
         except (CatalogError, ListingFailed) as failure:
             done += [failure] * len(left)
-        for edit, each in zip(left, done, strict=True):
-            if isinstance(each, TopicWrite):
-                attempt.made(str(edit.topic), each.version, changed=each.changed)
+        made = [(edit, each) for edit, each in zip(left, done, strict=True) if isinstance(each, TopicWrite)]
+        if made:
+            attempt.made(made[0][1].version, [str(edit.topic) for edit, each in made if not each.changed])
         if not refused:
             return done
         rest = iter(done)
@@ -141,7 +141,7 @@ class Changes:
             namespace, pieces, gzip=gzip, exact=exact, ask=partial(self.allow, attempt) if asks else None
         )
         counts = {name: getattr(report, name) for name in ("created", "updated", "deleted")}
-        attempt.made("", report.version, changed=any(counts.values()), **counts)
+        attempt.made(report.version, () if any(counts.values()) else [""], **counts)
         return report
 
     async def change_one(self, attempt: Attempt, edit: Edit, deadline: float | None = None) -> TopicWrite:

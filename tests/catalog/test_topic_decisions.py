@@ -12,10 +12,12 @@ from broker_core.catalog.errors import (
     PartitionedRefused,
     PartitionRefused,
     TopicExists,
+    TopicInvalid,
     TopicMissing,
 )
 from broker_core.catalog.properties import MAX_PROPERTIES_BYTES
 from broker_core.catalog.topic_decisions import (
+    adjustment,
     creation,
     deletion,
     has_name,
@@ -190,8 +192,8 @@ def test_deletion(local: str, partitioned: bool | None, there: str, left: str | 
         ("x", None, None, TopicMissing),
         ("x-partition-3", None, "0-2", TopicMissing),
         ("x", False, "0-2", PartitionedRefused),
-        ("x", True, "*", TopicMissing),
-        ("x-partition-1", True, "0-2", TopicMissing),
+        ("x", True, "*", PartitionedRefused),
+        ("x-partition-1", True, "0-2", PartitionedRefused),
     ],
 )
 def test_deletion_refused(
@@ -210,3 +212,39 @@ def test_a_name_that_looks_like_a_partition_may_be_a_topic_of_its_own() -> None:
         creation(name("x-partition-1"))(own)
     with pytest.raises(TopicExists):
         replacement(name("x-partition-1"), 0, None, may_replace=True)(own)
+
+
+def test_configs_are_kept_replaced_and_merged() -> None:
+    given = {"retention.ms": "5", "cleanup.policy": "compact"}
+    made = creation(name("x"), configs=given)(None)
+    assert made is not None
+    assert made.configs == given
+    assert replacement(name("x"), 0, {}, may_replace=False)(made) == made, "what is left out stays"
+    with pytest.raises(TopicExists):
+        replacement(name("x"), 0, {}, may_replace=False, configs={})(made)
+    less = merge(name("x"), {}, configs={"retention.ms": None, "segment.ms": "7"})(made)
+    assert less is not None
+    assert less.configs == {"cleanup.policy": "compact", "segment.ms": "7"}
+    none = merge(name("x"), {}, configs=None)(made)
+    assert none is not None
+    assert none.configs == {}
+
+
+@pytest.mark.parametrize(
+    ("configs", "said"),
+    [
+        ({"no.such": "1"}, "Unknown topic config name: no.such"),
+        ({"retention.ms": "soon"}, "retention.ms"),
+        ({"max.compaction.lag.ms": "8"}, "conflict topic config"),
+    ],
+)
+def test_configs_that_change_are_such_as_topics_of_kafka_can_have(configs: dict[str, str], said: str) -> None:
+    there = replace(topic("*"), configs={"min.compaction.lag.ms": "9", "old": "1"})
+    assert merge(name("x"), {"k": "v"})(there) is not None, "those that are there stay"
+    there = replace(there, configs={"min.compaction.lag.ms": "9"})
+    for decide in (
+        merge(name("x"), {}, configs=configs),
+        adjustment(name("x"), configs=lambda now: {**now, **configs}),
+    ):
+        with pytest.raises(TopicInvalid, match=said):
+            decide(there)

@@ -32,7 +32,7 @@ def lines(attempt: Attempt, *rows: AuditRow) -> list[dict[str, Any]]:
 
 def test_a_line_has_who_from_where_what_and_the_outcome() -> None:
     attempt = Attempt("delete_topic", ASKER, namespace="a/b")
-    attempt.made("orders", VERSION, changed=True, deleted=3)
+    attempt.made(VERSION, deleted=3)
     (line,) = lines(attempt, AuditRow("orders", fields={"status": 204, **attempt.fields}))
     assert line == {
         "event": "audit",
@@ -70,7 +70,7 @@ def test_fields_without_a_value_are_left_out_and_zero_is_one() -> None:
 
 def test_what_was_so_already_is_unchanged() -> None:
     attempt = Attempt("put_topic", ASKER)
-    attempt.made("x", VERSION, changed=False)
+    attempt.made(VERSION, ["x"])
     rows = [AuditRow("x"), AuditRow("y"), AuditRow("x", "refused", "CONFLICT")]
     found = [(line["target"], line["outcome"]) for line in lines(attempt, *rows)]
     assert found == [("x", "unchanged"), ("y", "done"), ("x", "refused")]

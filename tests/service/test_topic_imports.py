@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
 import io
 import threading
 from collections.abc import AsyncIterator
@@ -12,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import AsyncCatalog, CatalogFull, CatalogReadOnly, SqliteCatalog
+from broker_core.catalog import AsyncCatalog, CatalogFull, CatalogReadOnly, ImportRefused, SqliteCatalog
 from broker_core.errors import Cause, ListingFailed
-from broker_core.names import NamespaceName
+from broker_core.mass_deletion_guard import Deletions
+from broker_core.names import NamespaceName, TopicName
 from broker_core.service import topic_imports
 from broker_core.service.topic_imports import BodyTooLarge, TopicImports
 from tests.support.eventually import eventually
@@ -36,6 +38,10 @@ async def imports(tmp_path: Path) -> AsyncIterator[TopicImports]:
 async def body(topics: int = 1) -> AsyncIterator[bytes]:
     for number in range(topics):
         yield LINE % number
+
+
+async def pieces(data: bytes) -> AsyncIterator[bytes]:
+    yield data
 
 
 def catalog_of(imports: TopicImports) -> AsyncCatalog:
@@ -60,6 +66,83 @@ async def test_a_body_may_be_so_large(imports: TopicImports, monkeypatch: pytest
     with pytest.raises(BodyTooLarge, match="100 bytes"):
         await imports.import_body(NAMESPACE, body(50))
     assert version(imports) == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "created"),
+        (b" \t\r" + LINE % 1 + b" " + LINE % 2, "created"),
+        (b"new\n", "not a JSON object"),
+        (b"\n" + LINE % 1, "it is empty"),
+        (b" \t\r\n" + LINE % 1, "it is empty"),
+        (b" ", "it is empty"),
+        (b"\xef\xbb\xbf" + LINE % 1, "byte order mark"),
+        (b" " + LINE % 1 + b"{\n", "line 2"),
+    ],
+)
+async def test_a_body_begins_with_an_object(imports: TopicImports, body: bytes, reason: str) -> None:
+    if reason == "created":
+        assert (await imports.import_body(NAMESPACE, pieces(body))).created == body.count(b"{")
+        return
+    with pytest.raises(ImportRefused, match=reason):
+        await imports.import_body(NAMESPACE, pieces(body))
+    assert version(imports) == 0
+
+
+async def test_a_body_may_be_gzip_of_some_members(
+    imports: TopicImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = gzip.compress(LINE % 1)
+    report = await imports.import_body(NAMESPACE, pieces(whole + gzip.compress(LINE % 2)), gzip=True)
+    assert report.created == 2
+    for broken, reason in ((whole[:-4], "cut short"), (whole[:-9], "cut short"), (b"{}{}{}{}", "not gzip")):
+        with pytest.raises(ListingFailed, match=reason):
+            await imports.import_body(NAMESPACE, pieces(broken), gzip=True)
+    monkeypatch.setattr(topic_imports, "MOST_BYTES", 5_000_000)
+    with pytest.raises(BodyTooLarge):
+        await imports.import_body(NAMESPACE, pieces(gzip.compress(b"{" + b" " * 50_000_000)), gzip=True)
+
+
+async def test_so_many_imports_are_under_way(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(topic_imports, "_PLACES", 1)
+    on = asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        await on.wait()
+        yield LINE % 1
+
+    first = asyncio.create_task(imports.import_body(NAMESPACE, slow()))
+    await eventually(lambda: imports.under_way == 1)
+    with pytest.raises(ListingFailed, match="under way") as refused:
+        await imports.import_body(NAMESPACE, body())
+    assert refused.value.cause is Cause.QUEUE
+    on.set()
+    assert (await first).created == 1
+
+
+async def test_rights_are_asked_about_so_many_topics(
+    imports: TopicImports, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_imports, "MOST_ASKED", 3)
+    asked: list[str] = []
+
+    async def ask(topic: TopicName) -> None:
+        asked.append(topic.local)
+        if topic.local == "t2":
+            raise ListingFailed("no", cause=Cause.DENIED)
+
+    await imports.import_body(NAMESPACE, body(2), ask=ask)
+    assert sorted(asked) == ["t0", "t1"]
+    with pytest.raises(ListingFailed, match="no"):
+        await imports.import_body(NAMESPACE, body(3), ask=ask)
+    with pytest.raises(ListingFailed, match="import several parts") as many:
+        await imports.import_body(NAMESPACE, body(4), ask=ask)
+    assert many.value.cause is Cause.TOO_LARGE
+    asked.clear()
+    await imports.import_body(NAMESPACE, body(1), ask=ask, exact=Deletions(mass=True))
+    assert asked.count("t1") == 1, "and about those that go"
+    assert version(imports) == 2
 
 
 async def test_a_body_may_take_so_long(imports: TopicImports, monkeypatch: pytest.MonkeyPatch) -> None:

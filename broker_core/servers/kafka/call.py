@@ -10,9 +10,16 @@ from typing import Any, Final, TypeVar
 from broker_core.memory.permit_errors import PermitError
 from broker_core.names import PERSISTENT, TopicName
 from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.row_error import RowError, error_of
+from broker_core.servers.kafka.row_error import (
+    MOST_CHANGES,
+    READ_ONLY,
+    TOO_LARGE,
+    ChangeRefused,
+    RowError,
+    error_of,
+)
 from broker_core.servers.kafka.services import KafkaServices, Node
-from broker_core.service import Attempt
+from broker_core.service import Attempt, Changes
 from broker_core.wire.kafka import Fields, RequestHeader
 
 __all__ = ["CloseClient", "KafkaCall"]
@@ -65,11 +72,17 @@ class KafkaCall(Caller):
         """The topic of this name."""
         return TopicName(PERSISTENT, self.namespace, name)
 
+    def changes(self, count: int = 0) -> Changes:
+        """What makes changes, of ``count`` topics; raises :exc:`~.row_error.ChangeRefused` for all of the request."""
+        if self.services.changes is None:
+            raise ChangeRefused(READ_ONLY)
+        if count > MOST_CHANGES:
+            raise ChangeRefused(TOO_LARGE)
+        return self.services.changes
+
     async def denied(self, names: Iterable[str]) -> dict[str, RowError]:
         """The topics of these that rules and gates do not let the client change, and why."""
-        changes = self.services.changes
-        assert changes is not None
-        refused = await changes.refusals(self.attempt, map(self.topic, names), self.deadline)
+        refused = await self.changes().refusals(self.attempt, map(self.topic, names), self.deadline)
         return {topic.local: error_of(refusal) for topic, refusal in refused.items()}
 
     async def off_loop(self, count: int, work: Callable[..., _Result], *arguments: Any) -> _Result:

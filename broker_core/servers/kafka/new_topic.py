@@ -8,11 +8,11 @@ from typing import Any, Final, NamedTuple
 from broker_core.kafka.configs import InvalidConfig, check_configs
 from broker_core.kafka.topic_names import why_illegal
 from broker_core.names import PERSISTENT, NamespaceName, TopicName
-from broker_core.servers.kafka.row_error import RowError
+from broker_core.servers.kafka.row_error import ChangeRefused, RowError
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import ErrorCode, Fields
 
-__all__ = ["NewTopic", "new_topic", "too_many_partitions", "wrong_replicas"]
+__all__ = ["NewTopic", "check_partitions", "new_topic", "wrong_replicas"]
 
 #: Partitions of all topics of a request.
 _MOST_PARTITIONS: Final = 10_000
@@ -33,17 +33,15 @@ class NewTopic(NamedTuple):
         return 1 + self.partitions + len(self.configs)
 
 
-def too_many_partitions(asked: Sequence[Fields], kafka: KafkaSettings) -> RowError | None:
-    """The error of all rows of a request that asks for too many partitions."""
+def check_partitions(asked: Sequence[Fields], kafka: KafkaSettings) -> None:
+    """Raise the error of all rows of a request that asks for too many partitions."""
     total = 0
     for row in asked:
-        if row["assignments"]:
-            total += len(row["assignments"])
-        else:
-            total += kafka.num_partitions if row["num_partitions"] == -1 else row["num_partitions"]
+        usual = kafka.num_partitions if row["num_partitions"] == -1 else row["num_partitions"]
+        total += len(row["assignments"] or ()) or usual
         if total > _MOST_PARTITIONS:
-            return RowError(ErrorCode.POLICY_VIOLATION, "Excessively large number of partitions per request.")
-    return None
+            text = "Excessively large number of partitions per request."
+            raise ChangeRefused(RowError(ErrorCode.POLICY_VIOLATION, text))
 
 
 def new_topic(

@@ -12,10 +12,8 @@ from broker_core.catalog.bulk_changes.delete_topics import delete_matching
 from broker_core.catalog.bulk_changes.set_properties import PropertiesChange, set_properties_of_matching
 from broker_core.catalog.errors import (
     CatalogBusy,
-    CatalogError,
     PartitionRefused,
     PreconditionFailed,
-    TopicExists,
     TopicMissing,
 )
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -32,7 +30,6 @@ from broker_core.catalog.topic_record import Catalog, TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Operation
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
-from broker_core.names.listed_names import MAX_PARTITIONS
 from tests.catalog.filled import bring
 
 NAMESPACE = NamespaceName("public", "default")
@@ -100,14 +97,6 @@ def test_a_partition_of_a_partition_is_one_of_the_topic_in_between(catalog: Sqli
     assert catalog.partitions(topic("a")) == 2
 
 
-def test_what_is_there_is_not_created_again(catalog: SqliteCatalog) -> None:
-    catalog.create(topic("a"), partitions=2)
-    for name, partitions in (("a", 0), ("a", 5), ("a-partition-1", 0)):
-        with pytest.raises(TopicExists, match=f"persistent://public/default/{name} is there already"):
-            catalog.create(topic(name), partitions=partitions)
-    assert catalog.version(NAMESPACE).number == 1
-
-
 def test_a_partition_comes_back_and_joins_its_topic(catalog: SqliteCatalog) -> None:
     made = catalog.create(topic("a"), partitions=3, properties={"k": "v"})
     catalog.delete(topic("a-partition-1"))
@@ -171,12 +160,6 @@ def test_a_partition_is_deleted_alone_and_the_last_one_with_its_topic(catalog: S
     assert catalog.version(NAMESPACE).number == 3, "versions go on where all topics went"
 
 
-def test_the_topic_goes_with_its_plain_name_and_its_partitions(catalog: SqliteCatalog) -> None:
-    bring(catalog, "a-partition-3", namespace=NAMESPACE)
-    catalog.delete(topic("a"))
-    assert catalog.topic(topic("a-partition-3")) is None
-
-
 def test_properties_are_replaced(catalog: SqliteCatalog) -> None:
     made = catalog.create(topic("a"), partitions=2, properties={"x": "1", "y": "2"})
     changed = catalog.set_properties(topic("a-partition-1"), {"x": "3"})
@@ -198,15 +181,6 @@ def test_what_is_not_there_is_an_error_and_no_change(catalog: SqliteCatalog) -> 
     with pytest.raises(TopicMissing):
         catalog.delete(TopicName.parse("persistent://no/where/a"))
     assert catalog.version(NamespaceName("no", "where")).number == 0
-
-
-def test_what_cannot_be_is_refused(catalog: SqliteCatalog) -> None:
-    for partitions in (-1, MAX_PARTITIONS + 1):
-        with pytest.raises(CatalogError, match="partitions"):
-            catalog.create(topic("a"), partitions=partitions)
-    with pytest.raises(CatalogError, match="must be a string"):
-        catalog.create(topic("a"), properties={"x": 1})  # type: ignore[dict-item]
-    assert catalog.version(NAMESPACE).number == 0
 
 
 def test_a_second_process_sees_and_makes_changes(catalog: SqliteCatalog) -> None:
@@ -366,32 +340,6 @@ def test_configs_and_replication_are_kept_and_logged(catalog: SqliteCatalog) -> 
         (now, now),
         (now, {}),
     ]
-
-
-def test_many_edits_are_one_version_and_each_succeeds_or_fails_by_itself(catalog: SqliteCatalog) -> None:
-    def refuse(_: TopicRecord | None) -> None:
-        raise PreconditionFailed("no")
-
-    done = catalog.edit_many(
-        NAMESPACE,
-        [
-            Edit(topic("a"), creation(topic("a"), 2)),
-            Edit(topic("a"), creation(topic("a"), 2)),
-            Edit(topic("b"), creation(topic("b")), refuse),
-            Edit(topic("c"), deletion(topic("c"))),
-            Edit(topic("d"), creation(topic("d"))),
-        ],
-    )
-    refused = [type(each) if isinstance(each, CatalogError) else None for each in done]
-    assert refused == [None, TopicExists, PreconditionFailed, TopicMissing, None]
-    version = catalog.version(NAMESPACE)
-    assert {each.version for each in done if isinstance(each, TopicWrite)} == {version}
-    assert version.number == 1
-    assert names_of(catalog, "a") == ["a-partition-0", "a-partition-1"]
-    assert operations(catalog) == [Operation.CREATE, Operation.CREATE]
-    done = catalog.edit_many(NAMESPACE, [Edit(topic("c"), deletion(topic("c")))])
-    assert isinstance(done[0], TopicMissing)
-    assert catalog.version(NAMESPACE) == version, "nothing was changed"
 
 
 def test_a_name_that_is_deleted_and_created_in_one_version_is_two_topics_in_the_log(

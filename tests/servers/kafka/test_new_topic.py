@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.servers.kafka.new_topic import NewTopic, new_topic, too_many_partitions
-from broker_core.servers.kafka.row_error import RowError
+from broker_core.servers.kafka.new_topic import NewTopic, check_partitions, new_topic
+from broker_core.servers.kafka.row_error import ChangeRefused, RowError
 from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import Fields
 from tests.support.kafka_topics import NAMESPACE
@@ -105,12 +105,12 @@ def test_the_last_value_of_a_config_counts_and_none_may_be_null() -> None:
 
 def test_all_partitions_of_a_request_are_bounded() -> None:
     kafka = KafkaSettings(num_partitions=100)
-    assert too_many_partitions([_row(partitions=9_900), _row(partitions=-1)], kafka) is None
-    error = too_many_partitions([_row(partitions=9_901), _row(partitions=-1)], kafka)
-    assert error is not None
-    assert error.code == 44
+    check_partitions([_row(partitions=9_900), _row(partitions=-1)], kafka)
     assigned = [{"partition_index": index, "broker_ids": [1]} for index in range(10_001)]
-    assert too_many_partitions([_row(assignments=assigned)], kafka) is not None
+    for rows in ([_row(partitions=9_901), _row(partitions=-1)], [_row(assignments=assigned)]):
+        with pytest.raises(ChangeRefused) as refused:
+            check_partitions(rows, kafka)
+        assert refused.value.error.code == 44
 
 
 def test_a_topic_takes_a_record_for_itself_and_for_each_partition_and_config() -> None:

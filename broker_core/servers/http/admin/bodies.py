@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from broker_core.catalog import MAX_PROPERTIES_BYTES
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body
@@ -21,7 +22,7 @@ __all__ = ["PARTITIONS", "PROPERTIES", "partitions_in", "properties_in"]
 _JSON: Final = "application/json"
 _METADATA: Final = "application/vnd.partitioned-topic-metadata+json"
 _OBJECT: Final = {"type": "object"}
-_MOST_BYTES: Final = 256 * 1024
+_MOST_BYTES: Final = 4 * MAX_PROPERTIES_BYTES
 #: A number as Java reads it in a text; Python takes more, such as an underscore.
 _DIGITS: Final = re.compile(r"\s*[+-]?[0-9]{1,10}\s*", re.ASCII)
 

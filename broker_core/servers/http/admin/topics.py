@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from aiohttp import web
 
 from broker_core.catalog import (
+    CatalogError,
     Decide,
     Edit,
     PartitionCountRefused,
@@ -21,7 +22,7 @@ from broker_core.catalog import (
     TopicExists,
     TopicInvalid,
     TopicMissing,
-    TopicWrite,
+    TopicRecord,
     creation,
     deletion,
     merge,
@@ -44,8 +45,10 @@ __all__ = ["operations"]
 #: A name that ends with a number of a partition as no partition is named: with zeros before it.
 _ODD_PARTITION: Final = re.compile(f"{PARTITION_SUFFIX}0[0-9]+$", re.ASCII)
 
-#: Changes a topic of a catalogue, or raises what a client is told.
-_Write: TypeAlias = Callable[[ApiRequest, TopicName], Awaitable[TopicWrite]]
+#: Reads what is wanted of a topic.
+_Wanted: TypeAlias = Callable[[ApiRequest, TopicName], Awaitable[Decide]]
+#: What a broker says of errors of the catalogue, where it has words of its own.
+_Refusals: TypeAlias = Mapping[type[CatalogError], Callable[[TopicName, Any], RequestRefused]]
 
 
 def operations() -> list[Operation]:
@@ -55,18 +58,25 @@ def operations() -> list[Operation]:
         topic = f"{ADMIN}{domain}/{{tenant}}/{{namespace}}/{{topic}}"
 
         def write(
-            method: str, path: str, action: Action, change: _Write, body: Body | None = None, of: str = domain
+            method: str,
+            path: str,
+            action: Action,
+            wanted: _Wanted,
+            refusals: _Refusals,
+            body: Body | None = None,
+            of: str = domain,
         ) -> None:
-            handler = partial(_written, domain=of, change=change)
+            handler = partial(_written, domain=of, wanted=wanted, refusals=refusals)
             found.append(declared(method, path, handler, body=body, changes=action))
 
-        write("PUT", topic, "create_topic", _create, PROPERTIES)
-        write("DELETE", topic, "delete_topic", _delete)
-        write("PUT", f"{topic}/partitions", "create_topic", _create_partitioned, PARTITIONS)
-        write("POST", f"{topic}/partitions", "add_partitions", _grow, PARTITIONS)
-        write("DELETE", f"{topic}/partitions", "delete_topic", _delete_partitioned)
-        write("PUT", f"{topic}/properties", "change_topic", _set_properties, PROPERTIES)
-        write("DELETE", f"{topic}/properties", "change_topic", _remove_property)
+        partitions, properties = f"{topic}/partitions", f"{topic}/properties"
+        write("PUT", topic, "create_topic", _create, _NOT_CREATED, PROPERTIES)
+        write("DELETE", topic, "delete_topic", _delete, _NOT_DELETED)
+        write("PUT", partitions, "create_topic", _create_partitioned, _NOT_PARTITIONED, PARTITIONS)
+        write("POST", partitions, "add_partitions", _grow, _NOT_GROWN, PARTITIONS)
+        write("DELETE", partitions, "delete_topic", _delete_partitioned, _NO_PARTITIONS_DELETED)
+        write("PUT", properties, "change_topic", _set_properties, _MISSING, PROPERTIES)
+        write("DELETE", properties, "change_topic", _remove_property, _MISSING)
         found.append(declared("GET", f"{topic}/properties", partial(_properties, domain=domain)))
     return found
 
@@ -78,106 +88,81 @@ async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse
     return web.json_response(properties)
 
 
-async def _written(request: ApiRequest, *, domain: str, change: _Write) -> web.StreamResponse:
+async def _written(
+    request: ApiRequest, *, domain: str, wanted: _Wanted, refusals: _Refusals
+) -> web.StreamResponse:
     topic = topic_of_path(request, domain, 5)
     request.attempt.target = str(topic)
     catalog_of(request.services)
     changes = needs_changes(request.services)
     await changes.allow(request.attempt, topic, request.deadline)  # before the body is read
-    await change(request, topic)
+    try:
+        edit = Edit(topic, await wanted(request, topic))
+        await changes.change_one(request.attempt, edit, request.deadline)
+    except CatalogError as error:
+        refusal = refusals.get(type(error))
+        if refusal is None:
+            raise
+        raise refusal(topic, error) from None
     return web.Response(status=204)
 
 
-async def _changed(request: ApiRequest, topic: TopicName, decide: Decide) -> TopicWrite:
-    changes = needs_changes(request.services)
-    return await changes.change_one(request.attempt, Edit(topic, decide), request.deadline)
-
-
-async def _create(request: ApiRequest, topic: TopicName) -> TopicWrite:
+async def _create(request: ApiRequest, topic: TopicName) -> Decide:
     properties = await properties_in(request)
     if _ODD_PARTITION.search(topic.local):  # a broker takes it for a partition, and finds none of that number
         raise _no_partition(topic, 0)
-    try:
-        return await _changed(request, topic, creation(topic, 0, properties))
-    except TopicExists:
-        raise _exists() from None
-    except PartitionRefused as error:
-        raise _no_partition(topic, error.partitions) from None
+    return creation(topic, 0, properties)
 
 
-async def _create_partitioned(request: ApiRequest, topic: TopicName) -> TopicWrite:
+async def _create_partitioned(request: ApiRequest, topic: TopicName) -> Decide:
     partitions, properties = await partitions_in(request)
     if partitions <= 0:
         raise refused(406, "Number of partitions should be more than 0")
     _check_not_partition(topic)
-    try:
-        return await _changed(request, topic, creation(topic, partitions, properties))
-    except TopicExists:
-        raise _exists() from None
-    except TopicInvalid as error:
-        raise refused(406, str(error)) from None
+    return creation(topic, partitions, properties)
 
 
-async def _grow(request: ApiRequest, topic: TopicName) -> TopicWrite:
+async def _grow(request: ApiRequest, topic: TopicName) -> Decide:
     partitions, _ = await partitions_in(request)
     _check_not_partition(topic)
-    try:
-        return await _changed(request, topic, merge(topic, {}, max(partitions, 0)))
-    except TopicInvalid as error:
-        raise refused(406, str(error)) from None
-    except TopicMissing:
-        raise _not_partitioned(topic) from None
-    except PartitionCountRefused as error:
-        if not error.partitions:
-            raise _not_partitioned(topic) from None
-        raise refused(
-            422,
-            f"Desired partitions {partitions} can't be less than the current partitions {error.partitions}.",
-        ) from None
+    more = merge(topic, {}, max(partitions, 0))
+
+    def decide(there: TopicRecord | None) -> TopicRecord | None:
+        try:
+            return more(there)
+        except PartitionCountRefused as error:
+            if not error.partitions:
+                raise _plain(topic) from None
+            now = error.partitions
+            words = f"Desired partitions {partitions} can't be less than the current partitions {now}."
+            raise refused(422, words) from None
+
+    return decide
 
 
-async def _delete(request: ApiRequest, topic: TopicName) -> TopicWrite:
-    try:
-        return await _changed(request, topic, deletion(topic, partitioned=False))
-    except TopicMissing:
-        raise refused(404, f"Topic {topic} not found") from None
-    except PartitionedRefused:
-        raise refused(
-            409,
-            f"{topic} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
-        ) from None
+async def _delete(_request: ApiRequest, topic: TopicName) -> Decide:
+    return deletion(topic, partitioned=False)
 
 
-async def _delete_partitioned(request: ApiRequest, topic: TopicName) -> TopicWrite:
+async def _delete_partitioned(_request: ApiRequest, topic: TopicName) -> Decide:
     _check_not_partition(topic)
-    try:
-        return await _changed(request, topic, deletion(topic, partitioned=True))
-    except TopicMissing:
-        if await catalog_of(request.services).topic(topic) is None:
-            raise refused(404, f"Topic {topic} not found.") from None
-        raise refused(
-            409,
-            f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
-        ) from None
+    return deletion(topic, partitioned=True)
 
 
-async def _set_properties(request: ApiRequest, topic: TopicName) -> TopicWrite:
-    return await _merge(request, topic, await properties_in(request))
+async def _set_properties(request: ApiRequest, topic: TopicName) -> Decide:
+    return _merge(topic, await properties_in(request))
 
 
-async def _remove_property(request: ApiRequest, topic: TopicName) -> TopicWrite:
+async def _remove_property(request: ApiRequest, topic: TopicName) -> Decide:
     key = request.values.get("key")
-    return await _merge(request, topic, {} if key is None else {key: None})
+    return _merge(topic, {} if key is None else {key: None})
 
 
-async def _merge(request: ApiRequest, topic: TopicName, properties: Mapping[str, str | None]) -> TopicWrite:
+def _merge(topic: TopicName, properties: Mapping[str, str | None]) -> Decide:
     if topic.partition >= 0:
         whole = topic.partitioned_name
         raise refused(412, f"{topic} is a partition: it has the properties of its topic, {whole}")
-    try:
-        return await _changed(request, topic, merge(topic, properties))
-    except TopicMissing:
-        raise refused(404, f"Topic {topic} not found") from None
+    return merge(topic, properties)
 
 
 def _no_partition(topic: TopicName, partitions: int) -> RequestRefused:
@@ -188,14 +173,34 @@ def _no_partition(topic: TopicName, partitions: int) -> RequestRefused:
     return refused(412, f"""Can't create topic {topic.local} with "-partition-" followed by {why}""")
 
 
-def _exists() -> RequestRefused:
-    return refused(409, "This topic already exists")
-
-
-def _not_partitioned(topic: TopicName) -> RequestRefused:
-    return refused(409, f"Topic {topic} is not the partitioned topic.")
-
-
 def _check_not_partition(topic: TopicName) -> None:
     if topic.partition >= 0:
         raise refused(412, "Partitioned Topic Name should not contain '-partition-'")
+
+
+def _plain(topic: TopicName, _error: object = None) -> RequestRefused:
+    return refused(409, f"Topic {topic} is not the partitioned topic.")
+
+
+_MISSING: Final[_Refusals] = {TopicMissing: lambda topic, _: refused(404, f"Topic {topic} not found")}
+_NOT_CREATED: Final[_Refusals] = {
+    TopicExists: lambda _topic, _: refused(409, "This topic already exists"),
+    PartitionRefused: lambda topic, error: _no_partition(topic, error.partitions),
+}
+_INVALID: Final[_Refusals] = {TopicInvalid: lambda _topic, error: refused(406, str(error))}
+_NOT_PARTITIONED: Final[_Refusals] = {**_INVALID, TopicExists: _NOT_CREATED[TopicExists]}
+_NOT_GROWN: Final[_Refusals] = {**_INVALID, TopicMissing: _plain}
+_NOT_DELETED: Final[_Refusals] = {
+    **_MISSING,
+    PartitionedRefused: lambda topic, _: refused(
+        409,
+        f"{topic} is a partitioned topic, instead of calling delete topic, please call delete-partitioned-topic.",
+    ),
+}
+_NO_PARTITIONS_DELETED: Final[_Refusals] = {
+    TopicMissing: lambda topic, _: refused(404, f"Topic {topic} not found."),
+    PartitionedRefused: lambda topic, _: refused(
+        409,
+        f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic please call delete.",
+    ),
+}

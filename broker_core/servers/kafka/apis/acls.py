@@ -28,7 +28,7 @@ from broker_core.kafka.acls.bindings import (
 )
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
-from broker_core.servers.kafka.row_error import TOO_LARGE, RowError, code_of, error_of
+from broker_core.servers.kafka.row_error import TOO_LARGE, ChangeRefused, RowError, code_of, error_of
 from broker_core.service import AuditRow
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
@@ -83,10 +83,8 @@ async def _create(call: KafkaCall) -> Fields:
     for row in creations[: _MOST + 1]:
         _check_known(row, "resource_type", "resource_pattern_type", "operation", "permission_type")
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
-    if refused is None and len(creations) > _MOST:
-        refused = TOO_LARGE
-    if refused is not None:
-        return _none_created(call, refused)
+    if refused is not None or len(creations) > _MOST:
+        raise ChangeRefused(refused or TOO_LARGE)
     bindings = [_binding_of(row) for row in creations]
     faults = [binding_fault(binding) for binding in bindings]
     add = [binding for binding, fault in zip(bindings, faults, strict=True) if fault is None]
@@ -107,10 +105,8 @@ async def _delete(call: KafkaCall) -> Fields:
     for row in filters[: _MOST + 1]:
         _check_known(row, "resource_type_filter", "pattern_type_filter", "operation", "permission_type")
     refused = await _refusal(call, Operation.ALTER, "No Authorizer is configured.")
-    if refused is None and len(filters) > _MOST:
-        refused = TOO_LARGE
-    if refused is not None:
-        return _none_deleted(call, refused)
+    if refused is not None or len(filters) > _MOST:
+        raise ChangeRefused(refused or TOO_LARGE)
     results = await _off_loop(len(filters), call, _deletions, [_filter_of(row) for row in filters])
     gone = {row for result in results if isinstance(result, list) for row in result}
     failed = await _changed(call, remove=gone)

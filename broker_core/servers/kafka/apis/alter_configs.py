@@ -53,7 +53,7 @@ _MISSING: Final = frozenset(
 async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["resources"]
     if len(asked) > MOST_CHANGES:
-        return _all_refused(call, TOO_LARGE)
+        raise ChangeRefused(TOO_LARGE)
     counts = Counter((row["resource_type"], row["resource_name"]) for row in asked)
     errors = await in_slices(
         lambda row: (

@@ -13,7 +13,7 @@ from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.new_topic import wrong_replicas
-from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
+from broker_core.servers.kafka.row_error import RowError, error_of
 from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_PARTITIONS, ErrorCode, Fields
 
@@ -25,10 +25,7 @@ _MOST_ADDED: Final = 10_000
 
 async def _later(call: KafkaCall) -> Fields:
     asked: Sequence[Fields] = call.body["topics"]
-    changes = call.services.changes
-    refusal = READ_ONLY if changes is None else TOO_LARGE if len(asked) > MOST_CHANGES else None
-    if changes is None or refusal is not None:
-        return _all_refused(call, refusal or READ_ONLY)
+    changes = call.changes(len(asked))
     counts = Counter(row["name"] for row in asked)
     errors: dict[str, RowError | None] = {
         name: RowError(ErrorCode.INVALID_REQUEST, "Duplicate topic name.")

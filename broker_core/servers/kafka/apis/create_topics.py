@@ -27,8 +27,14 @@ from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.created_rows import CreatedRows, encoded_rows
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.large_requests import in_slices
-from broker_core.servers.kafka.new_topic import NewTopic, new_topic, too_many_partitions
-from broker_core.servers.kafka.row_error import MOST_CHANGES, READ_ONLY, TOO_LARGE, RowError, error_of
+from broker_core.servers.kafka.new_topic import NewTopic, check_partitions, new_topic
+from broker_core.servers.kafka.row_error import (
+    MOST_CHANGES,
+    TOO_LARGE,
+    ChangeRefused,
+    RowError,
+    error_of,
+)
 from broker_core.service import AuditRow, Changes
 from broker_core.wire.kafka import CREATE_TOPICS, ErrorCode, Fields
 
@@ -42,13 +48,9 @@ _WITH_CONFIGS: Final = 5
 async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
     """The rows of the answer: those of new topics are encoded, the others have an error."""
     asked: Sequence[Fields] = call.body["topics"]
-    changes = call.services.changes
-    kafka = call.services.options.kafka
-    refusal = READ_ONLY if changes is None else too_many_partitions(asked, kafka)
-    if refusal is None and len(asked) > MOST_CHANGES:
-        refusal = TOO_LARGE
-    if changes is None or refusal is not None:
-        return _all_refused(call, refusal or READ_ONLY)
+    changes, kafka = call.changes(), call.services.options.kafka
+    check_partitions(asked, kafka)
+    call.changes(len(asked))
     refused = await _not_allowed(call, asked)
     left = [row for row in asked if row["name"] not in refused]
     plans = await in_slices(lambda row: new_topic(row, call.namespace, kafka, call.node.node_id), left)
@@ -57,7 +59,7 @@ async def _rows(call: KafkaCall) -> Sequence[bytes | Fields]:
     if _records(planned) > MOST_CHANGES:
         planned |= await _taken(call, changes, planned, everything=True)
     if _records(planned) > MOST_CHANGES:
-        return _all_refused(call, TOO_LARGE)
+        raise ChangeRefused(TOO_LARGE)
     rows: list[bytes | Fields] = [_refused(name, error) for name, error in refused.items()]
     rows += [_refused(name, each) for name, each in planned.items() if isinstance(each, RowError)]
     rows += await _made(call, changes, [each for each in planned.values() if isinstance(each, NewTopic)])

@@ -16,9 +16,6 @@ from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.named_topics import NamedTopic
 from broker_core.servers.kafka.row_error import (
     MESSAGES,
-    MOST_CHANGES,
-    READ_ONLY,
-    TOO_LARGE,
     ChangeRefused,
     RowError,
     error_of,
@@ -34,10 +31,7 @@ _BY_ID: Final = 6
 
 async def _later(call: KafkaCall) -> Fields:
     asked = _asked(call)
-    changes = call.services.changes
-    refusal = READ_ONLY if changes is None else TOO_LARGE if len(asked) > MOST_CHANGES else None
-    if changes is None or refusal is not None:
-        return _all_refused(call, refusal or READ_ONLY)
+    changes = call.changes(len(asked))
     rows, names, ids = _sorted_out(asked)
     topics = _Topics(call, changes, {row["topic_id"] for row in rows if row["name"] is None})
     rows += await topics.find(names, ids)

@@ -7,7 +7,17 @@ from typing import Any, Final
 
 from aiohttp import hdrs, web
 
-from broker_core.catalog import Decide, Edit, TopicRecord, TopicWrite, deletion, has_name, merge, replacement
+from broker_core.catalog import (
+    MAX_PROPERTIES_BYTES,
+    Decide,
+    Edit,
+    TopicRecord,
+    TopicWrite,
+    deletion,
+    has_name,
+    merge,
+    replacement,
+)
 from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.redaction.quoted import quoted
@@ -25,8 +35,8 @@ __all__ = ["NAMESPACE_VERSION", "operations"]
 #: The header of each change: the version of the namespace then.
 NAMESPACE_VERSION: Final = "Namespace-Version"
 
-#: The properties of a topic are 64 KiB of JSON, each character of which may be escaped.
-_MOST_BYTES: Final = 512 * 1024
+#: Properties, each character of which may be escaped.
+_MOST_BYTES: Final = 8 * MAX_PROPERTIES_BYTES
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
 _PARTITIONS: Final[Schema] = {
