@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final, TypeAlias
 
@@ -13,7 +13,7 @@ from broker_core.errors import Cause, ListingFailed
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.pipeline import Pipeline
-from broker_core.service.audit import Action, Attempt
+from broker_core.service.audit import ACTIONS, Action, Attempt
 from broker_core.service.catalog import Catalog
 from broker_core.service.topic_imports import TopicImports
 
@@ -22,16 +22,15 @@ __all__ = ["Changed", "Changes", "right_to"]
 #: What became of one edit.
 Changed: TypeAlias = TopicWrite | CatalogError | ListingFailed
 
-#: The right that an action needs (:data:`~broker_core.access.access.ACTIONS`), where it is not the usual one.
-_RIGHTS: Final[dict[Action, str]] = {}
-_USUAL: Final = "admin"
+#: The right that each action needs, of :data:`~broker_core.access.access.ACTIONS`.
+_RIGHTS: Final[Mapping[Action, str]] = dict.fromkeys(ACTIONS, "admin")
 #: Transports that ``[http] writes`` is about.
 _HTTP: Final = frozenset({"http", "operator"})
 
 
 def right_to(action: Action) -> str:
     """The right that rules and gates are asked for before this is done."""
-    return _RIGHTS.get(action, _USUAL)
+    return _RIGHTS[action]
 
 
 class Changes:

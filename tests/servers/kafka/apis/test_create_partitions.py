@@ -4,9 +4,7 @@ import asyncio
 from typing import Any
 
 from broker_core.catalog import SqliteCatalog
-from broker_core.servers.kafka.apis.create_partitions import CREATE_PARTITIONS_ROW
 from broker_core.wire.kafka import CREATE_PARTITIONS, Fields
-from tests.support.kafka_calls import call_of
 from tests.support.kafka_serving import ask_once, kafka_broker
 from tests.support.kafka_topics import create
 
@@ -67,9 +65,3 @@ async def test_partitions_of_one_request_are_bounded_and_names_are_given_once(ca
     told = await _ask(catalog, _request(("a", 5001), ("b", 5002), validate_only=True))
     assert told == {"a": (0, None), "b": (-1, None)}
     assert await _ask(catalog, _request(("a", 2), ("a", 3))) == {"a": (42, "Duplicate topic name.")}
-
-
-async def test_nothing_changes_before_a_cluster() -> None:
-    assert CREATE_PARTITIONS_ROW.later is not None
-    answer = await CREATE_PARTITIONS_ROW.later(call_of(CREATE_PARTITIONS, 3, _request(("a", 2))))
-    assert [(row["name"], row["error_code"]) for row in answer["results"]] == [("a", 44)]

@@ -191,16 +191,6 @@ async def test_rules_gates_and_acls_decide_about_each(catalog: SqliteCatalog) ->
     assert (made["topic_config_error_code"], made["num_partitions"], made["configs"]) == (29, -1, [])
 
 
-async def test_a_busy_catalogue_is_a_timeout_of_each_row(catalog: SqliteCatalog) -> None:
-    other = catalog.connect()
-    async with kafka_broker(catalog.path.parent) as broker:
-        other.execute("BEGIN IMMEDIATE")
-        rows = (await ask_once(broker, CREATE_TOPICS, 7, _request("a", "b", timeout_ms=50)))["topics"]
-        other.execute("ROLLBACK")
-    other.close()
-    assert [row["error_code"] for row in rows] == [7, 7]
-
-
 @pytest.mark.parametrize("validate_only", [False, True])
 async def test_nothing_is_created_before_a_cluster(validate_only: bool) -> None:
     assert CREATE_TOPICS_ROW.later is not None

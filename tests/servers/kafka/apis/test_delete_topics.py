@@ -5,9 +5,7 @@ import uuid
 from broker_core.access.access import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName, TopicName
-from broker_core.servers.kafka.apis.delete_topics import DELETE_TOPICS_ROW
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, Fields
-from tests.support.kafka_calls import call_of
 from tests.support.kafka_serving import ask_once, kafka_broker
 from tests.support.kafka_topics import NAMESPACE, create
 from tests.support.plugins import PluginOf
@@ -70,23 +68,4 @@ async def test_a_duplicate_id_is_not_deleted_by_its_name(catalog: SqliteCatalog)
     async with kafka_broker(catalog.path.parent) as broker:
         answer = await ask_once(broker, DELETE_TOPICS, 6, _request("a", made.topic_id, made.topic_id))
     assert [(row["name"], row["error_code"]) for row in answer["responses"]] == [(None, 42), ("a", 42)]
-    assert catalog.topic(made.name) == made
-
-
-async def test_nothing_is_deleted_before_a_cluster() -> None:
-    assert DELETE_TOPICS_ROW.later is not None
-    for version, body in (
-        (6, {"topics": [{"name": "a", "topic_id": ZERO_ID}]}),
-        (1, {"topic_names": ["a"], "timeout_ms": 1}),
-    ):
-        rows = (await DELETE_TOPICS_ROW.later(call_of(DELETE_TOPICS, version, body)))["responses"]
-        assert [(row["name"], row["error_code"]) for row in rows] == [("a", 44)]
-
-
-async def test_no_more_topics_go_with_one_request_than_records_of_kafka(catalog: SqliteCatalog) -> None:
-    made = create(catalog, "0", 1)
-    async with kafka_broker(catalog.path.parent) as broker:
-        asked = _request(*map(str, range(10_001)))
-        rows = (await ask_once(broker, DELETE_TOPICS, 6, asked))["responses"]
-    assert {row["error_code"] for row in rows} == {44}
     assert catalog.topic(made.name) == made
