@@ -168,6 +168,24 @@ class EncodedNames:
             part.matched = self.matched.slice(low, size)
         return part
 
+    def with_changes(self, gone: _Array, came: EncodedNames, before: _Array) -> EncodedNames:
+        """These names without the rows ``gone``, and with the names ``came`` in front of the rows ``before``.
+
+        All are row numbers of these names, and ascend. Raises :exc:`~broker_core.errors.InvalidListing` for names of
+        another namespace or domain, and where the result is not in order, each name once.
+        """
+        if (came.namespace, came.domain) != (self.namespace, self.domain):
+            raise InvalidListing(f"names of {came.namespace} among those of {self.namespace}")
+        rows = np.insert(np.arange(len(self)), before, len(self) + np.arange(len(came)))
+        stays = np.ones(len(self), bool)
+        stays[gone] = False
+        index = pa.array(rows[np.insert(stays, before, True)])
+        names = pa.concat_arrays([self.names, came.names]).take(index)
+        if not is_ascending(hash_order_key(names)):
+            raise InvalidListing(f"the changed names of {self.namespace} are not in order, each once")
+        fields = pa.concat_arrays([self.fields, came.fields]).take(index)
+        return EncodedNames(self.namespace, self.domain, names, fields)
+
     def crc(self, picked: Picked) -> tuple[int, int]:
         """CRC32C of the full names of these rows with commas between (``topics_hash`` as a number), and their bytes."""
         if isinstance(picked, tuple):

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import io
 import json
+import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.incremental.reread_segments import KeptSelectors, RereadSegments, reread_segments
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, KeptSelectors, carry_segments
+from broker_core_spark.batch.incremental.keep_segments import added_selectors
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
+from broker_core_spark.batch.segments.staged_selectors import stage_selectors
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest
-from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 
@@ -28,10 +30,10 @@ __all__ = [
     "expected_generation",
     "fill",
     "generation_files",
+    "kept_selectors",
     "questions_about",
     "reread_all",
     "result_of",
-    "selector_keys",
     "staged_names",
     "staging_area",
     "write_patterns",
@@ -116,21 +118,31 @@ def generation_files(folder: Path, manifest: Manifest) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names}
 
 
-def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> RereadSegments:
+def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQuestion]) -> CarriedSegments:
     """All segments of a generation with these questions, with their tallies."""
-    keys = selector_keys(questions)
-    return reread_segments(
-        store, manifest, range(len(manifest.segments)), KeptSelectors(keys, keys), "temporary/kept"
+    every = [(number, None) for number in range(len(manifest.stretches()))]
+    return carry_segments(
+        store, manifest, every, kept_selectors(store, questions, questions), "temporary/kept"
     )
 
 
-def selector_keys(questions: Iterable[CanonicalQuestion]) -> dict[tuple[str, str], SelectorKeys]:
-    """The keys of the selectors of each (namespace, domain)."""
-    required = required_selectors(questions)
-    return {
-        place: SelectorKeys.of(selector.key for selector in selectors)
-        for place, selectors in required.items()
-    }
+def kept_selectors(
+    store: Store,
+    before: Iterable[CanonicalQuestion],
+    now: Iterable[CanonicalQuestion],
+    *,
+    with_properties: bool = False,
+) -> KeptSelectors:
+    """The selectors of questions before and now, staged in a store."""
+    former, asked = required_selectors(before), required_selectors(now)
+    added = added_selectors(former, asked, with_properties=with_properties)
+    folder = f"temporary/{uuid.uuid4().hex}"
+    return KeptSelectors(
+        store,
+        stage_selectors(store, f"{folder}-before", former),
+        stage_selectors(store, f"{folder}-now", asked),
+        stage_selectors(store, f"{folder}-added", added),
+    )
 
 
 def result_of(

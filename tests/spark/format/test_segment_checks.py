@@ -140,22 +140,6 @@ def test_a_segment_that_reaches_behind_the_next_one_is_found_without_reading_tha
     checks.check_end(1, ("z/z", 1, b""))  # nothing follows the last segment
 
 
-def test_a_cut_that_is_missing_within_a_run_is_found_where_every_name_is_looked_at() -> None:
-    store = memory()
-    made = build_generation(store, CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=4096)
-    lie = replace(made, segment_bytes=1024)
-    faults = 0
-    for number, entry in enumerate(made.segments):
-        segment = stored_segment(store, entry)
-        assert list(SegmentChecks(made, QUESTIONS).runs(number, segment, every_boundary=True))
-        try:
-            list(SegmentChecks(lie, QUESTIONS).runs(number, segment, every_boundary=True))
-        except InvalidGeneration as error:
-            assert "begins a segment, but there are names before it" in error.reason  # noqa: PT017
-            faults += 1
-    assert faults
-
-
 def test_first_names_that_begin_no_segment_are_found_in_the_manifest() -> None:
     made = build_generation(memory(), CATALOGUE, QUESTIONS, catalogue_id="c", segment_bytes=1024)
     check_first_names(made)

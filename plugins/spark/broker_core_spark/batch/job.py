@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,8 +25,8 @@ from broker_core_spark.batch.build_result import BuildResult, OutputFailed
 from broker_core_spark.batch.builder import Builder
 from broker_core_spark.batch.errors import BatchError, NothingToKeep
 from broker_core_spark.batch.generation_differences import differences_to, totals_file
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments
 from broker_core_spark.batch.incremental.keep_segments import keep_segments
-from broker_core_spark.batch.incremental.reread_segments import RereadSegments
 from broker_core_spark.batch.incremental.segment_reuse import (
     SegmentReuse,
     read_previous_generation,
@@ -185,18 +185,34 @@ def build(
                 dict(store_options or {}),
                 largest_segment_bytes=largest_segment_bytes,
             )
-            with clock.of("catalogue"), source.snapshot() as snapshot:
-                reuse, kept, full_because = None, RereadSegments(), ""
-                if incremental:
+            # What nobody asks about is not read.
+            staging = replace(
+                staging, namespaces=frozenset(question.namespace for question in loaded.questions)
+            )
+            with ExitStack() as reading:
+                with clock.of("catalogue"):
+                    snapshot = reading.enter_context(source.snapshot())
+                    reuse, kept, full_because = None, CarriedSegments(), ""
+                    if incremental:
+                        try:
+                            reuse = _reuse(place, snapshot, loaded, staging)
+                        except (NothingToKeep, InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
+                            full_because = str(error)
+                    runs = _stage(snapshot, staging, reuse)
+                if reuse is not None:
+                    if reuse.compared:
+                        reuse = reuse.cut_by(runs)
                     try:
-                        reuse, kept = _reuse(spark, place, snapshot, loaded, staging, partitions)
-                    except (NothingToKeep, InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
-                        full_because = str(error)
-                # What nobody asks about is not read.
-                staging = replace(
-                    staging, namespaces=frozenset(question.namespace for question in loaded.questions)
-                )
-                runs = _stage(snapshot, staging, reuse)
+                        with clock.of("segments"):
+                            kept = keep_segments(
+                                spark, place, staging, reuse, runs, loaded.questions, partitions
+                            )
+                        reuse = reuse.without(kept.anew)
+                    except (InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
+                        reuse, full_because = None, str(error)
+                    if kept.anew or full_because:
+                        with clock.of("catalogue"):
+                            runs = _stage(snapshot, staging, reuse)
                 named = {name: snapshot.version(name) for name in sorted(staging.namespaces or ())}
                 stamps = {name: version.stamp for name, version in named.items() if version and version.stamp}
                 versions: dict[str, int | None] = (
@@ -213,7 +229,7 @@ def build(
             check_questions(gates, had, questions, loaded)
             with clock.of("segments"):
                 made = make_segments(
-                    spark, place, staging, runs, questions, partitions, reuse.key_ranges if reuse else None
+                    spark, place, staging, runs, questions, partitions, reuse.anew if reuse else None
                 )
                 totals = question_totals(questions, read_tallies(place, [*made.tallies, *kept.tallies]))
             with clock.of("publish"):
@@ -234,6 +250,7 @@ def build(
                 verified = {file.name for file in manifest.files if file != manifest.questions}
                 published = building.publish(manifest, verified=verified, anew=gates.allow_shrink)
                 leave_learned(place, published.number, loaded)
+    former = {entry.name for entry in reuse.previous.manifest.segments} if reuse else set()
     result = BuildResult(
         generation=manifest.id,
         number=published.number,
@@ -244,11 +261,13 @@ def build(
         loaded=loaded,
         left_out=tuple(left_out),
         staged=sum(sum(run.names.values()) for run in runs),
-        duplicates=repeats + sum(segment.duplicates for segment in made.segments),
+        duplicates=repeats + sum(segment.duplicates for segment in (*made.segments, *kept.segments)),
         system_topics=sum(run.system for run in runs),
-        segments_written=sum(segment.new for segment in made.segments),
-        segments_kept=len(kept.segments),
-        postings_written=sum(segment.new for segment in kept.segments),
+        segments_written=sum(
+            segment.new for segment in (*made.segments, *kept.segments) if segment.entry.name not in former
+        ),
+        segments_kept=sum(segment.entry.name in former for segment in kept.segments),
+        postings_written=sum(segment.new for segment in kept.segments if segment.entry.name in former),
         tasks=len(made.task_seconds),
         task_seconds=made.task_seconds,
         seconds=clock.seconds,
@@ -314,44 +333,29 @@ def _staging_of(store: Store, run: BuildRun) -> Iterator[None]:
 
 
 def _reuse(
-    spark: SparkSession,
-    place: Store,
-    snapshot: CatalogueSnapshot,
-    loaded: LoadedQuestions,
-    staging: StagingArea,
-    partitions: int | None,
-) -> tuple[SegmentReuse | None, RereadSegments]:
-    """What to keep of the published generation, if there is one, and its segments. Raises where nothing is kept."""
+    place: Store, snapshot: CatalogueSnapshot, loaded: LoadedQuestions, staging: StagingArea
+) -> SegmentReuse | None:
+    """What to keep of the published generation, if there is one. Raises where nothing is kept."""
     # An older generation than the one of an unreadable pointer will do.
     published = next(readable_pointers(place), None)
     if published is None:
-        return None, RereadSegments()
-    previous = read_previous_generation(place, published.generation)
-    questions = [question for question in loaded.questions if snapshot.version(question.namespace)]
-    damaged: frozenset[str] = frozenset()
-    while True:
-        reuse = reusable_segments(
-            previous,
-            snapshot,
-            questions,
-            property_keys=staging.property_keys,
-            target=staging.target,
-            largest=staging.largest,
-            damaged=damaged,
-        )
-        # Kept segments are read whole. Otherwise a damaged one would be kept for ever.
-        kept = keep_segments(spark, place, staging, previous, questions, reuse.kept, partitions)
-        if not kept.damaged:
-            return reuse, kept
-        damaged |= kept.damaged
+        return None
+    return reusable_segments(
+        read_previous_generation(place, published.generation),
+        snapshot,
+        loaded.questions,
+        property_keys=staging.property_keys,
+        target=staging.target,
+        largest=staging.largest,
+    )
 
 
 def _stage(snapshot: CatalogueSnapshot, staging: StagingArea, reuse: SegmentReuse | None) -> list[SortedRun]:
-    if reuse is None:
+    if reuse is None or reuse.compared:
         return snapshot.read(staging, sorted(staging.namespaces or ()))
-    if not reuse.key_ranges:
+    if not reuse.staged:
         return []
-    return snapshot.read(staging.within(reuse.key_ranges), reuse.namespaces)
+    return snapshot.read(staging.within(reuse.staged), sorted(reuse.namespaces))
 
 
 def _with_topics(

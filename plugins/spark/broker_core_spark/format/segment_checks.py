@@ -19,6 +19,7 @@ from broker_core_spark.format.canonical_question import (
     required_selectors,
 )
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
@@ -51,33 +52,32 @@ class SegmentChecks:
             }
         self._keys = keys
 
-    def runs(
-        self, number: int, segment: Segment, *, behind: NamePlace | None = None, every_boundary: bool = False
-    ) -> Iterator[SegmentRun]:
+    def check_runs(self, number: int, postings: Iterable[StoredPostings]) -> None:
+        """Check that the runs of a segment are the manifest's, and of its selectors, without a look at the names."""
+        entry = self._manifest.segments[number]
+        if [(run.namespace, run.domain, run.names) for run in postings] != list(entry.runs):
+            raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
+        for run in postings:
+            self._check_selectors(run, entry.postings.name)
+
+    def runs(self, number: int, segment: Segment, *, behind: NamePlace | None = None) -> Iterator[SegmentRun]:
         """The runs of the manifest's segment ``number``, each checked before it is given.
 
-        ``behind`` is the place of the last name of the segment before, if that was read. With ``every_boundary`` all
-        names are hashed, to find one within a run that should have begun a segment. Answers are right without it.
-        Raises :exc:`InvalidGeneration` with the segment's file.
+        ``behind`` is the place of the last name of the segment before, if that was read. Raises
+        :exc:`InvalidGeneration` with the segment's file.
         """
-        entry = self._manifest.segments[number]
-        expected = list(entry.runs)
+        self.check_runs(number, segment.postings)
         first = True
         for run in segment.runs():
-            if not expected or expected.pop(0) != (run.namespace, run.domain, len(run.names)):
-                raise InvalidGeneration(entry.name, "its runs are not those that the manifest has")
-            self._check_boundary(run, number, first=first, every=every_boundary)
+            self._check_boundary(run, number, first=first)
             if first and behind is not None and _place(run, 0) <= behind:
                 raise InvalidGeneration(
                     run.file, f"its names of {run.namespace} are not behind those before it"
                 )
-            self._check_selectors(run)
             first = False
             yield run
-        if expected:
-            raise InvalidGeneration(entry.name, "it has fewer runs than the manifest says")
 
-    def _check_boundary(self, run: SegmentRun, number: int, *, first: bool, every: bool) -> None:
+    def _check_boundary(self, run: SegmentRun, number: int, *, first: bool) -> None:
         """Check that a run begins at a boundary: rebuilding and finding names depend on boundaries."""
         names, target = run.names.names, self._manifest.segment_bytes
         name = names[0].as_py()
@@ -86,29 +86,23 @@ class SegmentChecks:
             raise InvalidGeneration(
                 run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
             )
-        looked_at = names if every else names[:1]
-        begins = begins_segment(run.namespace, run.domain, looked_at, target=target)
+        begins = bool(begins_segment(run.namespace, run.domain, names[:1], target=target)[0])
         if first:
             continues = self._manifest.segments[number].continues
-            if number and bool(begins[0]) is continues:
+            if number and begins is continues:
                 raise InvalidGeneration(run.file, _wrong_first(name, continues=continues))
-            begins[0] = False
-        if begins.any():
-            inside = names[int(begins.argmax())].as_py()
+        elif begins:
             raise InvalidGeneration(
-                run.file, f"{inside!r:.200} begins a segment, but there are names before it"
+                run.file, f"{name!r:.200} begins a segment, but there are names before it"
             )
 
-    def _check_selectors(self, run: SegmentRun) -> None:
+    def _check_selectors(self, run: StoredPostings, file: str) -> None:
         asked = self._keys.get((run.namespace, run.domain), NOTHING_ASKED)
         if run.asked_digest != asked.digest:
-            raise InvalidGeneration(
-                run.postings_file, f"{run.namespace} was asked other patterns than the questions have"
-            )
-        if not asked.keys.issuperset(run.keys()):
-            raise InvalidGeneration(
-                run.postings_file, f"{run.namespace} has postings of a selector that no question has"
-            )
+            raise InvalidGeneration(file, f"{run.namespace} was asked other patterns than the questions have")
+        keys = run.entries["key"].tobytes()
+        if not asked.keys.issuperset(keys[at : at + 16] for at in range(0, len(keys), 16)):
+            raise InvalidGeneration(file, f"{run.namespace} has postings of a selector that no question has")
 
     def check_end(self, number: int, last: NamePlace) -> None:
         """Check that the last name of a segment comes before the first one of the next, which need not be read."""

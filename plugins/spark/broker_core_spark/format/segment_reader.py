@@ -81,7 +81,8 @@ class Segment:
     ) -> None:
         self._names = names
         self._file = file
-        self._postings = postings
+        #: Its postings, of which only the sizes are checked.
+        self.postings = postings
         self._postings_file = postings_file
         self._places = open_frame(segment_layout.NAMES, names, file, _SIZES, NamesLayout)
         expected = [(record["namespace"], record["domain"], place.names) for record, place in self._places]
@@ -95,7 +96,7 @@ class Segment:
 
     def runs(self) -> Iterator[SegmentRun]:
         """The runs, each verified when its turn comes. Hashes are left to :meth:`SegmentRun.check_hash`."""
-        for (record, place), postings in zip(self._places, self._postings, strict=True):
+        for (record, place), postings in zip(self._places, self.postings, strict=True):
             names = _read_run(self._names, self._file, record, place)
             run = SegmentRun(
                 self._file,

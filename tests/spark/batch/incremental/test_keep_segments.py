@@ -56,7 +56,9 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     for number, manifest in enumerate((made, lie)):
         record = {
             "generation": manifest.id,
-            "segments": [0],
+            "stretches": [[0, [], []]],
+            "blocks": {},
+            "compared": False,
             "selectors": [staged.record(), staged.record(), none.record()],
         }
         store.put_new(f"temporary/keep-{number}.json", json.dumps(record).encode())

@@ -1,4 +1,4 @@
-"""Keeping segments of the last generation: tasks read them, and write the postings where other questions are asked."""
+"""Carrying segments of the last generation over: the tasks that do it, and their shares of the work."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from broker_core_spark.batch.incremental.reread_segments import KeptSelectors, RereadSegments, reread_segments
-from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration
+from broker_core_spark.batch.incremental.carry_segments import (
+    CarriedSegments,
+    KeptSelectors,
+    NameChanges,
+    carry_segments,
+)
+from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_task import staged_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
+from broker_core_spark.batch.segments.task_assignment import blocks_within
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.numbered_work import numbered_work
+from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
+from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector, required_selectors
-from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
 
@@ -43,28 +51,29 @@ def keep_segments(
     spark: SparkSession,
     store: Store,
     staging: StagingArea,
-    previous: PreviousGeneration,
+    reuse: SegmentReuse,
+    runs: Sequence[SortedRun],
     questions: Sequence[CanonicalQuestion],
-    kept: Sequence[SegmentEntry],
     partitions: int | None = None,
-) -> RereadSegments:
-    """Read the segments of ``kept`` and give them the postings of ``questions``.
+) -> CarriedSegments:
+    """Carry the segments that ``reuse`` keeps over to the names in ``runs`` and to ``questions``.
 
-    ``partitions`` is the largest number of tasks. With damaged segments the result is their names alone. Raises
-    :exc:`InvalidGeneration` where nothing of the last generation can be kept.
+    ``partitions`` is the largest number of tasks. Raises :exc:`InvalidGeneration` where nothing of the last generation
+    can be kept.
     """
-    wanted = {entry.name for entry in kept}
-    entries = previous.manifest.segments
-    numbers = [number for number, entry in enumerate(entries) if entry.name in wanted]
+    manifest = reuse.previous.manifest
+    stretches = manifest.stretches()
+    numbers = sorted(reuse.carried)
     if not numbers:
-        return RereadSegments()
-    before, now = required_selectors(previous.questions), required_selectors(questions)
-    added = added_selectors(before, now)
+        return CarriedSegments()
+    before, now = required_selectors(reuse.previous.questions), required_selectors(questions)
+    added = added_selectors(before, now, with_properties=reuse.compared)
     costs = namespace_costs(added)
     work = [
         sum(
             names * (_NAME_SECONDS + (costs[namespace].seconds if namespace in costs else 0.0))
-            for namespace, _, names in entries[number].runs
+            for entry in stretches[number]
+            for namespace, _, names in entry.runs
         )
         for number in numbers
     ]
@@ -76,37 +85,78 @@ def keep_segments(
     ]
     prefix = f"{folder}-"
     for number, share in enumerate(shares):
-        places = sorted({(namespace, domain) for at in share for namespace, domain, _ in entries[at].runs})
+        ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}
         record = {
-            "generation": previous.manifest.id,
-            "segments": share,
-            "selectors": [found.of(places).record() for found in staged],
+            "generation": manifest.id,
+            "stretches": [
+                [at, [key.hex() for key in reuse.carried[at]], [edge.hex() for edge in ranges.get(at, ())]]
+                for at in share
+            ],
+            "blocks": _blocks(runs, list(ranges.values())),
+            "compared": reuse.compared,
+            "selectors": [
+                found.of(
+                    _between(found, [reuse.range_of(share[0])[0], reuse.range_of(share[-1])[1]])
+                ).record()
+                for found in staged
+            ],
         }
         store.put_new(f"{prefix}{number}.json", json.dumps(record).encode())
     task = KeepTask(staging, prefix)
-    size = sum(entries[number].size for number in numbers)
-    job = SparkJob("read kept segments", {"segments": len(numbers), "questions": len(questions)}, size)
+    entries = [entry for number in numbers for entry in stretches[number]]
+    size = sum(entry.size for entry in entries)
+    job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
     results = [
         json.loads(found) for found in run_on_partitions(numbered_partitions(spark, len(shares)), task, job)
     ]
     for result in results:
         if result["invalid"] is not None:
             raise InvalidGeneration(*result["invalid"])
-    damaged = frozenset(name for result in results for name in result["damaged"])
-    if damaged:
-        return RereadSegments(damaged=damaged)
-    return RereadSegments(
+    return CarriedSegments(
         tuple(SegmentResult.of(segment) for result in results for segment in result["segments"]),
         tuple(TallyBlock.of(block) for result in results for block in result["tallies"]),
+        tuple(sorted(number for result in results for number in result["anew"])),
     )
 
 
-def added_selectors(before: _Selectors, now: _Selectors) -> dict[_Place, list[NameSelector]]:
-    """The selectors of each (namespace, domain) that only ``now`` has, sorted by key."""
+def _blocks(runs: Sequence[SortedRun], ranges: Sequence[tuple[bytes, bytes]]) -> dict[str, list[list[Any]]]:
+    """The blocks of each run that may have names in these ranges, which are in order."""
+    if not ranges:
+        return {}
+    low, high = ranges[0][0], ranges[-1][1]
+    found = {run.path: blocks_within(run.blocks, low, high) for run in runs if run.blocks}
+    return {
+        path: [[block.first.hex(), block.start, block.stop, block.rows] for block in blocks]
+        for path, blocks in found.items()
+        if blocks
+    }
+
+
+def _between(selectors: StagedSelectors, edges: Sequence[bytes]) -> list[_Place]:
+    """The places of selectors with keys between two others (the second empty: no end)."""
+    low, high = edges
+    return sorted(
+        place
+        for place in selectors.places
+        if end_of_namespace(place[0]) > low and (not high or first_of_namespace(place[0]) < high)
+    )
+
+
+def added_selectors(
+    before: _Selectors, now: _Selectors, *, with_properties: bool = False
+) -> dict[_Place, list[NameSelector]]:
+    """The selectors of each (namespace, domain) that only ``now`` has, sorted by key.
+
+    ``with_properties`` adds all that select by properties.
+    """
     added: dict[_Place, list[NameSelector]] = {}
     for place, selectors in now.items():
         known = set(before.get(place, ()))
-        new = [selector for selector in selectors if selector not in known]
+        new = [
+            selector
+            for selector in selectors
+            if selector not in known or (with_properties and selector.properties)
+        ]
         if new:
             added[place] = new
     return added
@@ -139,12 +189,28 @@ class KeepTask:
 
     def _kept(self, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
         invalid: list[str] | None = None
-        found = RereadSegments()
+        found = CarriedSegments()
+        blocks = {
+            path: [RunBlock(bytes.fromhex(first), *rest) for first, *rest in own]
+            for path, own in record["blocks"].items()
+        }
+        keys = self.staging.property_keys
+
+        def changes(within: Sequence[str], changed: Sequence[str]) -> NameChanges | None:
+            if not within:
+                return None
+            low, high = map(bytes.fromhex, within)
+            staged = staged_names(store, blocks, (low, high), len(keys))
+            return NameChanges(staged, None if record["compared"] else tuple(map(bytes.fromhex, changed)))
+
         try:
-            manifest = read_manifest(store, record["generation"])
-            selectors = _read_selectors(store, *map(StagedSelectors.of_record, record["selectors"]))
-            found = reread_segments(
-                store, manifest, record["segments"], selectors, f"{self.staging.folder}-kept"
+            found = carry_segments(
+                store,
+                read_manifest(store, record["generation"]),
+                ((number, changes(within, changed)) for number, changed, within in record["stretches"]),
+                KeptSelectors(store, *map(StagedSelectors.of_record, record["selectors"])),
+                f"{self.staging.folder}-kept",
+                keys,
             )
         except InvalidGeneration as error:
             # Another try would not help.
@@ -152,16 +218,6 @@ class KeepTask:
         return {
             "segments": [segment.record() for segment in found.segments],
             "tallies": [block.record() for block in found.tallies],
-            "damaged": sorted(found.damaged),
+            "anew": found.anew,
             "invalid": invalid,
         }
-
-
-def _read_selectors(
-    store: Store, before: StagedSelectors, now: StagedSelectors, added: StagedSelectors
-) -> KeptSelectors:
-    return KeptSelectors(
-        {place: before.keys(store, place) for place in before.places},
-        {place: now.keys(store, place) for place in now.places},
-        {place: added.read(store, place).selectors for place in added.places},
-    )

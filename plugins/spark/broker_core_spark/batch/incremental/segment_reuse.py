@@ -1,16 +1,18 @@
-"""Choosing the segments to keep of the last generation, and the ranges of keys to make anew.
+"""Choosing what to keep of the last generation: stretches of segments to carry over, and ranges of keys to make anew.
 
-The names of a segment are kept if none of them came, went or changed its properties, and its end did not move. They
-would come out byte for byte the same. The changes of the catalogue say so. Other questions change the postings alone
-(:mod:`.reread_segments`). A namespace is made anew where its changes are not known, and where a question with
-properties was added, because segments do not have these. Where no changes are known, nothing is kept.
+Either the catalogue says which names may have changed, and only these are staged. Or it says nothing, as a file does:
+then all names are staged, and compared with those of the last generation where the segments are carried over
+(:mod:`.carry_segments`). A stretch is made anew if it begins at another name than before, or is cut in two. A namespace
+is made anew where its changes are not known, and where a question with properties was added, because segments do not
+have these.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 import pyarrow as pa
 
@@ -18,13 +20,19 @@ from broker_core import EncodedNames
 from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import NothingToKeep
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
-from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace, order_key
+from broker_core_spark.batch.staging.order_keys import (
+    NAMESPACE_END,
+    end_of_namespace,
+    first_of_namespace,
+    order_key,
+)
+from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRun
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES
+from broker_core_spark.format.segment_boundaries import LARGEST_FACTOR, SEGMENT_BYTES, begins_segment
 from broker_core_spark.format.segment_checks import check_first_names
 from broker_core_spark.store import Store
 from broker_core_spark.store.read_manifest import read_manifest
@@ -38,6 +46,9 @@ __all__ = [
     "reusable_segments",
 ]
 
+#: What makes the next key of a key.
+_NEXT: Final = b"\x00"
+
 
 @dataclass(frozen=True, slots=True)
 class PreviousGeneration:
@@ -49,15 +60,61 @@ class PreviousGeneration:
 
 @dataclass(frozen=True, slots=True)
 class SegmentReuse:
-    """The segments to keep; the ranges of keys to make anew, in order; the namespaces in these ranges.
+    """What to do with each stretch of segments of the last generation.
 
-    ``unread`` are the namespaces of the last generation that are in none of the ranges.
+    ``carried`` are the numbers of the stretches to carry over, each with the keys of its names that may have changed.
+    ``anew`` are the ranges of keys to make anew, in order. ``compared`` says that all names are staged, because the
+    changes are not known. ``now`` are the asked namespaces of the catalogue.
     """
 
-    kept: tuple[SegmentEntry, ...]
-    key_ranges: tuple[tuple[bytes, bytes], ...]
-    namespaces: tuple[str, ...]
-    unread: frozenset[str] = frozenset()
+    previous: PreviousGeneration
+    carried: Mapping[int, tuple[bytes, ...]]
+    anew: tuple[tuple[bytes, bytes], ...] = ()
+    compared: bool = False
+    now: frozenset[str] = frozenset()
+
+    @property
+    def staged(self) -> KeyRanges | None:
+        """The ranges of keys to stage: those that are made anew, and each name that may have changed."""
+        if self.compared:
+            return None
+        names = [(key, key + _NEXT) for keys in self.carried.values() for key in keys]
+        return sorted([*self.anew, *names])
+
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of the names to stage."""
+        changed = {key[: key.index(NAMESPACE_END)].decode() for keys in self.carried.values() for key in keys}
+        return self.now & (changed | {name for name in self.now if _overlaps(name, self.anew)})
+
+    @property
+    def unread(self) -> frozenset[str]:
+        """The namespaces that the last generation knows, and of which no names are staged."""
+        if self.compared:
+            return frozenset()
+        return self.now.intersection(self.previous.manifest.namespaces) - self.namespaces
+
+    def range_of(self, stretch: int) -> tuple[bytes, bytes]:
+        """The keys of a stretch (empty: no end)."""
+        firsts = _firsts(self.previous.manifest)
+        return firsts[stretch], firsts[stretch + 1] if stretch + 1 < len(firsts) else b""
+
+    def without(self, stretches: Iterable[int]) -> SegmentReuse:
+        """Some stretches are made anew and not carried."""
+        again = set(stretches)
+        carried = {number: keys for number, keys in self.carried.items() if number not in again}
+        every = range(len(_firsts(self.previous.manifest)))
+        anew = _ranges(self.previous.manifest, [at for at in every if at not in carried])
+        return replace(self, carried=carried, anew=tuple(anew))
+
+    def cut_by(self, runs: Sequence[SortedRun]) -> SegmentReuse:
+        """What to do with all names staged in ``runs``: stretches that begin at other names are made anew."""
+        firsts, first_name = _firsts(self.previous.manifest), first_key(self.previous.manifest.segments[0])
+        starts = {key for run in runs for key in run.segment_starts} - {first_name}
+        again = {at for key in starts ^ set(firsts[1:]) for at in _stretches_of(firsts, key)}
+        if any(block.first < first_name for run in runs for block in run.blocks):
+            again.add(0)
+        return self.without(again)
 
 
 def read_previous_generation(store: Store, generation: str) -> PreviousGeneration:
@@ -101,58 +158,69 @@ def reusable_segments(
     property_keys: Sequence[str] = (),
     target: int = SEGMENT_BYTES,
     largest: int | None = None,
-    damaged: Collection[str] = (),
 ) -> SegmentReuse:
-    """What to keep of ``previous`` for these questions of this snapshot.
-
-    ``damaged`` are names of segments to make anew. Raises :exc:`NothingToKeep`.
-    """
+    """What to keep of ``previous`` for these questions of this snapshot. Raises :exc:`NothingToKeep`."""
     manifest = previous.manifest
-    _check_kind(manifest, snapshot, property_keys, (target, largest or LARGEST_FACTOR * target))
+    _check_kind(manifest, snapshot, (target, largest or LARGEST_FACTOR * target))
+    firsts, first_name = _firsts(manifest), first_key(manifest.segments[0])
     named = {question.namespace for question in questions}
     now = {name: version for name in named if (version := snapshot.version(name)) is not None}
     # A namespace without topics is in the questions of no generation of a table. It has no names to match.
     anew = manifest.namespaces.keys() & _namespaces_with_added_properties(previous.questions, questions)
-    keys, whole = _changed(manifest.versions(), now, anew, snapshot, property_keys)
-    # The pieces of a stretch depend on all of its names.
-    stretches = manifest.stretches()
-    firsts = [b"", *(first_key(stretch[0]) for stretch in stretches[1:])]
-    rebuilt = {
-        at for at, stretch in enumerate(stretches) if any(segment.name in damaged for segment in stretch)
-    }
-    for key in keys:
-        at = bisect_right(firsts, key) - 1
-        rebuilt.add(at)
-        if at and firsts[at] == key:  # if the first name is gone, its segment joins the one before
-            rebuilt.add(at - 1)
+    try:
+        if manifest.static and (snapshot.unversioned or manifest.property_keys != tuple(property_keys)):
+            raise NothingToKeep(snapshot.unversioned)
+        names, whole = _changed(manifest.versions(), now, anew, snapshot, property_keys)
+    except NothingToKeep:
+        if not manifest.static:
+            raise
+        every = dict.fromkeys(range(len(firsts)), ())
+        return SegmentReuse(previous, every, compared=True)
+    rebuilt: set[int] = set()
     for low, high in whole:
         rebuilt.update(range(bisect_right(firsts, low) - 1, max(bisect_left(firsts, high), 1)))
-    key_ranges: list[tuple[bytes, bytes]] = []
-    for at in sorted(rebuilt):
+    changed: dict[int, list[bytes]] = {}
+    for namespace, found in names.items():
+        for key, begins in _keys(namespace, found, target):
+            # In front of the first name of all that one may begin a segment by itself.
+            if begins or key < first_name:
+                rebuilt.update(_stretches_of(firsts, key))
+            changed.setdefault(bisect_right(firsts, key) - 1, []).append(key)
+    carried = {at: tuple(sorted(changed.get(at, ()))) for at in range(len(firsts)) if at not in rebuilt}
+    return SegmentReuse(previous, carried, tuple(_ranges(manifest, sorted(rebuilt))), now=frozenset(now))
+
+
+def _firsts(manifest: Manifest) -> list[bytes]:
+    """The key in front of each stretch."""
+    return [b"", *(first_key(stretch[0]) for stretch in manifest.stretches()[1:])]
+
+
+def _stretches_of(firsts: Sequence[bytes], key: bytes) -> tuple[int, ...]:
+    """The numbers of the stretches that may be others if a name comes or goes which begins a segment."""
+    at = bisect_right(firsts, key) - 1
+    # If the first name is gone, its segment joins the one before.
+    return (at - 1, at) if at and firsts[at] == key else (at,)
+
+
+def _ranges(manifest: Manifest, stretches: Sequence[int]) -> list[tuple[bytes, bytes]]:
+    """The ranges of keys of these stretches, of which neighbours have one."""
+    firsts = _firsts(manifest)
+    found: list[tuple[bytes, bytes]] = []
+    for at in stretches:
         stop = firsts[at + 1] if at + 1 < len(firsts) else b""
-        if key_ranges and key_ranges[-1][1] == firsts[at]:
-            key_ranges[-1] = (key_ranges[-1][0], stop)
+        if found and found[-1][1] == firsts[at]:
+            found[-1] = (found[-1][0], stop)
         else:
-            key_ranges.append((firsts[at], stop))
-    inside = tuple(name for name in sorted(now) if _overlaps(name, key_ranges))
-    kept = tuple(segment for at, stretch in enumerate(stretches) if at not in rebuilt for segment in stretch)
-    unread = frozenset(manifest.namespaces.keys() & now.keys()).difference(inside)
-    return SegmentReuse(kept, tuple(key_ranges), inside, unread)
+            found.append((firsts[at], stop))
+    return found
 
 
-def _check_kind(
-    manifest: Manifest, snapshot: CatalogueSnapshot, property_keys: Sequence[str], sizes: tuple[int, int]
-) -> None:
+def _check_kind(manifest: Manifest, snapshot: CatalogueSnapshot, sizes: tuple[int, int]) -> None:
     """Raise :exc:`NothingToKeep` for a generation that this snapshot says nothing about."""
-    if snapshot.unversioned:
+    if snapshot.unversioned and not manifest.static:
         raise NothingToKeep(snapshot.unversioned)
     if manifest.catalogue_id != snapshot.catalogue_id:
         raise NothingToKeep("the published generation is of another catalogue")
-    if manifest.static and not manifest.stamps:
-        raise NothingToKeep("the published generation does not say which version of a table it is of")
-    # A table may have a name twice, with two values of a key that was not looked at.
-    if manifest.static and manifest.property_keys != tuple(property_keys):
-        raise NothingToKeep("the published generation has other property keys")
     if (manifest.segment_bytes, manifest.largest_segment_bytes) != sizes:
         raise NothingToKeep("the published generation has segments of another size")
     if not manifest.segments:
@@ -165,23 +233,18 @@ def _changed(
     anew: Collection[str],
     snapshot: CatalogueSnapshot,
     property_keys: Sequence[str],
-) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
-    """The keys of names that may have changed, and the key ranges of namespaces to make ``anew`` or not to keep."""
+) -> tuple[dict[str, list[tuple[str, str]]], list[tuple[bytes, bytes]]]:
+    """The names that may have changed, and the key ranges of namespaces to make ``anew`` or not to keep."""
     kept = (before.keys() & now.keys()) - set(anew)
     # A restored copy may have the same version number and other topics.
     since = {name: before[name] for name in sorted(kept) if not before[name].same_state(now[name])}
     found = snapshot.changes(since, property_keys) if since else {}
-    keys: list[bytes] = []
-    for namespace, names in found.items():
-        if names is None:
-            kept.remove(namespace)
-        else:
-            keys += _keys(namespace, names)
+    kept -= {namespace for namespace, names in found.items() if names is None}
     whole = [
         (first_of_namespace(name), end_of_namespace(name))
         for name in sorted((before.keys() | now.keys()) - kept)
     ]
-    return keys, whole
+    return {namespace: list(names) for namespace, names in found.items() if names is not None}, whole
 
 
 def _namespaces_with_added_properties(
@@ -201,14 +264,15 @@ def _with_properties(questions: Iterable[CanonicalQuestion]) -> set[tuple[str, s
     }
 
 
-def _keys(namespace: str, names: Iterable[tuple[str, str]]) -> list[bytes]:
+def _keys(namespace: str, names: Iterable[tuple[str, str]], target: int) -> Iterator[tuple[bytes, bool]]:
+    """The key of each name, and whether it begins a segment."""
     by_domain: dict[str, list[str]] = {}
     for domain, local in names:
         by_domain.setdefault(domain, []).append(local)
-    keys: list[bytes] = []
     for domain, locals_ in by_domain.items():
-        keys += order_key(namespace, domain, pa.array(locals_, pa.large_string())).to_pylist()
-    return keys
+        column = pa.array(locals_, pa.large_string())
+        begins = begins_segment(namespace, domain, column, target=target).tolist()
+        yield from zip(order_key(namespace, domain, column).to_pylist(), begins, strict=True)
 
 
 def first_key(segment: SegmentEntry) -> bytes:

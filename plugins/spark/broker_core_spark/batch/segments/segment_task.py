@@ -16,7 +16,7 @@ import tempfile
 import time
 import uuid
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, BinaryIO, Final, cast
@@ -26,6 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts
@@ -35,7 +36,7 @@ from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.order_keys import key_at, local_names, name_of_key, namespace_ranges
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names, read_blocks
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, SegmentEntry
@@ -45,7 +46,7 @@ from broker_core_spark.format.postings_file import PostingsWriter
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.store import Store
 
-__all__ = ["SegmentTask", "TaskResult"]
+__all__ = ["SegmentTask", "TaskResult", "ordered_names", "staged_names"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
@@ -194,7 +195,10 @@ class _Making:
 
     def _make(self, ranges: Sequence[SegmentRange], part: BinaryIO) -> None:
         property_keys = self.staging.property_keys
-        rows, twice = _ordered(_read(self.store, self.assignment, ranges, len(property_keys)), property_keys)
+        staged = staged_names(
+            self.store, self.assignment.blocks, (ranges[0].low, ranges[-1].high), len(property_keys)
+        )
+        rows, twice = ordered_names(staged, property_keys)
         pieces = self._pieces(rows, ranges)
         try:
             self._fill(rows, twice, pieces, part)
@@ -302,12 +306,13 @@ def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[
 _DOMAIN_BYTES: Final = len("non-persistent://") - 1
 
 
-def _read(
-    store: Store, assignment: TaskAssignment, segments: Sequence[SegmentRange], properties: int
+def staged_names(
+    store: Store, runs: Mapping[str, Sequence[RunBlock]], within: tuple[bytes, bytes], properties: int
 ) -> KeyedNames:
-    low, high = segments[0].low, segments[-1].high
+    """The names of these blocks of runs ``within`` two keys (the second empty: no end), run by run."""
+    low, high = within
     parts: list[KeyedNames] = []
-    for path, blocks in assignment.blocks.items():
+    for path, blocks in runs.items():
         wanted = blocks_within(blocks, low, high)
         if not wanted:
             continue
@@ -323,12 +328,14 @@ def _read(
     return joined_names(parts, properties)
 
 
-def _ordered(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, _Array]:
+def ordered_names(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, _Array]:
     """The rows in the order of all names, each name once, and the positions of names that came more than once.
 
     Raises :exc:`InvalidCatalogue` for a name with two values of a property.
     """
     if not len(rows):
+        return rows, np.empty(0, np.int64)
+    if is_ascending(rows.keys):
         return rows, np.empty(0, np.int64)
     rows = rows.take(EncodedNames.sorted_rows(rows.keys))
     again = np.zeros(len(rows), bool)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from broker_core_spark.arrow_columns import without_head
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
 __all__ = [
+    "NAMESPACE_END",
     "end_of_namespace",
     "first_of_namespace",
     "key_at",
@@ -26,7 +27,8 @@ __all__ = [
 ]
 
 _Array = np.ndarray[Any, Any]
-_SEPARATOR: Final = b"\x01"
+#: Behind the namespace in a key.
+NAMESPACE_END: Final = b"\x01"
 #: Behind every key with the same beginning: no key has two of these bytes in a row.
 _BEHIND_ALL: Final = b"\xff\xff"
 
@@ -40,7 +42,7 @@ def order_key(namespace: str, domain: str, names: pa.LargeStringArray) -> pa.Lar
 
 def first_of_namespace(namespace: str) -> bytes:
     """A key in front of all keys of a namespace."""
-    return namespace.encode() + _SEPARATOR
+    return namespace.encode() + NAMESPACE_END
 
 
 def end_of_namespace(namespace: str) -> bytes:
@@ -50,7 +52,7 @@ def end_of_namespace(namespace: str) -> bytes:
 
 def name_of_key(key: bytes) -> tuple[str, str, str]:
     """(namespace, domain, local name) of one key."""
-    end = key.index(_SEPARATOR) + 2
+    end = key.index(NAMESPACE_END) + 2
     namespace, domain = _parsed(key[:end])
     return (
         namespace,
@@ -70,7 +72,7 @@ def namespace_ranges(keys: pa.LargeBinaryArray) -> Iterator[tuple[str, str, int,
     low = 0
     while low < len(keys):
         first = key_at(keys, low)
-        head = first[: first.index(_SEPARATOR) + 2]
+        head = first[: first.index(NAMESPACE_END) + 2]
         high = bisect_left(range(len(keys)), head + _BEHIND_ALL, low, key=lambda row: key_at(keys, row))
         namespace, domain = _parsed(head)
         yield namespace, domain, low, high
@@ -86,13 +88,13 @@ def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArra
     return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))
 
 
-def segment_ids(cuts: list[bytes], keys: pa.LargeBinaryArray) -> _Array:
+def segment_ids(cuts: Sequence[bytes] | pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> _Array:
     """The number of each key's segment (int64): how many of the sorted ``cuts`` are not behind the key."""
     # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)
-    if not cuts or not len(keys):
+    if not len(cuts) or not len(keys):
         return low
-    column = pa.array(cuts, pa.large_binary())
+    column = cuts if isinstance(cuts, pa.Array) else pa.array(cuts, pa.large_binary())
     high = np.full(len(keys), len(cuts), np.int64)
     while (low < high).any():
         middle = np.minimum((low + high) // 2, len(cuts) - 1)

@@ -1,0 +1,518 @@
+"""Carrying segments of the last generation over to the names and questions of now, stretch by stretch.
+
+Names that went are taken out, those that came are put in and matched, and the postings of all others move with their
+rows. Where a namespace is asked other selectors, the added ones are matched with all names, and the removed ones are
+left out. Segments where nothing changed stay as they are. All are read whole: a damaged one would be kept for ever.
+
+A stretch is left to be made anew if a file of it is damaged, or if it would be cut at other names. If a segment has
+the right checksum and still contradicts the manifest or the format, its writer was faulty, and nothing of that
+generation is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core import EncodedNames
+from broker_core_spark.batch.incremental.segment_reuse import first_key
+from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
+from broker_core_spark.batch.segments.segment_puts import SegmentPuts
+from broker_core_spark.batch.segments.segment_result import SegmentResult
+from broker_core_spark.batch.segments.segment_task import ordered_names
+from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
+from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
+from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames
+from broker_core_spark.errors import DamagedFile, InvalidGeneration
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelector
+from broker_core_spark.format.carried_postings import MovedRows, carried_postings
+from broker_core_spark.format.framed_file import FramedFile
+from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
+from broker_core_spark.format.postings_collector import PostingsCollector
+from broker_core_spark.format.postings_file import StoredPostings, read_postings
+from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
+from broker_core_spark.format.segment_checks import SegmentChecks, last_place
+from broker_core_spark.format.segment_layout import ENTRY
+from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.segment_writer import NamesWriter
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.store import Store
+from broker_core_spark.store.verified_files import fetch_verified
+
+__all__ = ["CarriedSegments", "KeptSelectors", "NameChanges", "carry_segments"]
+
+_Place: TypeAlias = tuple[str, str]
+_Array = np.ndarray[Any, Any]
+
+
+class KeptSelectors:
+    """The selectors of each (namespace, domain): those of the last generation, of the new one, and the added ones.
+
+    ``added`` are matched with all names: those that only the new one has, and perhaps others with properties.
+    """
+
+    def __init__(
+        self, store: Store, before: StagedSelectors, now: StagedSelectors, added: StagedSelectors
+    ) -> None:
+        self._store = store
+        self._now, self._added = now, added
+        self.before: Mapping[_Place, SelectorKeys] = {
+            place: before.keys(store, place) for place in before.places
+        }
+        self.now: Mapping[_Place, SelectorKeys] = {place: now.keys(store, place) for place in now.places}
+        self._read: dict[tuple[bool, _Place], tuple[tuple[bytes, NameSelector], ...]] = {}
+
+    def changed(self, entry: SegmentEntry) -> bool:
+        """Whether the postings of a segment are other ones, even if its names are not."""
+        places = {(namespace, domain) for namespace, domain, _ in entry.runs}
+        return any(
+            place in self._added.places
+            or self.before.get(place, NOTHING_ASKED) != self.now.get(place, NOTHING_ASKED)
+            for place in places
+        )
+
+    def added(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
+        """The selectors that are matched with all names, with their keys."""
+        return self._selectors(self._added, place)
+
+    def carried(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
+        """The other selectors of now: matched with the names that came."""
+        added = {key for key, _ in self.added(place)}
+        return [item for item in self._selectors(self._now, place) if item[0] not in added]
+
+    def _selectors(self, staged: StagedSelectors, place: _Place) -> tuple[tuple[bytes, NameSelector], ...]:
+        known = (staged is self._added, place)
+        if known not in self._read:
+            self._read[known] = staged.read(self._store, place).selectors
+        return self._read[known]
+
+
+@dataclass(frozen=True, slots=True)
+class NameChanges:
+    """The staged names of a stretch: all of them, or of those with ``keys`` alone, which may have changed."""
+
+    staged: KeyedNames
+    keys: tuple[bytes, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedSegments:
+    """The segments in the store, where the tallies of their selectors are, and the stretches to be made anew."""
+
+    segments: tuple[SegmentResult, ...] = ()
+    tallies: tuple[TallyBlock, ...] = ()
+    anew: tuple[int, ...] = ()
+
+
+def carry_segments(
+    store: Store,
+    manifest: Manifest,
+    stretches: Iterable[tuple[int, NameChanges | None]],
+    selectors: KeptSelectors,
+    folder: str,
+    property_keys: Sequence[str] = (),
+) -> CarriedSegments:
+    """Carry the ``stretches`` of ``manifest`` with these numbers, which ascend, over to their changes, one at a time.
+
+    ``folder`` is the prefix of the file of tallies. Raises :exc:`InvalidGeneration` for a segment with the right
+    checksum and wrong names, order, boundaries or selectors.
+    """
+    with SegmentPuts(store) as puts:
+        carrying = _Carrying(
+            store,
+            manifest,
+            selectors,
+            tuple(property_keys),
+            SegmentChecks(manifest, keys=selectors.before),
+            puts,
+        )
+        every = manifest.stretches()
+        numbers = np.cumsum([0, *map(len, every)]).tolist()
+        anew: list[int] = []
+        last: int | None = None
+        for number, changes in stretches:
+            pieces = carrying.read(range(numbers[number], numbers[number + 1]))
+            made = None if pieces is None else carrying.carried(pieces, changes)
+            if made is None:
+                anew.append(number)
+                continue
+            if last is None or number != last + 1:
+                carrying.tallies.begin(first_key(every[number][0]))
+            last = number
+            carrying.add(made)
+        carrying.segments += puts.finish()
+        return CarriedSegments(
+            tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(anew)
+        )
+
+
+@dataclass(frozen=True)
+class _Piece:
+    """A segment of the last generation: its postings, and its names, which are verified when they are needed."""
+
+    entry: SegmentEntry
+    number: int
+    segment: Segment
+    postings: Sequence[StoredPostings]
+    checks: SegmentChecks
+
+    @cached_property
+    def runs(self) -> list[SegmentRun]:
+        runs = list(self.checks.runs(self.number, self.segment))
+        self.checks.check_end(self.number, last_place(runs[-1]))
+        return runs
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """A run of now: its names, the rows of the former one, the values of its properties, and its postings in parts."""
+
+    names: EncodedNames
+    parts: Sequence[StoredPostings]
+
+    @property
+    def place(self) -> tuple[str, str, int]:
+        return str(self.names.namespace), self.names.domain, len(self.names)
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A segment of now, its postings, and files of it that are new."""
+
+    entry: SegmentEntry
+    postings: Sequence[StoredPostings]
+    files: Sequence[FramedFile] = ()
+    duplicates: int = 0
+
+
+@dataclass(slots=True)
+class _Carrying:
+    store: Store
+    manifest: Manifest
+    selectors: KeptSelectors
+    property_keys: tuple[str, ...]
+    checks: SegmentChecks
+    puts: SegmentPuts
+    patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
+    tallies: TallyWriter = field(default_factory=TallyWriter)
+    segments: list[SegmentResult] = field(default_factory=list)
+
+    def read(self, numbers: range) -> list[_Piece] | None:
+        """The segments with these numbers, or ``None`` if a file is damaged."""
+        pieces: list[_Piece] = []
+        for number in numbers:
+            entry = self.manifest.segments[number]
+            try:
+                data, postings = (fetch_verified(self.store, file, None) for file in (entry, entry.postings))
+            except (InvalidGeneration, DamagedFile):
+                return None
+            stored = read_postings(postings, entry.postings.name)
+            segment = Segment(data, entry.name, stored, entry.postings.name)
+            self.checks.check_runs(number, stored)
+            pieces.append(_Piece(entry, number, segment, stored, self.checks))
+        return pieces
+
+    def add(self, made: Sequence[_Made]) -> None:
+        """Store the segments of a stretch, and count what their selectors pick."""
+        for one in made:
+            for run in one.postings:
+                self.tallies.add(run.namespace, run.domain, run.entries)
+            result = SegmentResult(one.entry, duplicates=one.duplicates)
+            self.segments += self.puts.add(result, one.files)
+
+    def carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:
+        """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
+        found = None if changes is None else _Stretch.of(pieces, changes, self.property_keys)
+        if found is None or not found.changed:
+            twice = 0 if found is None else found.twice
+            return [
+                self._of_names_before(piece, found, number, 0 if number else twice)
+                for number, piece in enumerate(pieces)
+            ]
+        runs = [
+            [self._run(found, part) for part in found.runs(number, piece) if part.size]
+            for number, piece in enumerate(pieces)
+        ]
+        if not any(runs):
+            return []  # the first stretch of all, without its names
+        if not self._cut_alike(runs):
+            return None
+        made: list[_Made] = []
+        for number, (piece, own) in enumerate(zip(pieces, runs, strict=True)):
+            twice = 0 if number else found.twice
+            if found.changes(number):
+                made.append(self._written(piece, own, twice, names=True))
+            else:
+                made.append(self._of_names_before(piece, found, number, twice))
+        return made
+
+    def _of_names_before(self, piece: _Piece, found: _Stretch | None, number: int, twice: int) -> _Made:
+        """A segment with the names of before, of which no more than the selectors changed."""
+        if not self.selectors.changed(piece.entry):
+            return _Made(piece.entry, piece.postings, duplicates=twice)
+        if found is None:
+            runs = [self._of(run.names, [_stored(run)], None) for run in piece.runs]
+        else:
+            runs = [self._run(found, part) for part in found.runs(number, piece)]
+        return self._written(piece, runs, twice, names=False)
+
+    def _cut_alike(self, pieces: Sequence[Sequence[_Run]]) -> bool:
+        """Whether the pieces of a stretch begin where they would if it was made anew."""
+        if not all(pieces):
+            return False
+        sizes = [int(run.names.text_offsets[-1]) - len(run.names) for piece in pieces for run in piece]
+        if sum(sizes) <= self.manifest.largest_segment_bytes:
+            return len(pieces) == 1
+        columns = [
+            cut_levels(*run.place[:2], run.names.names, target=self.manifest.segment_bytes)
+            for piece in pieces
+            for run in piece
+        ]
+        levels, widths = (np.concatenate(column) for column in zip(*columns, strict=True))
+        ends = np.cumsum([sum(len(run.names) for run in piece) for piece in pieces]).tolist()
+        return piece_starts(levels, widths, self.manifest.largest_segment_bytes) == [0, *ends[:-1]]
+
+    def _run(self, stretch: _Stretch, part: _RunChanges) -> _Run:
+        """A run after its changes."""
+        former, came = part.former, part.came
+        if former is not None and not part.changes:
+            values = stretch.values(part, None, self.property_keys)
+            return self._of(
+                former.names,
+                [_stored(former)],
+                values,
+            )
+        own = EncodedNames.of(part.namespace, part.domain, part.came_names, ordered=True)
+        names = own if former is None else former.names.with_changes(part.gone, own, part.before)
+        moved = part.moved
+        picked: list[tuple[bytes, _Array]] = []
+        if len(own):
+            values = dict(zip(self.property_keys, came.properties, strict=True))
+            place = (part.namespace, part.domain)
+            for key, rows in match_selectors(own, values, self.selectors.carried(place), self.patterns):
+                chosen = np.arange(*rows) if isinstance(rows, tuple) else rows
+                picked.append((key, moved.came[chosen]))
+        before = _stored(former) if former is not None else _nothing(part.namespace, part.domain)
+        carried = carried_postings(before, moved, names, picked)
+        return self._of(names, carried, stretch.values(part, moved, self.property_keys))
+
+    def _of(
+        self,
+        names: EncodedNames,
+        carried: Sequence[StoredPostings],
+        values: Mapping[str, pa.LargeStringArray] | None,
+    ) -> _Run:
+        """A run with the postings of added selectors beside those that are carried."""
+        place = (str(names.namespace), names.domain)
+        added = self.selectors.added(place)
+        if not added:
+            return _Run(names, carried)
+        collected = PostingsCollector(names)
+        for key, found in match_selectors(names, values or {}, added, self.patterns):
+            collected.add(key, found)
+        _, (made,) = collected.finish()
+        words = np.concatenate([np.empty(0, "<u4"), *made.words])
+        keys = {key for key, _ in added}
+        return _Run(
+            names,
+            [
+                *(_without(part, keys) for part in carried),
+                StoredPostings(*place, NOTHING_ASKED.digest, len(names), made.entries, words),
+            ],
+        )
+
+    def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
+        """A segment of these runs: its postings, and its ``names`` if they changed."""
+        postings = merge_postings(
+            [run.place for run in runs], [[part] for run in runs for part in run.parts], self.selectors.now
+        )
+        data = postings.file.read()
+        postings.file.seek(0)
+        read = read_postings(pa.py_buffer(data), postings.name)
+        entry = replace(piece.entry, postings=FileEntry(postings.name, postings.size))
+        if not names:
+            return _Made(entry, read, [postings], duplicates)
+        writer = NamesWriter()
+        for run in runs:
+            writer.add_run(run.names)
+        first, places = writer.first_local, tuple(writer.runs)
+        file = writer.finish()
+        entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
+        return _Made(entry, read, [postings, file], duplicates)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunChanges:
+    """The changes of a run: the former one if there was one, and which of its rows went; the names that came, and the
+    rows in front of which they come. ``first`` is the run's first row in its stretch."""
+
+    namespace: str
+    domain: str
+    former: SegmentRun | None
+    first: int
+    gone: _Array
+    came: KeyedNames
+    before: _Array
+
+    @property
+    def changes(self) -> bool:
+        return bool(len(self.gone) or len(self.came))
+
+    @property
+    def size(self) -> int:
+        """The names of now."""
+        return (0 if self.former is None else len(self.former.names)) - len(self.gone) + len(self.came)
+
+    @property
+    def moved(self) -> MovedRows:
+        return MovedRows.of(0 if self.former is None else len(self.former.names), self.gone, self.before)
+
+    @property
+    def came_names(self) -> pa.LargeStringArray:
+        return local_names(self.came.keys, self.namespace)
+
+    def sources(self) -> _Array:
+        """For each row of now the former one, or how many were former ones and the number of the name that came."""
+        moved = self.moved
+        rows = np.empty(self.size, np.int64)
+        stays = np.flatnonzero(moved.to >= 0)
+        rows[moved.to[stays]] = stays
+        rows[moved.came] = len(moved.to) + np.arange(len(moved.came))
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """The changes of a stretch. ``starts`` are the first rows of its pieces, and ``size`` all rows.
+
+    ``twice`` counts names that were staged more than once. ``gone`` are rows, ``came`` are in order, ``before`` are the
+    rows in front of which they come. ``all_values`` has the staged properties of each former row, if all names are
+    staged.
+    """
+
+    starts: _Array
+    size: int
+    gone: _Array
+    came: KeyedNames
+    before: _Array
+    twice: int
+    all_values: tuple[pa.LargeStringArray, ...] | None
+
+    @classmethod
+    def of(
+        cls, pieces: Sequence[_Piece], changes: NameChanges, property_keys: Sequence[str]
+    ) -> _Stretch | None:
+        former = pa.concat_arrays(
+            [order_key(run.namespace, run.domain, run.names.names) for piece in pieces for run in piece.runs]
+        )
+        starts = np.cumsum([0, *(piece.entry.names for piece in pieces)])[:-1]
+        staged, twice = changes.staged, 0
+        if changes.keys is not None:
+            came, repeated = ordered_names(staged, property_keys)
+            changed = pa.array(changes.keys, pa.large_binary())
+            rows = pc.index_in(changed, former).drop_null().to_numpy()
+            gone = np.unique(rows).astype(np.int64)
+            values = None
+            twice = len(repeated)
+        else:
+            at = pc.index_in(staged.keys, former)
+            known = at.drop_null().to_numpy()
+            if len(known) > len(former) or np.bincount(known, minlength=1).max() > 1:
+                staged, repeated = ordered_names(staged, property_keys)
+                twice = len(repeated)
+                at = pc.index_in(staged.keys, former)
+                known = at.drop_null().to_numpy()
+            is_new = at.is_null().to_numpy(zero_copy_only=False)
+            came, repeated = ordered_names(staged.take(np.flatnonzero(is_new)), property_keys)
+            twice += len(repeated)
+            where = np.full(len(former), -1, np.int64)
+            where[known] = np.flatnonzero(~is_new)
+            gone = np.flatnonzero(where < 0)
+            values = tuple(column.take(pa.array(where, mask=where < 0)) for column in staged.properties)
+        return cls(starts, len(former), gone, came, segment_ids(former, came.keys), twice, values)
+
+    @property
+    def changed(self) -> bool:
+        return bool(len(self.gone) or len(self.came))
+
+    def _of_piece(self, number: int) -> tuple[_Array, _Array]:
+        """The rows that went of a piece, and the numbers of the names that came to it."""
+        low = int(self.starts[number])
+        high = int(self.starts[number + 1]) if number + 1 < len(self.starts) else self.size
+        went = self.gone[(self.gone >= low) & (self.gone < high)]
+        # In front of the first row of a piece is behind the last one of the piece before.
+        own = np.searchsorted(self.starts[1:], self.before, side="left")
+        return went, np.flatnonzero(own == number)
+
+    def changes(self, number: int) -> bool:
+        """Whether the names of a piece change."""
+        return any(map(len, self._of_piece(number)))
+
+    def runs(self, number: int, piece: _Piece) -> Iterator[_RunChanges]:
+        """The runs of a piece in order, each with its changes."""
+        gone, came = self._of_piece(number)
+        names = self.came.take(came)
+        before = self.before[came]
+        arrived = {
+            (namespace, domain): (low, high) for namespace, domain, low, high in namespace_ranges(names.keys)
+        }
+        first = int(self.starts[number])
+        former: dict[_Place, tuple[SegmentRun, int]] = {}
+        for run in piece.runs:
+            former[run.namespace, run.domain] = (run, first)
+            first += len(run.names)
+        for place in sorted(
+            former.keys() | arrived.keys(), key=lambda one: (one[0], DOMAIN_ORDER.index(one[1]))
+        ):
+            low, high = arrived.get(place, (0, 0))
+            known = former.get(place)
+            start = 0 if known is None else known[1]
+            stop = start if known is None else start + len(known[0].names)
+            yield _RunChanges(
+                *place,
+                None if known is None else known[0],
+                start,
+                gone[(gone >= start) & (gone < stop)] - start,
+                names.slice(low, high),
+                before[low:high] - start if known is not None else np.zeros(high - low, np.int64),
+            )
+
+    def values(
+        self, part: _RunChanges, moved: MovedRows | None, property_keys: Sequence[str]
+    ) -> Mapping[str, pa.LargeStringArray] | None:
+        """The values of the properties of a run of now, if all names are staged."""
+        if self.all_values is None:
+            return None
+        count = 0 if part.former is None else len(part.former.names)
+        found = {}
+        for key, column, came in zip(property_keys, self.all_values, part.came.properties, strict=True):
+            own = column.slice(part.first, count)
+            if moved is not None:
+                own = pa.concat_arrays([own, came]).take(pa.array(part.sources()))
+            found[key] = own
+        return found
+
+
+def _stored(run: SegmentRun) -> StoredPostings:
+    return StoredPostings(run.namespace, run.domain, run.asked_digest, len(run.names), run.entries, run.words)
+
+
+def _nothing(namespace: str, domain: str) -> StoredPostings:
+    return StoredPostings(namespace, domain, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4"))
+
+
+def _without(part: StoredPostings, keys: set[bytes]) -> StoredPostings:
+    """Postings without the selectors of these keys."""
+    raw = part.entries["key"].tobytes()
+    stays = np.fromiter(
+        (raw[at : at + 16] not in keys for at in range(0, len(raw), 16)), bool, len(part.entries)
+    )
+    return part if stays.all() else replace(part, entries=part.entries[stays])

@@ -1,0 +1,164 @@
+"""Carrying the postings of a run over to its names after some went and others came: arithmetic on positions.
+
+Only names that came are matched. A selector that loses and gains none keeps its count and hash, and its rows move.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from broker_core import EncodedNames
+from broker_core_spark.format.picked_words import joined_rows, packed, word_counts
+from broker_core_spark.format.postings_file import StoredPostings
+from broker_core_spark.format.segment_layout import ENTRY, KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
+
+__all__ = ["MovedRows", "carried_postings"]
+
+_Array = np.ndarray[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class MovedRows:
+    """Rows of a run, after some went and others came (int64).
+
+    ``to`` has the new row of each former one, -1 if it went. ``came`` are the new rows of those that came.
+    """
+
+    to: _Array
+    came: _Array
+
+    @classmethod
+    def of(cls, names: int, gone: _Array, before: _Array) -> MovedRows:
+        """Of ``names`` rows, those that went, and the former row in front of which each one came (both ascend)."""
+        stays = np.ones(names, bool)
+        stays[gone] = False
+        to = np.cumsum(stays) - 1 + np.cumsum(np.bincount(before, minlength=names + 1)[:names])
+        to[~stays] = -1
+        went = np.concatenate((np.zeros(1, np.int64), np.cumsum(~stays)))
+        return cls(to, before - went[before] + np.arange(len(before)))
+
+
+def carried_postings(
+    former: StoredPostings, moved: MovedRows, names: EncodedNames, picked: Iterable[tuple[bytes, _Array]]
+) -> list[StoredPostings]:
+    """The postings of ``names`` in two parts, for :func:`~.postings_merge.merge_postings`.
+
+    ``former`` are verified postings of the names before, ``picked`` what selectors pick of the rows that came, by the
+    selectors' keys.
+    """
+    entries, to = former.entries, moved.to
+    lost, again, listed = _changed(former, to, len(names))
+    numbers, rows, came = _numbered(entries, picked)
+    again[came[came < len(entries)]] = True
+    stays = ~again
+    kept = entries[stays]
+    is_rows = kept["kind"] == KIND_ROWS
+    counts = kept["count"].astype(np.int64)
+    kept["first"][kept["kind"] == KIND_RANGE] = to[kept["first"][kept["kind"] == KIND_RANGE].astype(np.int64)]
+    kept["first"][is_rows] = (np.cumsum(counts * is_rows) - counts * is_rows)[is_rows]
+    all_rows = entries["kind"] == KIND_ROWS
+    own = listed[np.repeat(stays[all_rows], entries["count"][all_rows])]
+
+    def part(found: _Array, words: _Array) -> StoredPostings:
+        return StoredPostings(
+            former.namespace, former.domain, former.asked_digest, len(names), found, words.astype("<u4")
+        )
+
+    return [part(kept, own), part(*_packed(former, moved, names, lost, again, (numbers, rows, came)))]
+
+
+def _changed(former: StoredPostings, to: _Array, names: int) -> tuple[_Array, _Array, _Array]:
+    """Which entries lose a row, which are packed again, and the new rows of all that are listed as numbers.
+
+    A bitmap is always packed again, and what it loses is not known yet.
+    """
+    entries = former.entries
+    first, count = entries["first"].astype(np.int64), entries["count"].astype(np.int64)
+    is_range, is_rows = entries["kind"] == KIND_RANGE, entries["kind"] == KIND_ROWS
+    has_words = ~is_range
+    listed = to[former.words[np.repeat(is_rows[has_words], word_counts(entries, former.names)[has_words])]]
+    lost = np.zeros(len(entries), bool)
+    lows, highs = np.zeros(len(entries), np.int64), np.zeros(len(entries), np.int64)
+    if is_range.any():
+        went = np.concatenate((np.zeros(1, np.int64), np.cumsum(to < 0)))
+        begin, end = first[is_range], first[is_range] + count[is_range]
+        lost[is_range] = went[end] > went[begin]
+        lows[is_range], highs[is_range] = to[begin], to[end - 1]
+    if is_rows.any():
+        ends = np.cumsum(count[is_rows])
+        begins = ends - count[is_rows]
+        lost[is_rows] = np.logical_or.reduceat(listed < 0, begins)
+        lows[is_rows], highs[is_rows] = listed[begins], listed[ends - 1]
+    # What is neither shorter as bits nor, now or before, a range: its rows move as they are.
+    again = lost | (entries["kind"] == KIND_BITS) | ((highs - lows + 1 == count) != is_range)
+    again |= is_rows & (bit_words(names) < count)
+    return lost, again, listed
+
+
+def _numbered(
+    entries: _Array, picked: Iterable[tuple[bytes, _Array]]
+) -> tuple[list[bytes], list[_Array], _Array]:
+    """The keys, the rows and the number of the entry of each selector: of one without entry a number behind them."""
+    raw = entries["key"].tobytes()
+    keys: list[bytes] = []
+    rows: list[_Array] = []
+    numbers: list[int] = []
+    for key, found in picked:
+        if not len(found):
+            continue
+        at = bisect_left(range(len(entries)), key, key=lambda row: raw[16 * row : 16 * row + 16])
+        known = raw[16 * at : 16 * at + 16] == key
+        numbers.append(at if known else len(entries) + len(keys))
+        keys.append(key)
+        rows.append(found)
+    return keys, rows, np.array(numbers, np.int64)
+
+
+def _packed(
+    former: StoredPostings,
+    moved: MovedRows,
+    names: EncodedNames,
+    lost: _Array,
+    again: _Array,
+    picked: tuple[list[bytes], list[_Array], _Array],
+) -> tuple[_Array, _Array]:
+    """The entries that are packed again, and those of selectors that had none, with their words."""
+    entries = former.entries[again]
+    keys, found, numbers = picked
+    every = np.zeros(len(former.entries) + len(keys), ENTRY)  # by number
+    if keys:
+        every["key"][numbers] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
+    every[: len(former.entries)] = former.entries
+    hashed = np.zeros(len(every), bool)
+    hashed[: len(lost)] = lost
+    hashed[numbers] = True
+    rows = moved.to[joined_rows(entries, former.words, former.names)]
+    number = np.repeat(np.flatnonzero(again), entries["count"])
+    gone = rows < 0
+    hashed[number[gone]] = True
+    if keys:
+        number = np.concatenate((number[~gone], np.repeat(numbers, [len(one) for one in found])))
+        rows = np.concatenate((rows[~gone], *found))
+        order = np.argsort(number * len(names) + rows)
+        number, rows = number[order], rows[order]
+    elif gone.any():
+        number, rows = number[~gone], rows[~gone]
+    counts = np.bincount(number, minlength=len(every))
+    left = np.flatnonzero(counts)
+    result, counts = every[left], counts[left]
+    result["count"] = counts
+    result["kind"], result["first"], words = packed(rows, counts, np.full(len(left), len(names)))
+    is_range = result["kind"] == KIND_RANGE
+    chosen = hashed[left] & is_range
+    low = result["first"][chosen].astype(np.int64)
+    result["crc"][chosen], result["joined"][chosen] = names.crcs_of_ranges(low, low + counts[chosen])
+    chosen = hashed[left] & ~is_range
+    own = counts[chosen]
+    crcs = names.crcs(rows[np.repeat(chosen, counts)], np.cumsum(own) - own)
+    result["crc"][chosen], result["joined"][chosen] = crcs
+    return result, words

@@ -1,0 +1,239 @@
+"""Segments that are carried over to other names and questions equal those of a whole build, byte for byte."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from broker_core.names import Mode
+from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, NameChanges, carry_segments
+from broker_core_spark.batch.incremental.segment_reuse import first_key
+from broker_core_spark.batch.segments.tallies import read_tallies
+from broker_core_spark.batch.staging.order_keys import order_key
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import CanonicalQuestion
+from broker_core_spark.format.manifest import FileEntry, Manifest
+from broker_core_spark.store import Store, open_store
+from tests.support.generation_builder import build_generation
+from tests.support.spark_catalogues import kept_selectors, reread_all
+
+NAMES = {"a/b": {"persistent": [f"t{number}" for number in range(500)]}, "a/c": {"persistent": ["t7"]}}
+QUESTIONS = [CanonicalQuestion.of("a/b", Mode.ALL, ".*7"), CanonicalQuestion.of("a/c", Mode.PERSISTENT, None)]
+PATTERNS = [".*7", "a/b/t1.*", None, ".*[0-4]", "a/b/t33", "a/b/t(1|2).", "none", ".*[0-8]"]
+#: Namespace, domain and local name, and a value of the property ``k``.
+Names = Mapping[tuple[str, str, str], str | None]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    return open_store(str(tmp_path))
+
+
+@pytest.fixture
+def made(store: Store) -> Manifest:
+    manifest = build_generation(
+        store, NAMES, QUESTIONS, catalogue_id="c", versions=dict.fromkeys(NAMES, 1), segment_bytes=2048
+    )
+    assert len(manifest.segments) > 3
+    return manifest
+
+
+def built(store: Store, names: Names, questions: Sequence[CanonicalQuestion]) -> Manifest:
+    catalogue: dict[str, dict[str, list[str]]] = {"a/b": {}, "a/c": {}, "b/b": {}}
+    for namespace, domain, local in names:
+        catalogue[namespace].setdefault(domain, []).append(local)
+    return build_generation(
+        store,
+        catalogue,
+        questions,
+        catalogue_id="c",
+        versions=dict.fromkeys(catalogue, 1),
+        properties={
+            f"{domain}://{namespace}/{local}": {"k": value}
+            for (namespace, domain, local), value in names.items()
+            if value is not None
+        },
+        property_keys=("k",),
+        segment_bytes=1500,
+        largest_segment_bytes=2000,
+    )
+
+
+def keyed(names: Names) -> KeyedNames:
+    """Names in any order, as they are staged."""
+    keys = [
+        order_key(namespace, domain, pa.array([local], pa.large_string()))[0].as_py()
+        for namespace, domain, local in names
+    ]
+    return KeyedNames(pa.array(keys, pa.large_binary()), (pa.array(list(names.values()), pa.large_string()),))
+
+
+def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool) -> dict[int, NameChanges]:
+    """The staged names of each stretch: all of them, or those that changed."""
+    changed = {name for name in before.keys() | now.keys() if before.get(name, "-") != now.get(name, "-")}
+    firsts = [first_key(stretch[0]) for stretch in manifest.stretches()][1:]
+
+    def within(names: Names, number: int) -> dict[tuple[str, str, str], str | None]:
+        keys = keyed(names).keys.to_pylist()
+        return {
+            name: value
+            for (name, value), key in zip(names.items(), keys, strict=True)
+            if sum(first <= key for first in firsts) == number
+        }
+
+    found: dict[int, NameChanges] = {}
+    for number in range(len(firsts) + 1):
+        own = within(now, number)
+        if compared:
+            found[number] = NameChanges(keyed(own))
+            continue
+        touched = within(dict.fromkeys(changed), number)
+        staged = {name: value for name, value in own.items() if name in touched}
+        found[number] = NameChanges(keyed(staged), tuple(sorted(keyed(touched).keys.to_pylist())))
+    return found
+
+
+def check(
+    stores: tuple[Store, Store],
+    names: tuple[Names, Names],
+    questions: tuple[list[CanonicalQuestion], list[CanonicalQuestion]],
+    *,
+    compared: bool,
+) -> CarriedSegments:
+    """Carry a generation of names and questions before over to those of now, and compare it with a whole one."""
+    store, other = stores
+    former, full = built(store, names[0], questions[0]), built(other, names[1], questions[1])
+    carried = carry_segments(
+        store,
+        former,
+        changes_of(former, *names, compared=compared).items(),
+        kept_selectors(store, *questions, with_properties=compared),
+        "temporary/kept",
+        ("k",),
+    )
+    expected = {entry.name: entry for entry in full.segments}
+    for result in carried.segments:
+        whole = expected.pop(result.entry.name)
+        # The stretch before may be gone, and with it what this one went on from.
+        assert replace(result.entry, continues=whole.continues) == whole
+        for file in (whole, whole.postings):
+            assert stored(store, file) == stored(other, file)
+    assert carried.anew or not expected
+    if not carried.anew:
+        found = read_tallies(store, carried.tallies)
+        tallies = read_tallies(other, reread_all(other, full, questions[1]).tallies)
+        assert found.keys() == tallies.keys()
+        assert all((found[place] == tallies[place]).all() for place in found)
+    return carried
+
+
+def stored(store: Store, file: FileEntry) -> bytes | None:
+    return store.get(file.name, file.size)
+
+
+@pytest.mark.parametrize("compared", [False, True], ids=["changes", "compared"])
+def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: bool) -> None:
+    pick = random.Random(11)
+    alphabet = [chr(0x10FFFF), "", "é", "k", "zz", "-partition-3"]
+    anew = 0
+    for turn in range(12):
+        every = {
+            (
+                pick.choice(["a/b", "a/c"]),
+                pick.choice(["persistent", "persistent", "non-persistent"]),
+                f"t{n}",
+            ): (pick.choice([None, "x", "y"]))
+            for n in range(300)
+        }
+        gone = pick.sample(sorted(every), pick.choice([0, 1, 5, 40]))
+        now = {name: value for name, value in every.items() if name not in gone}
+        for _ in range(pick.choice([0, 1, 6, 60])):
+            place = pick.choice(["a/b", "a/c", "b/b"]), pick.choice(["persistent", "non-persistent"])
+            now[(*place, f"t{pick.randrange(300)}{pick.choice(alphabet)}{pick.randrange(9)}")] = "x"
+        for name in pick.sample(sorted(now), 4):
+            now[name] = "y"
+        rows = [
+            CanonicalQuestion.of(namespace, pick.choice(list(Mode)), pattern, properties)
+            for namespace in ("a/b", "a/c", "b/b")
+            for pattern in PATTERNS
+            for properties in (None, {"k": "x"})
+        ]
+        # Segments do not have properties: what selects by new ones is matched where all names are staged.
+        asked = [row for row in pick.sample(rows, 30) if compared or not row.selector.properties]
+        asked += [row for row in rows if row.selector.properties and not compared]
+        kept = [row for row in asked if row.selector.properties or pick.random() < 0.8]
+        stores = tuple(open_store(str(tmp_path / f"{kind}-{turn}")) for kind in ("store", "full"))
+        result = check((stores[0], stores[1]), (every, now), (asked, kept), compared=compared)
+        anew += len(result.anew)
+    assert anew
+
+
+def test_a_name_with_two_values_of_a_property_is_refused(store: Store) -> None:
+    name = ("a/b", "persistent", "t1")
+    former = built(store, {name: "x"}, QUESTIONS[:1])
+    twice = [keyed({name: value}) for value in ("x", "y")]
+    keys = pa.concat_arrays([one.keys for one in twice])
+    values = pa.concat_arrays([one.properties[0] for one in twice])
+    for more in (("t1", "t1"), ("t2", "t2")):
+        renamed = pa.array(
+            [key[:-1] + local[-1:].encode() for key, local in zip(keys.to_pylist(), more, strict=True)]
+        )
+        staged = KeyedNames(renamed.cast(pa.large_binary()), (values,))
+        with pytest.raises(InvalidCatalogue, match="stands twice"):
+            carry_segments(
+                store,
+                former,
+                [(0, NameChanges(staged))],
+                kept_selectors(store, QUESTIONS[:1], QUESTIONS[:1]),
+                "temporary/kept",
+                ("k",),
+            )
+
+
+def test_damaged_files_are_made_anew_and_the_others_kept(
+    store: Store, made: Manifest, tmp_path: Path
+) -> None:
+    changed, cut, gone = (entry.name for entry in made.segments[:3])
+    content = (tmp_path / changed).read_bytes()
+    (tmp_path / changed).write_bytes(content[:-30] + b"?" + content[-29:])
+    (tmp_path / cut).write_bytes((tmp_path / cut).read_bytes()[:-1])
+    (tmp_path / gone).unlink()
+    lost = made.segments[3]
+    (tmp_path / lost.postings.name).unlink()
+    reread = reread_all(store, made, QUESTIONS)
+    damaged = {changed, cut, gone, lost.name}
+    stretches = made.stretches()
+    assert damaged <= {entry.name for number in reread.anew for entry in stretches[number]}
+    assert [result.entry for result in reread.segments] == [
+        entry for number, stretch in enumerate(stretches) for entry in stretch if number not in reread.anew
+    ]
+    assert not any(result.new for result in reread.segments)
+
+
+def test_segments_that_are_not_what_the_manifest_says_are_refused(store: Store, made: Manifest) -> None:
+    namespace, domain, count = made.segments[1].runs[0]
+    lie = replace(
+        made,
+        segments=(
+            made.segments[0],
+            replace(made.segments[1], runs=((namespace, domain, count - 1), *made.segments[1].runs[1:])),
+            *made.segments[2:],
+        ),
+    )
+    with pytest.raises(InvalidGeneration, match="its runs are not those"):
+        reread_all(store, lie, QUESTIONS)
+    with pytest.raises(InvalidGeneration, match="asked other patterns"):
+        reread_all(store, made, QUESTIONS[:1])
+    added = [CanonicalQuestion.of("a/b", Mode.ALL, ".*8")]
+    with pytest.raises(InvalidGeneration, match="none that begins a segment"):
+        every = [(number, None) for number in range(len(made.stretches()))]
+        lie = replace(made, segment_bytes=2**40)
+        selectors = kept_selectors(store, QUESTIONS, [*QUESTIONS, *added])
+        carry_segments(store, lie, every, selectors, "temporary/kept")
