@@ -143,3 +143,20 @@ def test_the_crcs_of_many_groups_and_ranges_are_those_of_each() -> None:
     assert [len(column) for column in names.crcs(np.empty(0, np.int64), np.empty(0, np.int64))] == [0, 0]
     nothing = EncodedNames.of(NAMESPACE, "persistent", [])
     assert [len(column) for column in nothing.crcs_of_ranges(starts[:0], starts[:0])] == [0, 0]
+
+
+def test_changed_names_are_those_of_a_whole_column() -> None:
+    names = EncodedNames.of("a/b", "persistent", ["b", "d", "é", "\uffff", "\U00010000"])
+    came = EncodedNames.of("a/b", "persistent", ["a", "c", "z"])
+    changed = names.with_changes(np.array([1, 3]), came, np.array([0, 1, 2]))
+    whole = EncodedNames.of("a/b", "persistent", ["a", "b", "c", "z", "é", "\uffff"])
+    assert changed.names.to_pylist() == whole.names.to_pylist()
+    assert changed.fields.equals(whole.fields)
+    nothing = np.empty(0, np.int64)
+    for gone, before in ((nothing, np.array([0, 1, 5])), (nothing, np.array([1, 1, 2]))):
+        with pytest.raises(InvalidListing, match="not in order"):
+            names.with_changes(gone, came, before)
+    with pytest.raises(InvalidListing, match="not in order"):  # a name twice
+        names.with_changes(nothing, names.slice(0, 1), np.array([1]))
+    with pytest.raises(InvalidListing, match="names of a/c"):
+        names.with_changes(nothing, EncodedNames.of("a/c", "persistent", ["a"]), np.array([0]))

@@ -18,6 +18,7 @@ from broker_core_spark.store.verified_files import (
     file_faults,
     put_all_verified,
     put_verified,
+    read_verified,
 )
 from tests.support.generations import memory
 
@@ -113,3 +114,13 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
     store.put_new(FILE.name, DATA)
     with pytest.raises(StoreFailed, match="no private copy"):
         fetch_verified(store, FILE, str(tmp_path / "nothing"))
+
+
+def test_a_file_is_read_into_memory_with_the_same_checks(store: Store) -> None:
+    store.put_new(FILE.name, DATA)
+    assert read_verified(store, FILE).to_pybytes() == DATA
+    store.replace(FILE.name, b"The content")
+    with pytest.raises(InvalidGeneration, match="its checksum"):
+        read_verified(store, FILE)
+    with pytest.raises(DamagedFile):
+        read_verified(store, FileEntry(FILE.name, len(DATA) + 1))

@@ -263,9 +263,8 @@ def build(
         staged=sum(sum(run.names.values()) for run in runs),
         duplicates=repeats + sum(segment.duplicates for segment in (*made.segments, *kept.segments)),
         system_topics=sum(run.system for run in runs),
-        segments_written=sum(
-            segment.new for segment in (*made.segments, *kept.segments) if segment.entry.name not in former
-        ),
+        segments_written=sum(segment.new for segment in made.segments)
+        + sum(segment.new for segment in kept.segments if segment.entry.name not in former),
         segments_kept=sum(segment.entry.name in former for segment in kept.segments),
         postings_written=sum(segment.new for segment in kept.segments if segment.entry.name in former),
         tasks=len(made.task_seconds),

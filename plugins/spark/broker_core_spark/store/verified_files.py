@@ -18,7 +18,7 @@ from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.store import Store
 
-__all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "put_verified"]
+__all__ = ["fetch_verified", "file_fault", "file_faults", "put_all_verified", "put_verified", "read_verified"]
 
 #: Files verified at once: SHA-256 of one is slower than most disks.
 _READERS: Final = 4
@@ -27,15 +27,17 @@ _CHANGED: Final = "its checksum is not the one that its name has: it was changed
 
 
 class _Hashed:
-    """A target of :meth:`Store.fetch` with a checksum, and a private file if one is given."""
+    """A target of :meth:`Store.fetch` with a checksum, and one for the bytes if that is given."""
 
-    def __init__(self, file: PrivateFile | None = None) -> None:
+    def __init__(self, file: PrivateFile | pa.BufferOutputStream | None = None) -> None:
         self._file = file
         self._sha256 = hashlib.sha256()
 
     def write(self, data: Any) -> int:
         self._sha256.update(data)
-        return len(data) if self._file is None else self._file.write(data)
+        if self._file is not None:
+            self._file.write(data)
+        return len(data)
 
     def fetch(self, store: Store, entry: FileEntry) -> str | None:
         """The fault of a fetched file, or ``None``. Raises :exc:`DamagedFile` for another size."""
@@ -55,6 +57,15 @@ def fetch_verified(store: Store, entry: FileEntry, directory: str | None) -> pa.
         if fault is not None:
             raise InvalidGeneration(entry.name, fault)
         return file.mapped()
+
+
+def read_verified(store: Store, entry: FileEntry) -> pa.Buffer:
+    """A file of a generation, verified, in memory. Raises what :func:`fetch_verified` does."""
+    sink = pa.BufferOutputStream()
+    fault = _Hashed(sink).fetch(store, entry)
+    if fault is not None:
+        raise InvalidGeneration(entry.name, fault)
+    return sink.getvalue()
 
 
 def file_fault(store: Store, entry: FileEntry) -> str | None:

@@ -164,8 +164,8 @@ def rows_of(topics: Mapping[Name, str | None]) -> list[dict[str, str | None]]:
 
 
 def test_random_chains_of_changes_of_a_parquet_folder(spark: SparkSession, tmp_path: Path) -> None:
-    """Nothing says what changed: all is read, and only files that are new are written."""
-    check_chain(spark, _ParquetChanges(tmp_path / "topics.parquet"), tmp_path, seed=8, turns=3, keeps=False)
+    """Nothing says what changed: all names are read and compared, and those that came are matched."""
+    check_chain(spark, _ParquetChanges(tmp_path / "topics.parquet"), tmp_path, seed=8, turns=5, knows=False)
 
 
 class _VersionedTable:

@@ -35,6 +35,7 @@ from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelect
 from broker_core_spark.format.carried_postings import MovedRows, carried_postings
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
+from broker_core_spark.format.names_writer import NamesWriter
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
@@ -42,10 +43,9 @@ from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
-from broker_core_spark.format.segment_writer import NamesWriter
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from broker_core_spark.store import Store
-from broker_core_spark.store.verified_files import fetch_verified
+from broker_core_spark.store.verified_files import read_verified
 
 __all__ = ["CarriedSegments", "KeptSelectors", "NameChanges", "carry_segments"]
 
@@ -211,7 +211,7 @@ class _Carrying:
         for number in numbers:
             entry = self.manifest.segments[number]
             try:
-                data, postings = (fetch_verified(self.store, file, None) for file in (entry, entry.postings))
+                data, postings = (read_verified(self.store, file) for file in (entry, entry.postings))
             except (InvalidGeneration, DamagedFile):
                 return None
             stored = read_postings(postings, entry.postings.name)
