@@ -11,12 +11,12 @@ from typing import Any
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
-from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, KeptSelectors, carry_segments
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.keep_segments import added_selectors
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
-from broker_core_spark.batch.segments.staged_selectors import stage_selectors
+from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks

@@ -26,12 +26,12 @@ from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, m
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.segment_task import ordered_names
-from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
+from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
-from broker_core_spark.format.canonical_question import DOMAIN_ORDER, NameSelector
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 from broker_core_spark.format.carried_postings import MovedRows, carried_postings
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
@@ -43,56 +43,14 @@ from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
-from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from broker_core_spark.format.selector_keys import NOTHING_ASKED
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import read_verified
 
-__all__ = ["CarriedSegments", "KeptSelectors", "NameChanges", "carry_segments"]
+__all__ = ["CarriedSegments", "NameChanges", "carry_segments"]
 
 _Place: TypeAlias = tuple[str, str]
 _Array = np.ndarray[Any, Any]
-
-
-class KeptSelectors:
-    """The selectors of each (namespace, domain): those of the last generation, of the new one, and the added ones.
-
-    ``added`` are matched with all names: those that only the new one has, and perhaps others with properties.
-    """
-
-    def __init__(
-        self, store: Store, before: StagedSelectors, now: StagedSelectors, added: StagedSelectors
-    ) -> None:
-        self._store = store
-        self._now, self._added = now, added
-        self.before: Mapping[_Place, SelectorKeys] = {
-            place: before.keys(store, place) for place in before.places
-        }
-        self.now: Mapping[_Place, SelectorKeys] = {place: now.keys(store, place) for place in now.places}
-        self._read: dict[tuple[bool, _Place], tuple[tuple[bytes, NameSelector], ...]] = {}
-
-    def changed(self, entry: SegmentEntry) -> bool:
-        """Whether the postings of a segment are other ones, even if its names are not."""
-        places = {(namespace, domain) for namespace, domain, _ in entry.runs}
-        return any(
-            place in self._added.places
-            or self.before.get(place, NOTHING_ASKED) != self.now.get(place, NOTHING_ASKED)
-            for place in places
-        )
-
-    def added(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
-        """The selectors that are matched with all names, with their keys."""
-        return self._selectors(self._added, place)
-
-    def carried(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
-        """The other selectors of now: matched with the names that came."""
-        added = {key for key, _ in self.added(place)}
-        return [item for item in self._selectors(self._now, place) if item[0] not in added]
-
-    def _selectors(self, staged: StagedSelectors, place: _Place) -> tuple[tuple[bytes, NameSelector], ...]:
-        known = (staged is self._added, place)
-        if known not in self._read:
-            self._read[known] = staged.read(self._store, place).selectors
-        return self._read[known]
 
 
 @dataclass(frozen=True, slots=True)

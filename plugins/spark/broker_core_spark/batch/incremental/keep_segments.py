@@ -12,7 +12,6 @@ import pyarrow as pa
 
 from broker_core_spark.batch.incremental.carry_segments import (
     CarriedSegments,
-    KeptSelectors,
     NameChanges,
     carry_segments,
 )
@@ -21,7 +20,7 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.segment_task import staged_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
-from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
+from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.segments.task_assignment import blocks_within
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions

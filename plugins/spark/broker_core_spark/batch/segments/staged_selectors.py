@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from broker_core_spark.format.canonical_question import NameSelector
+from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 from broker_core_spark.store import Store
 
-__all__ = ["AskedOfPlace", "StagedSelectors", "stage_selectors"]
+__all__ = ["AskedOfPlace", "KeptSelectors", "StagedSelectors", "stage_selectors"]
 
 _Array = np.ndarray[Any, Any]
 _Place = tuple[str, str]
@@ -93,6 +94,48 @@ class StagedSelectors:
         return StagedSelectors(
             self.path, {place: self.places[place] for place in places if place in self.places}
         )
+
+
+class KeptSelectors:
+    """The selectors of each (namespace, domain): those of the last generation, of the new one, and the added ones.
+
+    ``added`` are matched with all names: those that only the new one has, and perhaps others with properties.
+    """
+
+    def __init__(
+        self, store: Store, before: StagedSelectors, now: StagedSelectors, added: StagedSelectors
+    ) -> None:
+        self._store = store
+        self._now, self._added = now, added
+        self.before: Mapping[_Place, SelectorKeys] = {
+            place: before.keys(store, place) for place in before.places
+        }
+        self.now: Mapping[_Place, SelectorKeys] = {place: now.keys(store, place) for place in now.places}
+        self._read: dict[tuple[bool, _Place], tuple[tuple[bytes, NameSelector], ...]] = {}
+
+    def changed(self, entry: SegmentEntry) -> bool:
+        """Whether the postings of a segment are other ones, even if its names are not."""
+        places = {(namespace, domain) for namespace, domain, _ in entry.runs}
+        return any(
+            place in self._added.places
+            or self.before.get(place, NOTHING_ASKED) != self.now.get(place, NOTHING_ASKED)
+            for place in places
+        )
+
+    def added(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
+        """The selectors that are matched with all names, with their keys."""
+        return self._selectors(self._added, place)
+
+    def carried(self, place: _Place) -> Sequence[tuple[bytes, NameSelector]]:
+        """The other selectors of now: matched with the names that came."""
+        added = {key for key, _ in self.added(place)}
+        return [item for item in self._selectors(self._now, place) if item[0] not in added]
+
+    def _selectors(self, staged: StagedSelectors, place: _Place) -> tuple[tuple[bytes, NameSelector], ...]:
+        known = (staged is self._added, place)
+        if known not in self._read:
+            self._read[known] = staged.read(self._store, place).selectors
+        return self._read[known]
 
 
 def stage_selectors(
