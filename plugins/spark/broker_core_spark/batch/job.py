@@ -200,7 +200,8 @@ def build(
                             full_because = str(error)
                     runs = _stage(snapshot, staging, reuse)
                 if reuse is not None:
-                    if reuse.compared:
+                    compared = reuse.compared
+                    if compared:
                         reuse = reuse.cut_by(runs)
                     try:
                         with clock.of("segments"):
@@ -210,7 +211,7 @@ def build(
                         reuse = reuse.without(kept.anew)
                     except (InvalidGeneration, NoSuchGeneration, DamagedFile) as error:
                         reuse, full_because = None, str(error)
-                    if kept.anew or full_because:
+                    if (kept.anew or reuse is None) and not compared:
                         with clock.of("catalogue"):
                             runs = _stage(snapshot, staging, reuse)
                 named = {name: snapshot.version(name) for name in sorted(staging.namespaces or ())}
