@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import asyncio.runners
+import gc
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -50,6 +51,8 @@ class Running:
         """What has come since and stays, in words; what is about to end is waited for."""
         tasks, _cancelled[:] = _cancelled[:], []
         end = time.monotonic() + _PATIENCE
+        if any(self._come_since()):
+            gc.collect()  # the threads of a pool that nobody has any more end with it
         while (found := list(self._come_since())) and time.monotonic() < end:
             time.sleep(0.005)
         return tasks + found
