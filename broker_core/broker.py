@@ -412,6 +412,7 @@ async def _opened(
                 identifies=identifies
                 or settings.authentication.is_on
                 or any("broker_core_authenticate" in plugin.implementations for plugin in registry),
+                permits=permits,
             )
             stack.push_async_callback(upstream.stop)
             show_upstream(metrics, upstream)
@@ -462,6 +463,7 @@ async def _opened(
         find = Find(pipeline, topics)
         lookups: LookupService = CatalogLookups(pipeline, find)
         if upstream is not None:
+            upstream.on_change.append(pipeline.changes.announce)
             lookups = RelayedLookups(pipeline, find.plugins, upstream.relay)
         with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
         show_permits(metrics, permits)

@@ -52,7 +52,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
 from broker_core.snapshots import Snapshot, result_of
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ _AT_ONCE: Final = 4
 _SOON: Final = 0.1
 
 
-class CatalogLister:
+class CatalogLister(LookedAt):
     """The default lister of a broker without a cluster (:class:`~broker_core.plugin_api.listing_result.DefaultLister`).
 
     Made and used on one event loop. The budget ``permits.snapshots`` bounds the bytes of all listings; the least used

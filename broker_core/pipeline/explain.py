@@ -18,6 +18,7 @@ from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.plugin_api.depends_on import AnswerKey
 from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import ListerNotes
 from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin, bounded
 
 __all__ = ["explain"]
@@ -48,6 +49,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     filtered). ``topics`` counts the names of the answer, ``bytes`` its encoded names. Of a page, ``next`` is the name
     at which the next one begins; ``details`` says of how many topics something is known, and what, and has that of the
     ``first``. ``kept`` says whose answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``.
+    ``snapshot`` has the ``age_s`` of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists
+    for all, or ``all`` where brokers know no principals; ``null`` where they were asked themselves.
     A request that fails has ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an
     operator should know
     besides: a plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
@@ -95,6 +98,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "warnings": [*trace.false_claims, *_former_answers(pipeline, chain)],
             "ms": _ms(time.perf_counter() - started),
         }
+    notes = pipeline.lister.notes(request) if answer.lister == pipeline.lister.name else ListerNotes()
     try:
         return report | {
             "rules": _rules(pipeline, request.asker, str(request.namespace)),
@@ -116,7 +120,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "details": _details(answer.details),
             "permits": trace.permits,
             "kept": _kept(pipeline, request),
-            "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain)],
+            "snapshot": None if notes.snapshot is None else dict(notes.snapshot),
+            "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain), *notes.warnings],
             "ms": _ms(time.perf_counter() - started),
         }
     finally:

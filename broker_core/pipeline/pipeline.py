@@ -189,6 +189,7 @@ class Pipeline:
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._outcomes.failed(request, error, started)
         if answer is not None:
+            self.lister.gave(request.namespace, answer.topics_hash)
             self._outcomes.served(request, answer, started, tentative=tentative)
         return answer
 
@@ -288,6 +289,7 @@ class Pipeline:
                 answer = await self._answer(request, trace)
         except Exception as error:  # noqa: BLE001  # whatever it is, the client gets an error
             self._outcomes.failed(request, error, started, trace)
+        self.lister.gave(request.namespace, answer.topics_hash)
         self._outcomes.served(request, answer, started, trace, tentative=tentative)
         return answer
 

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import enum
 import weakref
-from collections.abc import AsyncIterable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from operator import index
 from typing import Any, NoReturn, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from broker_core.access.access import Refused
+from broker_core.access.asker import Asker
 from broker_core.errors.causes import Cause
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.page import Position
 from broker_core.memory.free_off_loop import MANY, free_with
+from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 
-__all__ = ["AnswerKind", "DefaultLister", "TopicListingResult", "Topics", "check_result"]
+__all__ = [
+    "AnswerKind",
+    "DefaultLister",
+    "ListerNotes",
+    "LookedAt",
+    "TopicListingResult",
+    "Topics",
+    "check_result",
+]
 
 #: Full topic names as a lister may hand them over.
 Topics: TypeAlias = "Sequence[str] | pa.Array[Any] | pa.ChunkedArray[Any] | Listing | Selection"
@@ -287,6 +298,33 @@ def _instead(topics: object) -> str:
     return "write [] where there are none, or pass_through() to leave the question to the next lister"
 
 
+@dataclass(frozen=True, slots=True)
+class ListerNotes:
+    """What is to be said of where topics came from: of the snapshot, if there is one, and in words what is amiss."""
+
+    snapshot: Mapping[str, object] | None = None
+    warnings: tuple[str, ...] = ()
+
+
+class LookedAt:
+    """A lister whose changes are seen by looking, and of whose topics there is no more to say."""
+
+    def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:  # noqa: ARG002
+        """Nothing is kept current."""
+        return _nothing
+
+    def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
+        """Each answer is of the moment that it was asked for."""
+
+    def notes(self, request: ListingRequest) -> ListerNotes:  # noqa: ARG002
+        """Nothing."""
+        return ListerNotes()
+
+
+def _nothing() -> None:
+    """There is nothing to end."""
+
+
 class DefaultLister(Protocol):
     """Where topics live when no plugin answers: the catalogue, or the brokers upstream."""
 
@@ -317,6 +355,19 @@ class DefaultLister(Protocol):
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer, never a pass through; fails with :exc:`~broker_core.errors.ListingFailed`."""
+
+    def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
+        """Keep the listing that this client is given current though nobody asks, until what is returned is called.
+
+        What changes is told by the notices of changed topics. A lister that sees a change only if it looks may do
+        nothing: whoever follows looks too.
+        """
+
+    def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
+        """A client has an answer about this namespace whose hash this is, whichever lister gave its topics."""
+
+    def notes(self, request: ListingRequest) -> ListerNotes:
+        """What ``explain`` says of the source of an answer, besides its topics."""
 
     async def describe(self, request: DescribeRequest) -> Details | None:
         """What it knows of those of these topics that there are; ``None``: it knows names alone."""

@@ -45,7 +45,11 @@ from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
 from broker_core.settings.tls_models import HttpTlsSettings, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
-from broker_core.settings.upstream_model import UpstreamSettings, UpstreamTlsSettings
+from broker_core.settings.upstream_model import (
+    UpstreamSettings,
+    UpstreamSnapshotsSettings,
+    UpstreamTlsSettings,
+)
 from broker_core.settings.watchers_model import WatchersSettings
 
 if TYPE_CHECKING:
@@ -84,6 +88,7 @@ __all__ = [
     "TokenSettings",
     "TracingSettings",
     "UpstreamSettings",
+    "UpstreamSnapshotsSettings",
     "UpstreamTlsSettings",
     "WatchersSettings",
     "find_problems",

@@ -8,17 +8,19 @@ from typing import Annotated, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
+from broker_core.quantities import PositiveDuration
 from broker_core.service_addresses import is_tls, service_addresses
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.key_source import KeySource, OptionalKey
 from broker_core.settings.table import SettingConflict, Table
 
-__all__ = ["UpstreamSettings", "UpstreamTlsSettings", "check_forwarding"]
+__all__ = ["UpstreamSettings", "UpstreamSnapshotsSettings", "UpstreamTlsSettings", "check_forwarding"]
 
 #: The methods whose data a gateway can pass on.
 _FORWARDED: Final = ("token", "basic")
 #: A token as it is, in place of where it is: no scheme, no white space.
 _LITERAL: Final = re.compile(r"[!-9;-~]+")
+_ADMIN_URL: Final = re.compile(r"https?://[^\s/@?#]+/?")
 #: What begins as a path does, or ends as the name of a file, and is no token.
 _LIKE_A_PATH: Final = re.compile(rb"(~|\.{1,2})?/.*|.*\.(jwt|token|txt)", re.IGNORECASE)
 
@@ -63,6 +65,43 @@ class UpstreamTlsSettings(Table):
         return self
 
 
+class UpstreamSnapshotsSettings(Table):
+    """``[upstream.snapshots]``: the listings of the cluster that the gateway holds, however many clients ask."""
+
+    mode: Literal["auto", "off"] = Field(
+        default="off",
+        description="auto: a namespace is listed once for all who ask; off: the brokers are asked for each question.",
+    )
+    max_age: Annotated[PositiveDuration, Field(ge=1.0)] = Field(
+        default=60.0,
+        description="A listing that was not compared with the cluster's for so long is not given to anybody.",
+    )
+    token: Annotated[OptionalKey, BeforeValidator(_token)] = Field(
+        default=None,
+        repr=False,
+        description="The token of the role that lists for all clients, not one of proxyRoles: file:PATH or env:NAME. "
+        "Without one there is a listing for each principal.",
+    )
+    token_command: Annotated[tuple[str, ...], BeforeValidator(_words)] = Field(
+        default=(),
+        repr=False,
+        description="In place of token: a command and its arguments, which prints the token.",
+    )
+
+    @model_validator(mode="after")
+    def _one_source(self) -> Self:
+        if self.token is not None and self.token_command:
+            raise SettingConflict(
+                ("token_command",), "upstream.snapshots.token is set too: leave one of them out"
+            )
+        return self
+
+    @property
+    def has_own_role(self) -> bool:
+        """Whether one role lists for all clients."""
+        return self.token is not None or bool(self.token_command)
+
+
 class UpstreamSettings(Table):
     """``[upstream]``: the cluster that this server is the lookup gateway of."""
 
@@ -89,6 +128,17 @@ class UpstreamSettings(Table):
         "authenticateOriginalAuthData.",
     )
     ready: bool = Field(default=False, description="Whether /-/ready is a 503 while no broker answers.")
+    admin_url: str | None = Field(
+        default=None,
+        description="http://HOST:PORT or https://HOST:PORT of the brokers' web service, which knows the non-persistent "
+        "topics of all brokers; each broker knows its own alone.",
+    )
+    listing_depends_on: tuple[Literal["principal", "properties"], ...] = Field(
+        default=(),
+        description="What the brokers' own plugin lists by, if they have one: questions that it concerns are asked one "
+        "by one. Without properties, those of clients are not sent to the brokers.",
+    )
+    snapshots: UpstreamSnapshotsSettings = Field(default_factory=UpstreamSnapshotsSettings)
     tls: UpstreamTlsSettings | None = None
 
     @field_validator("service_url")
@@ -96,6 +146,13 @@ class UpstreamSettings(Table):
     def _is_a_service_url(cls, url: str) -> str:
         service_addresses(url)
         return url
+
+    @field_validator("admin_url")
+    @classmethod
+    def _is_an_admin_url(cls, url: str | None) -> str | None:
+        if url and not _ADMIN_URL.fullmatch(url):
+            raise ValueError(f"{url!r} is no http://HOST:PORT or https://HOST:PORT")
+        return url.rstrip("/") if url else None
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:
@@ -125,6 +182,19 @@ class UpstreamSettings(Table):
                 "the gateway needs credentials of its own too: upstream.token, token_command or tls.certificate",
             )
         return self
+
+    @property
+    def of_snapshot_role(self) -> Self:
+        """The connections of the role that lists for all clients."""
+        own = self.snapshots
+        return self.model_copy(
+            update={
+                "forward": "gateway",
+                "token": own.token,
+                "token_command": own.token_command,
+                "original_auth_data": False,
+            }
+        )
 
     @property
     def has_own_credentials(self) -> bool:

@@ -13,11 +13,12 @@ from prometheus_client import CollectorRegistry
 
 from broker_core import TopicListingResult, hookimpl
 from broker_core.client import ServerRefused
+from broker_core.memory.permits import Permits
 from broker_core.metrics.instruments import PREFIX
 from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.quantities import ListenAddress
-from broker_core.settings import UpstreamSettings
+from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.testing import Server, serve
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core_postgres.changes.listen_notify import CHANNEL
@@ -58,9 +59,10 @@ async def server(tmp_path: Path) -> Any:
         },
     ) as running:
         # A gateway has more of them.
-        settings = UpstreamSettings(service_url="pulsar://127.0.0.1:1")
+        snapshots = UpstreamSnapshotsSettings(mode="auto")
+        settings = UpstreamSettings(service_url="pulsar://127.0.0.1:1", snapshots=snapshots)
         metrics = running.broker.pipeline.metrics
-        show_upstream(metrics, UpstreamCluster(UpstreamOptions(settings), metrics))
+        show_upstream(metrics, UpstreamCluster(UpstreamOptions(settings), metrics, permits=Permits()))
         yield running
 
 

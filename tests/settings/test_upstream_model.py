@@ -42,6 +42,15 @@ def test_nobody_s_rights_by_default() -> None:
     ("upstream", "authentication", "said"),
     [
         ('token = "env:A"\ntoken_command = ["x"]', "", "upstream.token_command: upstream.token is set too"),
+        (
+            '[upstream.snapshots]\ntoken = "env:A"\ntoken_command = ["x"]',
+            "",
+            "upstream.snapshots.token_command: upstream.snapshots.token is set too",
+        ),
+        ('[upstream.snapshots]\nmax_age = "0.5s"', "", "upstream.snapshots.max_age"),
+        ('admin_url = "pulsar://a:1"', "", "upstream.admin_url"),
+        ('admin_url = "http://u@a:1"', "", "upstream.admin_url"),
+        ('listing_depends_on = ["pattern"]', "", "upstream.listing_depends_on"),
         ('forward = "client"\ntoken = "env:A"', KEY, "upstream.token: the gateway has no use for a token"),
         ('forward = "client"\ntoken_command = ["x"]', KEY, "upstream.token_command: the gateway has no use"),
         (

@@ -27,6 +27,11 @@ def upstream_checks(settings: Settings) -> Iterator[Check]:
     warning = upstream.token_warning
     if warning is not None:
         yield Check.warning("upstream.token", warning)
+    if upstream.admin_url is None:
+        yield Check.ok(
+            "upstream.admin_url",
+            "not set: listings have the non-persistent topics of the one broker that is asked",
+        )
 
     async def all_of() -> dict[str, str | None]:
         cluster = UpstreamCluster(

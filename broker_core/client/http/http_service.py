@@ -52,6 +52,7 @@ _MOST_PAGES: Final = 10_000  # of one listing
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _PROBLEM: Final = "application/problem+json"
 _FILTERED: Final = "Topics-Filtered"
+_ORIGINAL: Final = "X-Original-Principal"
 #: The tag of a listing of names: their hash. Pages have another one.
 _HASH_TAG: Final = re.compile(r'(?:W/)?"([0-9a-f]{8})"')
 
@@ -85,8 +86,11 @@ class HttpService:
         tls: ClientTls | None,
         connect_timeout: float,
         max_answer: int,
+        original_principal: str | None = None,
     ) -> None:
-        """``max_answer`` bounds a listing, all of its pages together, in bytes."""
+        """``max_answer`` bounds a listing, all of its pages together, in bytes. ``original_principal`` is named to
+        brokers beside the credentials of a proxy.
+        """
         try:
             addresses = service_addresses(service_url, HTTP_SCHEMES)
         except ValueError as invalid:
@@ -98,6 +102,7 @@ class HttpService:
         self._client_version = client_version
         self._connect_timeout = connect_timeout
         self._max_answer = max_answer
+        self._original_principal = original_principal
         #: Where credentials go to: the caller has named them.
         self._trusted = frozenset((host.lower(), port) for host, port in addresses)
         self._health = AddressHealth(
@@ -114,6 +119,20 @@ class HttpService:
     async def topics(self, question: TopicsQuestion) -> TopicListing:
         """The names of the topics."""
         return await self._turns.ask(lambda address: self._topics(address, question))
+
+    async def loaded_topics(self, namespace: str) -> Any:
+        """The non-persistent topics of a namespace as a column, of all brokers that have some loaded: a broker's web
+        service asks them. docs/reference/pulsar-behaviour.md#non-persistent-topics-of-all-brokers
+        """
+        path = f"/admin/v2/non-persistent/{namespace}"
+        response = await self._turns.ask(
+            lambda address: self._answered(address, path, expected=(200, 404), room=self._max_answer)
+        )
+        if response.status == 404:
+            if is_reason(response.body) and b"Namespace does not exist" in response.body:
+                return pa.array([], pa.large_string())
+            raise refusal(response.status, response.body)
+        return await asyncio.to_thread(names_of_json, response.body)
 
     async def partitions(self, topic: str, *, auto_create: bool) -> int:
         """How many partitions a topic has."""
@@ -291,9 +310,10 @@ class HttpService:
         return self._session
 
     async def _authorization(self) -> dict[str, str]:
-        credentials = self._credentials
+        credentials, original = self._credentials, self._original_principal
+        named = {} if original is None else {_ORIGINAL: _header(original)}
         if credentials is None or credentials.data is None:
-            return {}
+            return named
         try:
             async with asyncio.timeout(self._connect_timeout):
                 data = await credentials.current() or b""
@@ -306,11 +326,18 @@ class HttpService:
         except Exception as failed:  # noqa: BLE001  # whatever their source raises; its text may hold what was read
             raise CredentialsFailed(f"no credentials: {type(failed).__name__}") from None
         if credentials.method == "basic":
-            return {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(data).decode()}"}
+            return named | {hdrs.AUTHORIZATION: f"Basic {base64.b64encode(data).decode()}"}
         if any(byte < 0x20 or byte == 0x7F for byte in data):
             raise CredentialsFailed("the credentials cannot be sent over HTTP: they hold control characters")
         scheme = "Bearer" if credentials.method == "token" else credentials.method
-        return {hdrs.AUTHORIZATION: f"{scheme} {data.decode('utf-8', 'surrogateescape')}"}
+        return named | {hdrs.AUTHORIZATION: f"{scheme} {data.decode('utf-8', 'surrogateescape')}"}
+
+
+def _header(text: str) -> str:
+    """A text that a header can have. Raises :exc:`CredentialsFailed` for another one."""
+    if not text.isascii() or not text.isprintable():
+        raise CredentialsFailed("the name of this principal cannot be sent over HTTP")
+    return text
 
 
 def _redirected(url: str, response: _Response) -> tuple[Address, str]:

@@ -174,13 +174,13 @@ def _has_expired(data: bytes) -> bool:
     return expires is not None and expires <= time.time()
 
 
-def own_token(upstream: UpstreamSettings) -> OwnToken | None:
-    """Where the gateway's own token comes from; ``None`` where it has none."""
+def own_token(upstream: UpstreamSettings, table: str = "upstream") -> OwnToken | None:
+    """Where the gateway's own token comes from, by the settings of a table; ``None`` where it has none."""
     if upstream.token_command:
         words = upstream.token_command
-        return CommandToken(partial(run_token_command, words, timeout=_COMMAND))
+        return CommandToken(partial(run_token_command, words, timeout=_COMMAND), f"{table}.token_command")
     if upstream.token is not None:
-        return SourceToken(partial(_read, upstream.token))
+        return SourceToken(partial(_read, upstream.token), f"{table}.token")
     return None
 
 

@@ -33,8 +33,9 @@ class OwnToken(Protocol):
 class SourceToken:
     """``read`` gives the token, in a thread; it is called each time, but once at a time: it may hang for ever."""
 
-    def __init__(self, read: Callable[[], bytes]) -> None:
+    def __init__(self, read: Callable[[], bytes], setting: str = "upstream.token") -> None:
         self._read = read
+        self._setting = setting
         self._reading: asyncio.Task[bytes] | None = None
 
     async def current(self) -> bytes:
@@ -46,14 +47,14 @@ class SourceToken:
             async with asyncio.timeout(_READING):
                 token = await asyncio.shield(self._reading)
         except TimeoutError:
-            raise CredentialsFailed(f"upstream.token: not read within {_READING:g} s") from None
+            raise CredentialsFailed(f"{self._setting}: not read within {_READING:g} s") from None
         except OSError as error:
             raise CredentialsFailed(
-                f"upstream.token: cannot read {error.filename}: {error.strerror}"
+                f"{self._setting}: cannot read {error.filename}: {error.strerror}"
             ) from None
         except ValueError as error:
-            raise CredentialsFailed(f"upstream.token: {error}") from None
-        return single_token(token, "upstream.token")
+            raise CredentialsFailed(f"{self._setting}: {error}") from None
+        return single_token(token, self._setting)
 
     async def after_refusal(self, refused: bytes) -> bool:
         """Whether its place has another one meanwhile."""
@@ -72,8 +73,15 @@ class CommandToken:
     must not run the command for ever. A failed run leaves a token that has not expired in use.
     """
 
-    def __init__(self, run: Callable[[], Awaitable[bytes]], *, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        run: Callable[[], Awaitable[bytes]],
+        setting: str = "upstream.token_command",
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
         self._run = run
+        self._setting = setting
         self._now = now
         self._token: bytes | None = None
         self._expires: float | None = None
@@ -86,9 +94,7 @@ class CommandToken:
         if self._token is None or self._is_old(_EARLY):
             await self._renew()
         if self._token is None or self._is_old(0):
-            raise self._failure or CredentialsFailed(
-                "upstream.token_command: the token that it gave has expired"
-            )
+            raise self._failure or CredentialsFailed(f"{self._setting}: the token that it gave has expired")
         return self._token
 
     async def after_refusal(self, refused: bytes) -> bool:
@@ -117,7 +123,7 @@ class CommandToken:
 
     async def _once(self) -> None:
         try:
-            self._token = single_token(await self._run(), "upstream.token_command")
+            self._token = single_token(await self._run(), self._setting)
             self._expires = expiry_of(self._token)
             self._failure = None
         except CredentialsFailed as failed:

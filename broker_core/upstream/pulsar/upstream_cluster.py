@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 import structlog
@@ -10,15 +11,20 @@ import structlog
 from broker_core.access.sessions import Sessions
 from broker_core.client import Address, ConnectionPlaces, ServiceUrl
 from broker_core.errors import BrokerCoreError
+from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
+from broker_core.names import NamespaceName
+from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
+from broker_core.upstream.pulsar.cluster_store import ClusterStore
 from broker_core.upstream.pulsar.connector import Connector
 from broker_core.upstream.pulsar.identity import Identities, own_token
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
+from broker_core.upstream.snapshots import LiveSnapshots, SnapshotLister
 from broker_core.wire.pulsar import CommandConnected
 
 __all__ = ["UpstreamCluster", "UpstreamUnusable"]
@@ -39,8 +45,9 @@ class UpstreamUnusable(BrokerCoreError):
 class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait.
 
-    ``sessions`` has the credentials of clients where they are passed on; ``identifies`` says whether clients have
-    roles.
+    With ``permits`` it holds snapshots of namespaces, if the settings say so, and tells ``on_change`` of each namespace
+    that is listed otherwise than before. ``sessions`` has the credentials of clients where they are passed on;
+    ``identifies`` says whether clients have roles.
     """
 
     def __init__(
@@ -50,10 +57,12 @@ class UpstreamCluster:
         *,
         sessions: Sessions | None = None,
         identifies: bool = False,
+        permits: Permits | None = None,
     ) -> None:
         service = ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
+        self._role: Identities | None = None
         self.health = BrokerHealth(
             service.addresses, first_backoff=options.first_backoff, longest_backoff=options.longest_backoff
         )
@@ -72,7 +81,51 @@ class UpstreamCluster:
         self.listings = UpstreamConnections(*parts, size=options.listing_connections, busy=1, max_frame=None)
         self._sweeping: asyncio.Task[None] | None = None
         self.relay = LookupRelay(self.lookups, options, metrics or Metrics())
-        self.lister = UpstreamLister(self.listings, options)
+        self.on_change: list[Callable[[NamespaceName], None]] = []
+        #: Connections of the role that lists for all clients.
+        self.shared: UpstreamConnections | None = None
+        self.snapshots: SnapshotLister | None = None
+        self.lister: DefaultLister = UpstreamLister(self.listings, options)
+        upstream = options.upstream
+        if (
+            permits is not None
+            and upstream.snapshots.mode == "auto"
+            and "principal" not in upstream.listing_depends_on
+        ):
+            self.lister = self.snapshots = self._snapshot_lister(permits)
+
+    def _changed(self, namespace: NamespaceName) -> None:
+        for told in self.on_change:
+            told(namespace)
+
+    def _snapshot_lister(self, permits: Permits) -> SnapshotLister:
+        options, upstream = self.options, self.options.upstream
+        shared: tuple[UpstreamConnections, Identities] | None = None
+        if upstream.snapshots.has_own_role:
+            of_role = upstream.of_snapshot_role
+            self._role = Identities(
+                of_role, None, identifies=False, own=own_token(of_role, "upstream.snapshots")
+            )
+            self.shared = UpstreamConnections(
+                options,
+                self._role,
+                self.health,
+                self.connector,
+                self.places,
+                size=options.listing_connections,
+                busy=1,
+                max_frame=None,
+            )
+            shared = self.shared, self._role
+        store = ClusterStore(options, self.listings, self.identities, shared)
+        return SnapshotLister(
+            store,
+            LiveSnapshots(store, permits, self._changed, places=options.listings),
+            self.lister,
+            max_age=upstream.snapshots.max_age,
+            depends_on=frozenset(upstream.listing_depends_on),
+            is_partial=upstream.admin_url is None,
+        )
 
     async def start(self, wait: float = 2.0) -> None:
         """Begin to watch the brokers, and wait at most ``wait`` seconds until each was tried; the cluster may well be
@@ -93,6 +146,12 @@ class UpstreamCluster:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
         await self.watch.stop()
+        if self.snapshots is not None:
+            await self.snapshots.close()
+        if self.shared is not None:
+            await self.shared.stop()
+        if self._role is not None:
+            await self._role.stop()
         await self.lookups.stop()
         await self.listings.stop()
         await self.identities.stop()
@@ -113,6 +172,8 @@ class UpstreamCluster:
             await asyncio.sleep(_SWEEP)
             self.lookups.sweep()
             self.listings.sweep()
+            if self.shared is not None:
+                self.shared.sweep()
 
     def _ended(self, server: CommandConnected) -> None:
         self.relay.ended(server)

@@ -6,16 +6,17 @@ import asyncio
 import weakref
 from typing import Final
 
-from broker_core.client import ClientError, HandshakeRefused, LookupSession, ServerRefused, TopicsAnswer
-from broker_core.errors import Cause, ListingFailed
-from broker_core.errors.causes import cause_of
+from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.listing.listing import Listing
+from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.plugin_api.listing_result import ListerNotes, LookedAt, TopicListingResult
+from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
+from broker_core.upstream.snapshots import ONE_BROKER
 
 __all__ = ["UpstreamLister"]
 
@@ -25,7 +26,7 @@ _NAMES_AND_COLUMN: Final = (
 )
 
 
-class UpstreamLister:
+class UpstreamLister(LookedAt):
     """Asks the brokers for a client: pattern, hash and properties are forwarded, and its principal where it is set so.
 
     Any failure is a :exc:`~broker_core.errors.ListingFailed`, never an empty listing. An answer of more than 64 KiB is
@@ -64,7 +65,7 @@ class UpstreamLister:
         """The answer of the brokers, by the request's deadline. Raises :exc:`ListingFailed`."""
         loop = asyncio.get_running_loop()
         by = min(request.deadline, loop.time() + self._options.listing_timeout)
-        try:
+        with broker_failures(self._connections):
             async with asyncio.timeout_at(by), self._places:
                 answer = await self._ask(request, request.topics_hash)
                 if not answer.changed and not answer.filtered and request.pattern is not None:
@@ -75,34 +76,11 @@ class UpstreamLister:
                     assert request.topics_hash is not None
                     return TopicListingResult.unchanged(request.topics_hash)
                 names = await asyncio.to_thread(answer.column) if answer.size > _LARGE else answer.column()
-        except TimeoutError:
-            raise ListingFailed(
-                "The brokers behind this server did not answer the listing in time",
-                cause=Cause.UPSTREAM,
-                reason="upstream",
-            ) from None
-        except HandshakeRefused as refused:
-            of_client = self._connections.is_of_client(refused)
-            raise ListingFailed(
-                f"The brokers behind this server refused the connection: {refused}",
-                cause=Cause.DENIED if of_client else Cause.UPSTREAM,
-                reason="denied" if of_client else "upstream",
-            ) from None
-        except ServerRefused as refused:
-            cause = cause_of(refused.code, otherwise=Cause.UPSTREAM)
-            raise ListingFailed(
-                refused.message or refused.code.name,
-                cause=cause,
-                code=refused.code,
-                reason="denied" if cause is Cause.DENIED else "upstream",
-            ) from None
-        except ClientError as error:
-            raise ListingFailed(
-                f"Cannot list at the brokers behind this server: {error}",
-                cause=Cause.UPSTREAM,
-                reason="upstream",
-            ) from None
         return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
+
+    def notes(self, request: ListingRequest) -> ListerNotes:
+        """That non-persistent topics are those of the one broker that was asked."""
+        return ListerNotes(warnings=() if request.mode is Mode.PERSISTENT else (ONE_BROKER,))
 
     async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
         """Brokers say nothing of topics over this protocol but their names."""

@@ -61,3 +61,19 @@ def show_upstream(metrics: Metrics, cluster: UpstreamCluster) -> None:
         "pool",
         "reason",
     )
+    snapshots = cluster.snapshots
+    if snapshots is None:
+        return
+    live = snapshots.snapshots
+    metrics.gauge("upstream_snapshots", "Snapshots of namespaces in memory.", lambda: len(live))
+    metrics.read_counter(
+        "upstream_snapshot_listings",
+        "Listings of the cluster for snapshots, by outcome.",
+        lambda: dict(live.counts),
+        "outcome",
+    )
+    metrics.read_counter(
+        "upstream_verdicts",
+        "Questions to the cluster whether a client may list a namespace, for one role that lists for all.",
+        lambda: snapshots.verdicts,
+    )

@@ -22,6 +22,7 @@ async def test_brokers_are_asked(tmp_path: Path) -> None:
         url = f"{server.url},127.0.0.1:{port}"
         found = await _in_a_thread(url)
         assert [check.level for check in found] == ["ok", "warning"]
+        assert len(await _in_a_thread(url, admin_url="http://127.0.0.1:8080")) == 2
         assert f"127.0.0.1:{port}" in found[1].text
     assert [check.level for check in await _in_a_thread(f"pulsar://127.0.0.1:{port}")] == ["error"]
 
@@ -59,4 +60,7 @@ async def test_what_is_wrong_with_the_gateway_is_said(tmp_path: Path) -> None:
 
 async def _in_a_thread(url: str, **upstream: Any) -> list[Check]:
     settings = Settings(upstream=UpstreamSettings(service_url=url, **upstream))
-    return await asyncio.to_thread(lambda: list(upstream_checks(settings)))
+    found = await asyncio.to_thread(lambda: list(upstream_checks(settings)))
+    said = [check for check in found if check.name == "upstream.admin_url"]
+    assert [check.level for check in said] == ([] if upstream.get("admin_url") else ["ok"])
+    return [check for check in found if check not in said]

@@ -9,7 +9,9 @@ import pytest
 from aiohttp import web
 
 from broker_core.client import (
+    CredentialsFailed,
     HandshakeRefused,
+    HttpService,
     InvalidQuestion,
     LookupClient,
     ServerRefused,
@@ -115,6 +117,46 @@ async def test_a_broker_has_another_api_and_filters_nothing() -> None:
             await client.get_topics_under_namespace("t/none")
         with pytest.raises(UnexpectedAnswer, match="does not belong into a listing of mode NON_PERSISTENT"):
             await client.get_topics_under_namespace("t/n", Mode.NON_PERSISTENT)
+
+
+async def test_non_persistent_topics_of_all_brokers() -> None:
+    names = ["non-persistent://t/n/a", "non-persistent://t/n/b"]
+    asked: list[tuple[str, str | None]] = []
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        asked.append((request.path_qs, request.headers.get("X-Original-Principal")))
+        if request.path.endswith("/none"):
+            return web.json_response({"reason": "Namespace does not exist"}, status=404)
+        return web.json_response(names) if request.path.endswith("/n") else web.Response(status=404)
+
+    async with ScriptedHttpServer(answer) as server:
+        service = HttpService(
+            server.url,
+            client_version="x",
+            credentials=None,
+            tls=None,
+            connect_timeout=AGES,
+            max_answer=1000,
+            original_principal="ann",
+        )
+        assert (await service.loaded_topics("t/n")).to_pylist() == names
+        assert (await service.loaded_topics("t/none")).to_pylist() == []
+        with pytest.raises(ServerRefused):
+            await service.loaded_topics("t/gone")
+        assert asked == [(f"/admin/v2/non-persistent/t/{each}", "ann") for each in ("n", "none", "gone")]
+        await service.close()
+        odd = HttpService(
+            server.url,
+            client_version="x",
+            credentials=None,
+            tls=None,
+            connect_timeout=AGES,
+            max_answer=1000,
+            original_principal="a\r\nb",
+        )
+        with pytest.raises(CredentialsFailed, match="cannot be sent"):
+            await odd.loaded_topics("t/n")
+        await odd.close()
 
 
 @pytest.mark.parametrize(

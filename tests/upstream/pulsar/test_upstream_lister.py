@@ -56,6 +56,7 @@ async def lister_to(script: Script, **options: Any) -> AsyncIterator[tuple[Upstr
         upstream = UpstreamCluster(replace(options_for(server.port), **options))
         await upstream.start()
         try:
+            assert isinstance(upstream.lister, UpstreamLister)
             yield upstream.lister, server
         finally:
             await upstream.stop()

@@ -1,0 +1,155 @@
+"""A Pulsar cluster as a store of topics: what live snapshots of it are made of."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from broker_core.access.asker import Asker
+from broker_core.client import ClientTls, Credentials, HttpService, LookupSession, TopicsAnswer
+from broker_core.names import Mode, NamespaceName
+from broker_core.upstream.pulsar.broker_failures import broker_failures
+from broker_core.upstream.pulsar.identity import Identities, Principal
+from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
+from broker_core.upstream.snapshots import SHARED, ListedTopics, View
+
+__all__ = ["ClusterStore"]
+
+#: Bytes of an answer whose column is made in a thread.
+_LARGE: Final = 64 * 1024
+#: Bytes of an answer over HTTP at the most.
+_MOST: Final = 1 << 30
+#: A pattern that no topic matches, and the hash of no topics: a cheap question that brokers authorize as a listing.
+_NONE: Final = "^$"
+_EMPTY_HASH: Final = "00000000"
+
+
+class ClusterStore:
+    """Brokers that list for each principal, or by ``shared`` connections for a role that may list for all.
+
+    ``admin`` is the URL of the brokers' web service, which knows the non-persistent topics of all brokers.
+    """
+
+    def __init__(
+        self,
+        options: UpstreamOptions,
+        connections: UpstreamConnections,
+        identities: Identities,
+        shared: tuple[UpstreamConnections, Identities] | None = None,
+    ) -> None:
+        self._options = options
+        self._connections = connections
+        self._identities = identities
+        self._shared = shared
+        self.has_verdicts: Final = shared is not None
+        table = options.upstream.tls
+        self._tls = (
+            ClientTls()
+            if table is None
+            else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname)
+        )
+
+    def view_of(self, asker: Asker) -> View:
+        """The principal that the brokers are asked for, or the one role for all."""
+        if self._shared is not None:
+            return SHARED
+        with broker_failures(self._connections):
+            return self._identities.principal_of(asker)
+
+    async def list(
+        self,
+        view: View,
+        namespace: NamespaceName,
+        mode: Mode,
+        known_hash: str | None,
+        admit: Callable[[int], Awaitable[None]],
+    ) -> ListedTopics:
+        """The topics of one domain, by GET_TOPICS_OF_NAMESPACE, or of all owners by the web service."""
+        connections, identities = self._shared or (self._connections, self._identities)
+        asker = _asker_of(view)
+        with broker_failures(connections):
+            async with asyncio.timeout(self._options.listing_timeout):
+                if mode is Mode.NON_PERSISTENT and self._options.upstream.admin_url is not None:
+                    return await self._of_owners(identities, identities.principal_of(asker), namespace)
+                answer = await self._ask(
+                    connections, asker, namespace, mode, topics_hash=known_hash, admit=admit
+                )
+                if not answer.changed:
+                    return ListedTopics(None, answer.topics_hash)
+                large = answer.size > _LARGE
+                if large:
+                    await admit(answer.size)
+                names = await asyncio.to_thread(answer.column) if large else answer.column()
+                return ListedTopics(names, answer.topics_hash, answer.size)
+
+    async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
+        """Ask a broker in this client's name for what it has no answer to. Raises :exc:`ListingFailed`."""
+
+        async def admit(_size: int) -> None:
+            """Brokers that evaluate no pattern send the non-persistent topics of one of them."""
+
+        with broker_failures(self._connections):
+            async with asyncio.timeout(self._options.listing_timeout):
+                await self._ask(
+                    self._connections,
+                    asker,
+                    namespace,
+                    Mode.NON_PERSISTENT,
+                    pattern=_NONE,
+                    topics_hash=_EMPTY_HASH,
+                    admit=admit,
+                )
+
+    async def _ask(
+        self,
+        connections: UpstreamConnections,
+        asker: Asker,
+        namespace: NamespaceName,
+        mode: Mode,
+        *,
+        topics_hash: str | None,
+        admit: Callable[[int], Awaitable[None]],
+        pattern: str | None = None,
+    ) -> TopicsAnswer:
+        async def ask(client: LookupSession) -> TopicsAnswer:
+            return await client.get_topics(
+                str(namespace),
+                mode,
+                pattern,
+                topics_hash,
+                timeout=self._options.listing_timeout,
+                admit=admit,
+            )
+
+        return await connections.use(asker, ask)
+
+    async def _of_owners(
+        self, identities: Identities, principal: Principal, namespace: NamespaceName
+    ) -> ListedTopics:
+        identity = identities.identity_of(principal)
+        url = self._options.upstream.admin_url
+        assert url is not None
+        service = HttpService(
+            url,
+            client_version=self._options.client_version or "broker-core",
+            credentials=identity.credentials if identity.credentials.data is not None else Credentials(),
+            tls=self._tls if url.startswith("https:") else None,
+            connect_timeout=self._options.connect_timeout,
+            max_answer=_MOST,
+            original_principal=None if identity.original is None else identity.original.name,
+        )
+        try:
+            names = await service.loaded_topics(str(namespace))
+        finally:
+            await service.close()
+        return ListedTopics(names, None, names.nbytes)
+
+
+def _asker_of(view: View) -> Asker:
+    """A client of the principal that a view is of."""
+    if not isinstance(view, tuple):
+        return Asker()
+    role, original = view
+    return Asker(role, original)

@@ -1,0 +1,9 @@
+"""Live snapshots of the namespaces of a cluster, whatever it is: any store that lists can be put under them."""
+
+from __future__ import annotations
+
+from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
+from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotLister
+from broker_core.upstream.snapshots.topic_store import SHARED, ListedTopics, TopicStore, View
+
+__all__ = ["ONE_BROKER", "SHARED", "ListedTopics", "LiveSnapshots", "SnapshotLister", "TopicStore", "View"]

@@ -1,0 +1,345 @@
+"""Namespaces of a cluster in memory: listed once however many ask, and compared with the cluster before they are old.
+
+Each domain of a namespace is a part of its own, with an age: the time since the last listing of the cluster *began*
+that it was compared with. Whoever asks says how old a part may be. Where it is older, one listing of the cluster is
+made for all who wait, with the hash that is known, so that a namespace without a change costs a few bytes; and where it
+fails, they get its error. Nothing older than was asked for is ever given.
+
+A changed namespace shares its chunks with the one before (:mod:`broker_core.snapshots`), under the same permits, and
+the least used make room.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import pyarrow as pa
+
+from broker_core.change_log import CatalogVersion
+from broker_core.errors import Cause, InvalidListing, ListingFailed, TooManyRequests
+from broker_core.listing.listing import Listing, data_of, listing_of
+from broker_core.listing.listing_data import ListingData
+from broker_core.listing.listing_splice import Changed
+from broker_core.listing.selection_difference import selection_difference
+from broker_core.memory.permit_budget import Permit
+from broker_core.memory.permit_errors import PermitError
+from broker_core.memory.permits import Permits
+from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
+from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, View
+
+__all__ = ["DOMAINS_OF", "LiveSnapshots", "NameMoves", "Place"]
+
+#: The parts that a listing in a mode is made of.
+DOMAINS_OF: Final = {
+    Mode.PERSISTENT: (Mode.PERSISTENT,),
+    Mode.NON_PERSISTENT: (Mode.NON_PERSISTENT,),
+    Mode.ALL: (Mode.NON_PERSISTENT, Mode.PERSISTENT),
+}
+#: Seconds between the begins of two listings of one part.
+_PAUSE: Final = 1.0
+#: Large answers that are made into listings at a time: each needs memory besides its permits until then.
+_LOADS: Final = 2
+#: Bytes of an answer that is made into a listing beside these, on the event loop.
+_SMALL: Final = 64 * 1024
+#: What an answer takes until it is a listing, as a multiple of its bytes: itself, the column of its names, the listing.
+_FACTOR: Final = 4
+_OVERHEAD: Final = 16 * 1024
+#: Parts that are known, in memory or not.
+_MOST: Final = 65_536
+
+
+class Place(NamedTuple):
+    """A namespace as one view lists it."""
+
+    namespace: NamespaceName
+    view: View
+
+
+_Kept: TypeAlias = SnapshotCache[Place, None]
+_Key: TypeAlias = tuple[Place, Mode]
+
+
+@dataclass(frozen=True, slots=True)
+class NameMoves:
+    """Names that went and came (:class:`~broker_core.snapshots.SnapshotChanges`), all of one mode."""
+
+    version: CatalogVersion
+    removed: Sequence[str]
+    added: Sequence[str]
+
+    def count(self, mode: Mode = Mode.ALL) -> int:  # noqa: ARG002  # of one mode
+        return len(self.removed) + len(self.added)
+
+    def names(self, mode: Mode) -> Iterator[str]:  # noqa: ARG002
+        return itertools.chain(self.removed, self.added)
+
+    def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:  # noqa: ARG002
+        return Changed(self.removed, self.added)
+
+
+class _Run:
+    """One listing of the cluster; ``began`` is when, on the loop's clock: infinite until then."""
+
+    __slots__ = ("began", "task")
+
+    def __init__(self) -> None:
+        self.began = float("inf")
+        self.task: asyncio.Task[Snapshot] | None = None
+
+
+class _Part:
+    """What is known of one domain of a place."""
+
+    __slots__ = ("compared", "known_hash", "last_began", "run")
+
+    def __init__(self) -> None:
+        #: When the last listing began that this was compared with.
+        self.compared = float("-inf")
+        #: The store's own hash of it.
+        self.known_hash: str | None = None
+        self.last_began = float("-inf")
+        self.run: _Run | None = None
+
+
+class LiveSnapshots:
+    """The snapshots of one store. Made and used on one event loop.
+
+    ``changed`` is called with a namespace whenever it has another listing than before.
+    """
+
+    def __init__(
+        self,
+        store: TopicStore,
+        permits: Permits,
+        changed: Callable[[NamespaceName], None],
+        *,
+        places: int = 64,
+    ) -> None:
+        self._store = store
+        self._changed = changed
+        self._kept: _Kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
+        self._parts: OrderedDict[_Key, _Part] = OrderedDict()
+        self._places = asyncio.Semaphore(places)
+        self._loads = asyncio.Semaphore(_LOADS)
+        self._id = secrets.token_urlsafe(16)
+        self._number = itertools.count(1)
+        self._loop = asyncio.get_running_loop()
+        #: By which snapshots age.
+        self.clock: Callable[[], float] = self._time
+        #: Listings of the cluster, by what they came to.
+        self.counts = dict.fromkeys(("unchanged", "changed", "first", "failed"), 0)
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def _time(self) -> float:
+        return self._loop.time()
+
+    async def close(self) -> None:
+        """Give up what is asked, and let go of all."""
+        tasks = [
+            part.run.task
+            for part in self._parts.values()
+            if part.run is not None and part.run.task is not None
+        ]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._kept.drop_all()
+
+    def age(self, place: Place, mode: Mode) -> float | None:
+        """Seconds since the oldest part of a listing was compared; ``None`` where it is not in memory."""
+        if any(self._kept.get((place, part)) is None for part in DOMAINS_OF[mode]):
+            return None
+        now = self.clock()
+        return max(now - self._parts[place, part].compared for part in DOMAINS_OF[mode])
+
+    def now(self, place: Place, mode: Mode, since: float) -> CachedSnapshot[None] | None:
+        """The snapshot, if it is in memory, and was compared with a listing that began at ``since`` or later."""
+        parts: list[CachedSnapshot[None]] = []
+        for domain in DOMAINS_OF[mode]:
+            kept, part = self._kept.get((place, domain)), self._parts.get((place, domain))
+            if kept is None or part is None or part.compared < since:
+                return None
+            parts.append(kept)
+        found = parts[0] if len(parts) == 1 else self._joined(place, *parts)
+        if found is not None:
+            for domain in DOMAINS_OF[mode]:
+                self._kept.used((place, domain))
+            found.asked += 1
+        return found
+
+    async def current(self, place: Place, mode: Mode, since: float) -> Snapshot:
+        """The same; the cluster is asked where it has to be. Raises :exc:`ListingFailed`."""
+        made = [await self._part_since(place, domain, since) for domain in DOMAINS_OF[mode]]
+        kept = self.now(place, mode, since)
+        if kept is not None:
+            return kept.snapshot
+        return made[0] if len(made) == 1 else self._join(place, *made)
+
+    # -- one listing of both domains
+
+    def _joined(
+        self, place: Place, other: CachedSnapshot[None], own: CachedSnapshot[None]
+    ) -> CachedSnapshot[None] | None:
+        """The listing of all topics that is kept, if it is made of these; of one without topics, the other one."""
+        if not len(other.snapshot.listing):
+            return own
+        if not len(own.snapshot.listing):
+            return other
+        found = self._kept.get((place, Mode.ALL))
+        stamp = _stamp(other.snapshot, own.snapshot)
+        if found is None or found.snapshot.version.stamp != stamp:
+            self._join(place, other.snapshot, own.snapshot)
+            found = self._kept.get((place, Mode.ALL))
+        return found
+
+    def _join(self, place: Place, other: Snapshot, own: Snapshot) -> Snapshot:
+        if not len(other.listing):
+            return own
+        if not len(own.listing):
+            return other
+        chunks = (*data_of(other.listing).chunks, *data_of(own.listing).chunks)
+        listing = listing_of(ListingData(place.namespace, Mode.ALL, chunks))
+        version = CatalogVersion(self._id, next(self._number), _stamp(other, own))
+        joined = Snapshot(version, listing)
+        self._kept.keep((place, Mode.ALL), joined, 0, None)
+        return joined
+
+    # -- comparing with the store
+
+    async def _part_since(self, place: Place, domain: Mode, since: float) -> Snapshot:
+        key = place, domain
+        while True:
+            part = self._part(key)
+            kept = self._kept.get(key)
+            if kept is not None and part.compared >= since:
+                return kept.snapshot
+            run = part.run
+            if run is None:
+                run = part.run = _Run()
+                run.task = self._loop.create_task(self._compare(key, part, run))
+                run.task.add_done_callback(_looked_at)
+            assert run.task is not None
+            try:
+                # Shielded: a cancelled request must not end the listing of the others.
+                snapshot = await asyncio.shield(run.task)
+            except ListingFailed as failure:
+                if run.began >= since:
+                    raise failure.copy() from failure.__cause__
+                continue
+            if run.began >= since:
+                return snapshot
+
+    def _part(self, key: _Key) -> _Part:
+        part = self._parts.get(key)
+        if part is None:
+            part = self._parts[key] = _Part()
+            if len(self._parts) > _MOST:
+                for other, each in self._parts.items():
+                    if each.run is None and other != key:
+                        self._kept.let_go(other)
+                        del self._parts[other]
+                        break
+        else:
+            self._parts.move_to_end(key)
+        return part
+
+    async def _compare(self, key: _Key, part: _Part, run: _Run) -> Snapshot:
+        """List the cluster, with the hash that is known."""
+        held: list[Permit] = []
+
+        async def admit(size: int) -> None:
+            if not held:
+                held.append(await self._kept.permit_for(key, _FACTOR * size + _OVERHEAD))
+
+        try:
+            await asyncio.sleep(max(part.last_began + _PAUSE - self.clock(), 0))
+            async with self._places:
+                (namespace, view), domain = key
+                kept = self._kept.get(key)
+                known = None if kept is None else part.known_hash
+                run.began = part.last_began = self.clock()
+                listed = await self._store.list(view, namespace, domain, known, admit)
+            if listed.names is None:
+                assert kept is not None
+                self.counts["unchanged"] += 1
+                part.compared = run.began
+                # A watch may have moved it meanwhile.
+                return (self._kept.get(key) or kept).snapshot
+            await admit(listed.size)
+            return await self._replaced(key, part, run, listed, held)
+        except PermitError as error:
+            self.counts["failed"] += 1
+            raise TooManyRequests(
+                "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"
+            ) from error
+        except ListingFailed:
+            self.counts["failed"] += 1
+            raise
+        finally:
+            part.run = None
+            for permit in held:
+                permit.release()
+
+    async def _replaced(
+        self, key: _Key, part: _Part, run: _Run, listed: ListedTopics, held: list[Permit]
+    ) -> Snapshot:
+        """Keep what the store lists now in the place of what is kept."""
+        kept = self._kept.get(key)
+        old = None if kept is None else kept.snapshot
+        version = CatalogVersion(self._id, next(self._number))
+        try:
+            if listed.size <= _SMALL:
+                made = _made(key, version, old, listed.names)
+            else:
+                async with self._loads:
+                    made = await asyncio.to_thread(_made, key, version, old, listed.names)
+        except (InvalidListing, pa.ArrowException) as error:
+            raise ListingFailed(
+                f"The brokers behind this server list a bad topic: {error}",
+                cause=Cause.UPSTREAM,
+                reason="upstream",
+            ) from None
+        was_listed = part.compared > float("-inf")
+        part.known_hash = listed.topics_hash
+        part.compared = run.began
+        if made is old:
+            self.counts["unchanged"] += 1
+            return made
+        self.counts["first" if old is None else "changed"] += 1
+        self._kept.keep(key, made, 0, held.pop() if held else None)
+        if was_listed:
+            self._changed(key[0].namespace)
+        return made
+
+
+def _stamp(other: Snapshot, own: Snapshot) -> str:
+    return f"{other.version.number}-{own.version.number}"
+
+
+def _made(key: _Key, version: CatalogVersion, old: Snapshot | None, names: Any) -> Snapshot:
+    """The snapshot of these names: the old one where they are the same, or with its chunks where few are others."""
+    (namespace, _), domain = key
+    listing = Listing.from_names(namespace, domain, names)
+    if old is None:
+        return Snapshot(version, listing)
+    added, removed = selection_difference(listing.all(), old.listing.all())
+    if not len(added) and not len(removed):
+        return old
+    if len(added) + len(removed) > old.most_changes:
+        return Snapshot(version, listing)
+    return old.moved(NameMoves(version, removed.names.to_pylist(), added.names.to_pylist()))
+
+
+def _looked_at(task: asyncio.Task[Snapshot]) -> None:
+    """Read the exception of a run whose callers were all cancelled: asyncio would log it as never retrieved."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,283 @@
+"""Listing from live snapshots of a cluster, each for those who may have it.
+
+A snapshot is of one view: of each principal, where the cluster is asked for principals, or of a role that lists for all
+of them. What that role sees is not for everybody: whether a client may list a namespace is the cluster's own verdict,
+which is kept no longer than a snapshot may be old.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Final, TypeAlias
+from weakref import WeakKeyDictionary, ref
+
+import structlog
+
+from broker_core.access.asker import Asker
+from broker_core.errors import ListingFailed
+from broker_core.listing.listing import Listing
+from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import DefaultLister, ListerNotes, TopicListingResult
+from broker_core.snapshots import result_of
+from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots, Place
+from broker_core.upstream.snapshots.topic_store import TopicStore
+
+__all__ = ["ONE_BROKER", "SnapshotLister"]
+
+#: What is said where non-persistent topics are listed.
+ONE_BROKER: Final = (
+    "non-persistent topics are known to the broker alone that has them loaded, and one broker was asked: "
+    "upstream.admin_url asks all of them"
+)
+#: Hashes of answers that are known again, half of them as long as others come.
+_MOST_GIVEN: Final = 50_000
+#: Namespaces that are known to have been listed on one connection.
+_MOST_LISTED: Final = 1000
+#: Seconds between two tries to keep what is followed current.
+_AGAIN: Final = 1.0
+#: Bytes of verdicts that are kept, and of each.
+_VERDICTS: Final = 16 * 1024 * 1024
+_VERDICT: Final = 400
+
+_log = structlog.get_logger(__name__)
+
+_Right: TypeAlias = tuple[str | None, str | None, NamespaceName]
+
+
+class _GivenHashes:
+    """Hashes of answers that were given, the last ones of all namespaces: some megabytes."""
+
+    def __init__(self) -> None:
+        self._last: set[int] = set()
+        self._before: set[int] = set()
+
+    def add(self, namespace: NamespaceName, topics_hash: str) -> None:
+        mark = hash((namespace, topics_hash))
+        if mark in self._last:
+            return
+        if len(self._last) >= _MOST_GIVEN:
+            self._before, self._last = self._last, set()
+        self._last.add(mark)
+
+    def has(self, namespace: NamespaceName, topics_hash: str) -> bool:
+        mark = hash((namespace, topics_hash))
+        if mark in self._before:
+            self.add(namespace, topics_hash)
+        return mark in self._last
+
+
+class SnapshotLister:
+    """The default lister of a gateway with snapshots. ``direct`` is asked what no snapshot answers: questions with
+    properties or a principal that the cluster lists by (``depends_on``), and patterns that only the cluster evaluates.
+
+    ``max_age`` in seconds: nothing older is given. ``is_partial`` says that the non-persistent topics of a listing are
+    those of one broker.
+    """
+
+    name: Final = "upstream"
+
+    def __init__(
+        self,
+        store: TopicStore,
+        snapshots: LiveSnapshots,
+        direct: DefaultLister,
+        *,
+        max_age: float,
+        depends_on: frozenset[str] = frozenset(),
+        is_partial: bool = False,
+    ) -> None:
+        self.store: Final = store
+        self.snapshots: Final = snapshots
+        self._direct = direct
+        self._max_age = max_age
+        self._listed_by = depends_on
+        self._is_partial = is_partial
+        self.depends_on: Final = direct.depends_on - ({"properties"} - depends_on)
+        self._given = _GivenHashes()
+        self._listed_on: WeakKeyDictionary[object, set[tuple[NamespaceName, Mode]]] = WeakKeyDictionary()
+        self._verdicts: BoundedCache[_Right, float] = BoundedCache(_VERDICTS)
+        self._asking: dict[_Right, asyncio.Task[None]] = {}
+        self._followed: dict[tuple[Place, Mode], tuple[asyncio.Task[None], set[object]]] = {}
+        self._loop = asyncio.get_running_loop()
+        #: Verdicts that the cluster was asked for.
+        self.verdicts = 0
+
+    # -- answering
+
+    def list_now(
+        self,
+        request: ListingRequest,
+        applied: TopicsPattern | None = None,  # noqa: ARG002  # a snapshot is of one moment for all patterns
+    ) -> TopicListingResult | None:
+        """The answer if a snapshot is in memory that is young enough, and for this client, else ``None``."""
+        if self._is_direct(request):
+            return None
+        since = self._since(request)
+        try:
+            place = Place(request.namespace, self.store.view_of(request.asker))
+        except ListingFailed:
+            return None  # asking the long way says it
+        if not self._is_allowed(_right(request)):
+            return None
+        kept = self.snapshots.now(place, request.mode, since)
+        return None if kept is None else kept.result
+
+    def stands(
+        self,
+        request: ListingRequest,  # noqa: ARG002
+        applied: TopicsPattern | None,  # noqa: ARG002
+        listing: ref[Listing],  # noqa: ARG002
+    ) -> Listing | None:
+        """Nothing stands by itself: of which moment an answer must be depends on the connection that asks."""
+        return None
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        """The answer of a snapshot that is young enough, or of the cluster itself. Raises :exc:`ListingFailed`."""
+        if self._is_direct(request):
+            if "properties" not in self._listed_by:
+                request = replace(request, properties={})
+            return await self._direct.list_topics(request)
+        since = self._since(request)
+        place = Place(request.namespace, self.store.view_of(request.asker))
+        await self._allow(request)
+        snapshot = await self.snapshots.current(place, request.mode, since)
+        self._listed(request)
+        return result_of(snapshot.listing, snapshot)
+
+    def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
+        """Compare the client's snapshot with the cluster at least each ``max_age``, while anybody follows it."""
+        try:
+            key = Place(namespace, self.store.view_of(asker)), mode
+        except ListingFailed:
+            return _nothing  # whoever follows asks, and hears of it
+        task, followers = self._followed.get(key) or (None, set())
+        if task is None:
+            task = self._loop.create_task(self._keep_current(*key))
+            self._followed[key] = task, followers
+        follower = object()
+        followers.add(follower)
+
+        def leave() -> None:
+            followers.discard(follower)
+            if not followers and self._followed.get(key, (None, None))[0] is task:
+                del self._followed[key]
+                task.cancel()
+
+        return leave
+
+    async def _keep_current(self, place: Place, mode: Mode) -> None:
+        while True:
+            try:
+                await self.snapshots.current(place, mode, self.snapshots.clock() - self._max_age)
+            except ListingFailed as failure:
+                _log.debug("a followed namespace cannot be listed", reason=failure.message)
+            age = self.snapshots.age(place, mode)
+            await asyncio.sleep(_AGAIN if age is None else max(self._max_age - age, _AGAIN))
+
+    def notes(self, request: ListingRequest) -> ListerNotes:
+        """The age of the snapshot and for whom it is, and of which topics the listing is not whole."""
+        warnings = (ONE_BROKER,) if self._is_partial and request.mode is not Mode.PERSISTENT else ()
+        if self._is_direct(request):
+            return ListerNotes(None, warnings)
+        view = self.store.view_of(request.asker)
+        age = self.snapshots.age(Place(request.namespace, view), request.mode)
+        whom = "role" if self.store.has_verdicts else "all" if view is None else "principal"
+        return ListerNotes({"age_s": None if age is None else round(age, 3), "of": whom}, warnings)
+
+    async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
+        """A cluster says nothing of topics here but their names."""
+        return
+
+    def _is_direct(self, request: ListingRequest) -> bool:
+        """Whether the cluster has to be asked this question itself."""
+        pattern = request.pattern
+        return (
+            (pattern is not None and not pattern.supported)
+            or "principal" in self._listed_by
+            or ("properties" in self._listed_by and bool(request.properties))
+        )
+
+    def _since(self, request: ListingRequest) -> float:
+        """Of which moment the answer must be at the earliest.
+
+        A client may have been at another gateway before, whose listing was newer, and would unsubscribe from what it
+        had and this one does not have yet. So the first listing on a connection without a hash, and one with a hash
+        that was not given here, are of a moment after they were asked for.
+        """
+        now = self.snapshots.clock()
+        if request.topics_hash is not None:
+            is_new = not self._given.has(request.namespace, request.topics_hash)
+        else:
+            listed = self._listed_on.get(request.asker.connection)
+            is_new = listed is None or (request.namespace, request.mode) not in listed
+        return now if is_new else now - self._max_age
+
+    def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
+        """A client has an answer with this hash: it is of no later moment than what this gateway has."""
+        self._given.add(namespace, topics_hash)
+
+    def _listed(self, request: ListingRequest) -> None:
+        """What is listed on a connection from now on is of no earlier moment."""
+        if request.topics_hash is None:
+            listed = self._listed_on.setdefault(request.asker.connection, set())
+            if len(listed) >= _MOST_LISTED:
+                listed.clear()
+            listed.add((request.namespace, request.mode))
+
+    # -- the cluster's verdicts
+
+    def _is_allowed(self, right: _Right) -> bool:
+        if not self.store.has_verdicts:
+            return True
+        given = self._verdicts.get(right)
+        return given is not None and given >= self.snapshots.clock() - self._max_age
+
+    async def _allow(self, request: ListingRequest) -> None:
+        """Have the cluster's word that this client may list the namespace. Raises :exc:`ListingFailed`."""
+        right = _right(request)
+        if self._is_allowed(right):
+            return
+        asking = self._asking.get(right)
+        if asking is None:
+            asking = self._loop.create_task(self._ask(right, request.asker))
+            self._asking[right] = asking
+            asking.add_done_callback(lambda task: self._asked(right, task))
+        try:
+            await asyncio.shield(asking)
+        except ListingFailed as failure:
+            raise failure.copy() from failure.__cause__
+
+    async def _ask(self, right: _Right, asker: Asker) -> None:
+        began = self.snapshots.clock()
+        self.verdicts += 1
+        await self.store.allow(asker, right[2])
+        self._verdicts.put(right, began, _VERDICT)
+
+    def _asked(self, right: _Right, task: asyncio.Task[None]) -> None:
+        del self._asking[right]
+        if not task.cancelled():
+            task.exception()  # all who waited may be cancelled
+
+    async def close(self) -> None:
+        """Give up what is asked, and let go of all snapshots."""
+        tasks = [*self._asking.values(), *(task for task, _ in self._followed.values())]
+        self._followed.clear()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.snapshots.close()
+
+
+def _nothing() -> None:
+    """There is nothing to end."""
+
+
+def _right(request: ListingRequest) -> _Right:
+    asker = request.asker
+    return asker.role, asker.original_principal, request.namespace

@@ -1,0 +1,89 @@
+"""A cluster of one broker whose faults a test chooses: listings by principal, hashes, verdicts and watches."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from types import TracebackType
+from typing import Any, Self
+
+from broker_core.errors import ServerError
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.support.scripted_server import Peer, ScriptedServer
+from tests.support.topics_answers import get_topics_response
+
+__all__ = ["FakeCluster"]
+
+
+class FakeCluster:
+    """``async with FakeCluster() as cluster``. ``topics`` are the names of each namespace, both domains together.
+
+    ``denied`` are principals that may list nothing; ``gate`` holds answers back; ``answers`` is what part of a listing
+    is sent in place of all.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        self.topics: defaultdict[str, list[str]] = defaultdict(list)
+        self.denied: set[str] = set()
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self.answers = 1.0
+        #: Who asked for what: the principal, and GET_TOPICS as it came.
+        self.asked: list[tuple[str, Any]] = []
+        self.server = ScriptedServer(self._script, **options)
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    async def __aenter__(self) -> Self:
+        await self.server.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.server.stop()
+
+    def listed(self, namespace: str, mode: int) -> list[str]:
+        """What a listing has now."""
+        domains = (("persistent://",), ("non-persistent://",), ("persistent://", "non-persistent://"))[mode]
+        names = [name for name in self.topics[namespace] if name.startswith(domains)]
+        return names[: int(len(names) * self.answers)]
+
+    async def _script(self, peer: Peer, command: BaseCommand) -> None:
+        if command.type != BaseCommand.GET_TOPICS_OF_NAMESPACE:
+            return
+        question = command.getTopicsOfNamespace
+        who = principal_of(peer)
+        self.asked.append((who, question))
+        await self.gate.wait()
+        if who in self.denied:
+            peer.send(
+                commands.error(
+                    question.request_id,
+                    ServerError.AuthorizationError,
+                    "Client is not authorized to GetTopicsOfNamespace",
+                )
+            )
+            return
+        names = [] if question.topics_pattern == "^$" else self.listed(question.namespace, question.mode)
+        told = topics_hash(names)
+        same = question.HasField("topics_hash") and question.topics_hash == told
+        peer.send(
+            get_topics_response(
+                question.request_id,
+                [] if same else names,
+                topics_hash=told,
+                filtered=question.HasField("topics_pattern"),
+                changed=not same,
+            )
+        )
+
+
+def principal_of(peer: Peer) -> str:
+    """For whom a connection asks: the original principal, or the text of the token."""
+    connect = peer.received[0].connect
+    return connect.original_principal or connect.auth_data.decode()
