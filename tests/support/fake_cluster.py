@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -30,6 +31,10 @@ class FakeCluster:
         self.gate = asyncio.Event()
         self.gate.set()
         self.answers = 1.0
+        #: Watchers by the connection and the number: their namespace.
+        self.watchers: dict[tuple[Peer, int], str] = {}
+        #: What becomes of each update: whether it is sent, and how often.
+        self.fault: Callable[[bytes], Sequence[bytes]] = lambda frame: [frame]
         #: Who asked for what: the principal, and GET_TOPICS as it came.
         self.asked: list[tuple[str, Any]] = []
         self.server = ScriptedServer(self._script, **options)
@@ -53,7 +58,45 @@ class FakeCluster:
         names = [name for name in self.topics[namespace] if name.startswith(domains)]
         return names[: int(len(names) * self.answers)]
 
+    def change(self, namespace: str, *, new: Sequence[str] = (), deleted: Sequence[str] = ()) -> None:
+        """Let topics come and go, each by an update of its own, as brokers tell it."""
+        for names, gone in ((deleted, True), (new, False)):
+            for name in names:
+                (self.topics[namespace].remove if gone else self.topics[namespace].append)(name)
+                told = topics_hash(self.listed(namespace, 0))
+                for (peer, watcher_id), watched in self.watchers.items():
+                    if watched == namespace and name.startswith("persistent://"):
+                        command = BaseCommand(type=BaseCommand.WATCH_TOPIC_UPDATE)
+                        body = command.watchTopicUpdate
+                        body.watcher_id, body.topics_hash = watcher_id, told
+                        (body.deleted_topics if gone else body.new_topics).append(name)
+                        for frame in self.fault(commands.encode(command)):
+                            peer.send(frame)
+
+    def lose_watchers(self) -> None:
+        """Break the connections that watch."""
+        for peer, _ in list(self.watchers):
+            peer.abort()
+        self.watchers.clear()
+
+    def _watch(self, peer: Peer, command: BaseCommand) -> None:
+        question = command.watchTopicList
+        self.watchers[peer, question.watcher_id] = question.namespace
+        names = self.listed(question.namespace, 0)
+        answer = BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST_SUCCESS)
+        body = answer.watchTopicListSuccess
+        body.request_id, body.watcher_id = question.request_id, question.watcher_id
+        body.topics_hash = topics_hash(names)
+        if question.topics_hash != body.topics_hash:
+            body.topic.extend(names)
+        peer.send(commands.encode(answer))
+
     async def _script(self, peer: Peer, command: BaseCommand) -> None:
+        if command.type == BaseCommand.WATCH_TOPIC_LIST:
+            self._watch(peer, command)
+        elif command.type == BaseCommand.WATCH_TOPIC_LIST_CLOSE:
+            self.watchers.pop((peer, command.watchTopicListClose.watcher_id), None)
+            peer.send(commands.success(command.watchTopicListClose.request_id))
         if command.type != BaseCommand.GET_TOPICS_OF_NAMESPACE:
             return
         question = command.getTopicsOfNamespace

@@ -11,7 +11,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode, NamespaceName
-from broker_core.upstream.snapshots import SHARED, ListedTopics, View
+from broker_core.upstream.snapshots import SHARED, ListedTopics, View, Watcher
 
 __all__ = ["NAMES", "NAMESPACE", "OTHERS", "MemoryStore"]
 
@@ -23,7 +23,8 @@ OTHERS = [f"non-persistent://t/n/other-{index}" for index in range(3)]
 class MemoryStore:
     """A store in memory, whose listings wait for ``gate`` and can fail."""
 
-    def __init__(self, *, has_verdicts: bool = False) -> None:
+    def __init__(self, namespace: NamespaceName = NAMESPACE, *, has_verdicts: bool = False) -> None:
+        self.namespace = namespace
         self.has_verdicts = has_verdicts
         self.verdicts: list[tuple[str | None, str]] = []
         self.denied: set[str | None] = set()
@@ -44,7 +45,7 @@ class MemoryStore:
         known_hash: str | None,
         admit: Callable[[int], Awaitable[None]],
     ) -> ListedTopics:
-        assert namespace == NAMESPACE
+        assert namespace == self.namespace
         self.asked.append((view, mode, known_hash))
         names, error = list(self.names[mode]), self.error
         await self.gate.wait()
@@ -62,3 +63,7 @@ class MemoryStore:
         await self.gate.wait()
         if asker.role in self.denied:
             raise ListingFailed("Client is not authorized", cause=Cause.DENIED, reason="denied")
+
+    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
+        """It offers no watches."""
+        return False

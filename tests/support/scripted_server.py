@@ -52,6 +52,7 @@ class ScriptedServer:
         handshake: bool = True,
         keep_alive: bool = True,
         topic_watchers: bool = False,
+        reconcile: bool = False,
         max_message_size: int = 5_242_880,
         tls: ssl.SSLContext | None = None,
     ) -> None:
@@ -59,6 +60,7 @@ class ScriptedServer:
         self.handshake = handshake
         self.keep_alive = keep_alive
         self.topic_watchers = topic_watchers
+        self.reconcile = reconcile
         self.max_message_size = max_message_size
         self.tls = tls
         self.peers: list[Peer] = []
@@ -120,7 +122,10 @@ class ScriptedServer:
                     "Scripted1",
                     protocol_version=min(21, command.connect.protocol_version),
                     max_message_size=self.max_message_size,
-                    feature_flags=FeatureFlags(supports_topic_watchers=self.topic_watchers),
+                    feature_flags=FeatureFlags(
+                        supports_topic_watchers=self.topic_watchers,
+                        supports_topic_watcher_reconcile=self.reconcile,
+                    ),
                 )
             )
         elif command.type == BaseCommand.PING and self.keep_alive:

@@ -28,18 +28,20 @@ from broker_core.client.errors import (
 from broker_core.client.opening_errors import opening_errors, tls_failure
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
+from broker_core.client.pulsar.watch_success import WATCH_SUCCESS, watch_success
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar import (
     MAX_COMMAND_SIZE,
     BaseCommand,
     BufferedFrameDecoder,
     CommandConnected,
+    CommandWatchTopicUpdate,
     FeatureFlags,
     FrameError,
     commands,
 )
 
-__all__ = ["Admit", "Answer", "LookupConnection"]
+__all__ = ["Admit", "Answer", "LookupConnection", "OnUpdate"]
 
 #: What answers a request: the command, decoded; but the answer to a listing as it came, for
 #: :class:`~broker_core.client.pulsar.topics_answer.TopicsAnswer` to read.
@@ -48,6 +50,9 @@ Answer: TypeAlias = BaseCommand | bytes | memoryview
 #: Waits until an answer of so many bytes may be read; the server is not read from meanwhile. Raising gives the answer
 #: up, and the connection with it.
 Admit: TypeAlias = Callable[[int], Awaitable[None]]
+
+#: Called with each change of the topics that a watcher watches.
+OnUpdate: TypeAlias = Callable[[CommandWatchTopicUpdate], None]
 
 _NO_FRAME_LIMIT: Final = MAX_COMMAND_SIZE + 8
 _TOPICS_RESPONSE: Final = b"\x08\x21"  # the type, as every encoder puts it first
@@ -93,6 +98,8 @@ class LookupConnection(asyncio.BufferedProtocol):
         self._pending: dict[int, _Pending] = {}
         self._unwanted: set[int] = set()  # requests that were given up, and are not answered yet
         self._next_id = 0
+        #: Whom updates of watchers are told, by the watcher's number.
+        self.watchers: dict[int, OnUpdate] = {}
         self._admitted = False  # the large frame that is being read
         self._keep_alive: asyncio.TimerHandle | None = None
         self._on_lost: Callable[[], None] | None = None
@@ -244,8 +251,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         """
         if self._lost is not None:
             raise ConnectionLost(str(self._lost))
-        request_id = self._next_id
-        self._next_id += 1
+        request_id = self.new_id()
         frame = encode(request_id)
         pending = _Pending(self._loop.create_future(), kind, admit)
         self._pending[request_id] = pending
@@ -266,6 +272,22 @@ class LookupConnection(asyncio.BufferedProtocol):
                 self.abort(ConnectionLost(f"a large answer of {self._shown} was given up"))
             if pending.answer.cancelled() and self._is_stalled():
                 self._break_off()
+
+    def new_id(self) -> int:
+        """A number for a request or a watcher, that nothing else has over this connection."""
+        self._next_id += 1
+        return self._next_id - 1
+
+    def tell(self, encode: Callable[[int], bytes]) -> None:
+        """Send a request whose answer is dropped."""
+        if self._lost is None:
+            request_id = self.new_id()
+            self._unwanted.add(request_id)
+            self._send(encode(request_id))
+
+    async def until_lost(self) -> None:
+        """Wait until the connection is open no more."""
+        await asyncio.shield(self._closed)
 
     def _is_stalled(self) -> bool:
         """Whether a frame was begun, and nothing more of it comes."""
@@ -335,9 +357,14 @@ class LookupConnection(asyncio.BufferedProtocol):
                 request_id = TopicsAnswer(command).request_id
             self._on_answer(request_id, BaseCommand.GET_TOPICS_OF_NAMESPACE_RESPONSE, command)
             return
-        decoded = commands.decode(bytes(command))
+        is_success = command[:2] == WATCH_SUCCESS
+        decoded = watch_success(command) if is_success else commands.decode(bytes(command))
         kind = decoded.type
-        if kind == BaseCommand.PING:
+        if kind == BaseCommand.WATCH_TOPIC_UPDATE:
+            on_update = self.watchers.get(decoded.watchTopicUpdate.watcher_id)
+            if on_update is not None:
+                on_update(decoded.watchTopicUpdate)
+        elif kind == BaseCommand.PING:
             self._send(commands.pong())
         elif kind == BaseCommand.ERROR:
             self._on_error(
@@ -454,6 +481,7 @@ class LookupConnection(asyncio.BufferedProtocol):
             self._connected.set_exception(reason)
             self._connected.exception()  # nobody may wait for it yet
         pending, self._pending = self._pending, {}
+        self.watchers.clear()
         for each in pending.values():
             if not each.answer.done():
                 each.answer.set_exception(ConnectionLost(str(reason)))

@@ -18,7 +18,7 @@ from broker_core.client.errors import (
     server_error,
 )
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
-from broker_core.client.pulsar.lookup_connection import Admit, Answer, LookupConnection
+from broker_core.client.pulsar.lookup_connection import Admit, Answer, LookupConnection, OnUpdate
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
@@ -221,6 +221,47 @@ class LookupSession:
                 f"{self.service_url} says unchanged to the topics hash {topics_hash!r}, with {answer.topics_hash!r}"
             )
         return answer
+
+    async def watch_topics(
+        self,
+        namespace: str,
+        pattern: str,
+        topics_hash: str | None,
+        on_update: OnUpdate,
+        *,
+        timeout: float | None = None,
+        admit: Admit | None = None,
+    ) -> tuple[int, str]:
+        """Watch the persistent topics of a namespace (PIP-145): the number of the watcher, and the hash of all now.
+
+        ``on_update`` is called with each change, perhaps before this returns, until :meth:`unwatch`.
+        """
+        connection = self._connected
+        watcher_id = connection.new_id()
+        connection.watchers[watcher_id] = on_update
+        try:
+            answer = await self._ask(
+                lambda request_id: commands.watch_topics(
+                    request_id, watcher_id, namespace, pattern, topics_hash
+                ),
+                BaseCommand.WATCH_TOPIC_LIST_SUCCESS,
+                timeout,
+                admit,
+            )
+        except BaseException:
+            self.unwatch(watcher_id)
+            raise
+        assert isinstance(answer, BaseCommand)
+        return watcher_id, answer.watchTopicListSuccess.topics_hash
+
+    def unwatch(self, watcher_id: int) -> None:
+        """Watch no more."""
+        if self._connected.watchers.pop(watcher_id, None) is not None:
+            self._connected.tell(lambda request_id: commands.close_watcher(request_id, watcher_id))
+
+    async def until_lost(self) -> None:
+        """Wait until the connection is open no more."""
+        await self._connected.until_lost()
 
     async def partitioned_metadata(
         self, topic: str, auto_create: bool = True, *, timeout: float | None = None

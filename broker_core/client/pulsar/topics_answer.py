@@ -29,6 +29,8 @@ _MAX_RUNS: Final = (
 _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
 #: Bytes; a shorter run of names is read one by one, without numpy and Arrow: the command line shall start quickly.
 _WALKED: Final = 64 * 1024
+#: How answers that have topics begin: the type, and the tag of its body.
+_ANSWERS: Final = (b"\x08\x21\x8a\x02", b"\x08\x41\x8a\x04")
 _INLINE: Final = 12  # bytes; a name that is not longer stands within Arrow's view of it
 
 
@@ -181,10 +183,13 @@ def _no_utf8() -> UnexpectedAnswer:
 
 
 def peek_request_id(beginning: bytes | memoryview) -> int | None:
-    """The request id of an answer to a listing by its first 32 bytes, where it stands first; else ``None``."""
+    """The request id of an answer to a listing, or to a watch, by its first 32 bytes, where it stands first.
+
+    Else ``None``.
+    """
     data = memoryview(beginning)[:32]
     try:
-        if bytes(data[:4]) == b"\x08\x21\x8a\x02":
+        if bytes(data[:4]) in _ANSWERS:
             _, position = read_varint(data, 4)
             if data[position] == 0x08:
                 return read_varint(data, position + 1)[0]

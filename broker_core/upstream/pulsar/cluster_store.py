@@ -7,13 +7,22 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from broker_core.access.asker import Asker
-from broker_core.client import ClientTls, Credentials, HttpService, LookupSession, TopicsAnswer
+from broker_core.client import (
+    ClientTls,
+    Credentials,
+    HttpService,
+    LookupSession,
+    ServerRefused,
+    TopicsAnswer,
+)
+from broker_core.errors import ServerError
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.identity import Identities, Principal
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
-from broker_core.upstream.snapshots import SHARED, ListedTopics, View
+from broker_core.upstream.snapshots import SHARED, ListedTopics, TopicUpdate, View, Watcher
+from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
 __all__ = ["ClusterStore"]
 
@@ -23,13 +32,17 @@ _LARGE: Final = 64 * 1024
 _MOST: Final = 1 << 30
 #: A pattern that no topic matches, and the hash of no topics: a cheap question that brokers authorize as a listing.
 _NONE: Final = "^$"
+#: The pattern of all topics: brokers watch none of more than 50 characters.
+_ALL: Final = ".*"
+#: The share of all connections that those of watches may be, of as many principals.
+_WATCH_SHARE: Final = 4
 _EMPTY_HASH: Final = "00000000"
 
 
 class ClusterStore:
     """Brokers that list for each principal, or by ``shared`` connections for a role that may list for all.
 
-    ``admin`` is the URL of the brokers' web service, which knows the non-persistent topics of all brokers.
+    ``watches`` are the connections over which it is watched, of the same principals.
     """
 
     def __init__(
@@ -38,11 +51,14 @@ class ClusterStore:
         connections: UpstreamConnections,
         identities: Identities,
         shared: tuple[UpstreamConnections, Identities] | None = None,
+        *,
+        watches: UpstreamConnections,
     ) -> None:
         self._options = options
         self._connections = connections
         self._identities = identities
         self._shared = shared
+        self._watches = watches
         self.has_verdicts: Final = shared is not None
         table = options.upstream.tls
         self._tls = (
@@ -83,6 +99,52 @@ class ClusterStore:
                     await admit(answer.size)
                 names = await asyncio.to_thread(answer.column) if large else answer.column()
                 return ListedTopics(names, answer.topics_hash, answer.size)
+
+    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
+        """Watch by WATCH_TOPIC_LIST until the connection is lost. Raises :exc:`ListingFailed`.
+
+        Brokers whose hashes count system topics (they lack the flag of reconciliation) are not watched.
+        docs/reference/pulsar-behaviour.md#topic-list-watchers
+        """
+        connections = self._watches
+        if connections.connections >= self._options.connections // _WATCH_SHARE and not connections.has(
+            _asker_of(view)
+        ):
+            return False
+
+        def on_update(told: CommandWatchTopicUpdate) -> None:
+            watcher.update(TopicUpdate(tuple(told.new_topics), tuple(told.deleted_topics), told.topics_hash))
+
+        async def admit(_size: int) -> None:
+            """The names are not read."""
+
+        async def ask(client: LookupSession) -> bool:
+            flags = client.server.feature_flags
+            if not (flags.supports_topic_watchers and flags.supports_topic_watcher_reconcile):
+                return False
+            try:
+                watcher_id, told = await client.watch_topics(
+                    str(namespace),
+                    _ALL,
+                    watcher.known_hash,
+                    on_update,
+                    timeout=self._options.listing_timeout,
+                    admit=admit,
+                )
+            except ServerRefused as refused:
+                if refused.code is ServerError.NotAllowedError:
+                    return False
+                raise
+            try:
+                watcher.began(told)
+                await client.until_lost()
+            finally:
+                if client.is_open:
+                    client.unwatch(watcher_id)
+            return True
+
+        with broker_failures(connections):
+            return await connections.use(_asker_of(view), ask)
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
         """Ask a broker in this client's name for what it has no answer to. Raises :exc:`ListingFailed`."""

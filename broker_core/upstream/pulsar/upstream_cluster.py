@@ -33,6 +33,7 @@ _MAX_LOOKUP_ANSWER: Final = (
     16 * 1024 * 1024
 )  # bytes; a schema is the largest of them, and fits into a message
 _SWEEP: Final = 2.0  # seconds between two looks for connections that nobody needs any more
+_WATCHES_ON_ONE: Final = 1000  # namespaces that are watched over one connection
 _LOOKUPS_IN_FLIGHT: Final = 256  # over one connection, before another is opened
 
 _log = structlog.get_logger(__name__)
@@ -84,6 +85,8 @@ class UpstreamCluster:
         self.on_change: list[Callable[[NamespaceName], None]] = []
         #: Connections of the role that lists for all clients.
         self.shared: UpstreamConnections | None = None
+        #: Connections over which the brokers tell of changes.
+        self.watches: UpstreamConnections | None = None
         self.snapshots: SnapshotLister | None = None
         self.lister: DefaultLister = UpstreamLister(self.listings, options)
         upstream = options.upstream
@@ -94,6 +97,18 @@ class UpstreamCluster:
         ):
             self.lister = self.snapshots = self._snapshot_lister(permits)
 
+    def _connections(self, identities: Identities, size: int, *, busy: int) -> UpstreamConnections:
+        return UpstreamConnections(
+            self.options,
+            identities,
+            self.health,
+            self.connector,
+            self.places,
+            size=size,
+            busy=busy,
+            max_frame=None,
+        )
+
     def _changed(self, namespace: NamespaceName) -> None:
         for told in self.on_change:
             told(namespace)
@@ -101,23 +116,16 @@ class UpstreamCluster:
     def _snapshot_lister(self, permits: Permits) -> SnapshotLister:
         options, upstream = self.options, self.options.upstream
         shared: tuple[UpstreamConnections, Identities] | None = None
+        identities = self.identities
         if upstream.snapshots.has_own_role:
             of_role = upstream.of_snapshot_role
-            self._role = Identities(
+            identities = self._role = Identities(
                 of_role, None, identifies=False, own=own_token(of_role, "upstream.snapshots")
             )
-            self.shared = UpstreamConnections(
-                options,
-                self._role,
-                self.health,
-                self.connector,
-                self.places,
-                size=options.listing_connections,
-                busy=1,
-                max_frame=None,
-            )
-            shared = self.shared, self._role
-        store = ClusterStore(options, self.listings, self.identities, shared)
+            self.shared = self._connections(identities, options.listing_connections, busy=1)
+            shared = self.shared, identities
+        self.watches = self._connections(identities, 1, busy=_WATCHES_ON_ONE)
+        store = ClusterStore(options, self.listings, self.identities, shared, watches=self.watches)
         return SnapshotLister(
             store,
             LiveSnapshots(store, permits, self._changed, places=options.listings),
@@ -148,8 +156,9 @@ class UpstreamCluster:
         await self.watch.stop()
         if self.snapshots is not None:
             await self.snapshots.close()
-        if self.shared is not None:
-            await self.shared.stop()
+        for connections in (self.shared, self.watches):
+            if connections is not None:
+                await connections.stop()
         if self._role is not None:
             await self._role.stop()
         await self.lookups.stop()
@@ -172,8 +181,9 @@ class UpstreamCluster:
             await asyncio.sleep(_SWEEP)
             self.lookups.sweep()
             self.listings.sweep()
-            if self.shared is not None:
-                self.shared.sweep()
+            for connections in (self.shared, self.watches):
+                if connections is not None:
+                    connections.sweep()
 
     def _ended(self, server: CommandConnected) -> None:
         self.relay.ended(server)

@@ -92,6 +92,10 @@ class UpstreamConnections:
         """Open connections, of all principals."""
         return sum(pool.connections for pool in self._pools.values())
 
+    def has(self, asker: Asker) -> bool:
+        """Whether there is a pool for the asker's principal."""
+        return (self._identities.principal_of(asker), None) in self._pools
+
     @property
     def pools(self) -> int:
         """Principals, and brokers of redirects, that have a pool."""

@@ -72,6 +72,17 @@ def show_upstream(metrics: Metrics, cluster: UpstreamCluster) -> None:
         lambda: dict(live.counts),
         "outcome",
     )
+    metrics.gauge(
+        "upstream_watches",
+        "Namespaces of which the brokers tell changes now.",
+        lambda: snapshots.watches.open,
+    )
+    metrics.read_counter(
+        "upstream_watch_events",
+        "What watches at the brokers came to, by event.",
+        lambda: dict(snapshots.watches.counts),
+        "event",
+    )
     metrics.read_counter(
         "upstream_verdicts",
         "Questions to the cluster whether a client may list a namespace, for one role that lists for all.",

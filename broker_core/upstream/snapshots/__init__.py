@@ -4,6 +4,23 @@ from __future__ import annotations
 
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotLister
-from broker_core.upstream.snapshots.topic_store import SHARED, ListedTopics, TopicStore, View
+from broker_core.upstream.snapshots.topic_store import (
+    SHARED,
+    ListedTopics,
+    TopicStore,
+    TopicUpdate,
+    View,
+    Watcher,
+)
 
-__all__ = ["ONE_BROKER", "SHARED", "ListedTopics", "LiveSnapshots", "SnapshotLister", "TopicStore", "View"]
+__all__ = [
+    "ONE_BROKER",
+    "SHARED",
+    "ListedTopics",
+    "LiveSnapshots",
+    "SnapshotLister",
+    "TopicStore",
+    "TopicUpdate",
+    "View",
+    "Watcher",
+]

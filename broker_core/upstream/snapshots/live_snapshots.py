@@ -22,6 +22,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 
 from broker_core.change_log import CatalogVersion
+from broker_core.concurrency.steps import in_turns
 from broker_core.errors import Cause, InvalidListing, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, data_of, listing_of
 from broker_core.listing.listing_data import ListingData
@@ -32,7 +33,7 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
-from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, View
+from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate, View
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots", "NameMoves", "Place"]
 
@@ -97,7 +98,7 @@ class _Run:
 class _Part:
     """What is known of one domain of a place."""
 
-    __slots__ = ("compared", "known_hash", "last_began", "run")
+    __slots__ = ("asked_at", "compared", "known_hash", "last_began", "moving", "passed", "run")
 
     def __init__(self) -> None:
         #: When the last listing began that this was compared with.
@@ -106,6 +107,11 @@ class _Part:
         self.known_hash: str | None = None
         self.last_began = float("-inf")
         self.run: _Run | None = None
+        self.asked_at = float("-inf")
+        #: Held while it is replaced or moved.
+        self.moving = asyncio.Lock()
+        #: The hashes that it had since the listing that is under way began.
+        self.passed: set[str | None] | None = None
 
 
 class LiveSnapshots:
@@ -173,6 +179,7 @@ class LiveSnapshots:
         if found is not None:
             for domain in DOMAINS_OF[mode]:
                 self._kept.used((place, domain))
+                self._parts[place, domain].asked_at = self.clock()
             found.asked += 1
         return found
 
@@ -183,6 +190,63 @@ class LiveSnapshots:
         if kept is not None:
             return kept.snapshot
         return made[0] if len(made) == 1 else self._join(place, *made)
+
+    # -- what watches tell
+
+    def known_hash(self, place: Place) -> str | None:
+        """The cluster's hash of the persistent topics that are in memory; ``None`` where there are none."""
+        part = self._parts.get((place, Mode.PERSISTENT))
+        return None if part is None or self._kept.get((place, Mode.PERSISTENT)) is None else part.known_hash
+
+    def asked_at(self, place: Place) -> float:
+        """When the persistent topics of a place were asked for last."""
+        part = self._parts.get((place, Mode.PERSISTENT))
+        return float("-inf") if part is None else part.asked_at
+
+    async def move(self, place: Place, updates: Sequence[TopicUpdate]) -> bool:
+        """Take in what a watch told; false where it does not fit what is in memory, which stays as it is then."""
+        key = place, Mode.PERSISTENT
+        part = self._parts.get(key)
+        if part is None:
+            return False
+        async with part.moving:
+            kept = self._kept.get(key)
+            if kept is None:
+                return False
+            # A listing may have had some of them already.
+            had = [row for row, update in enumerate(updates) if update.topics_hash == part.known_hash]
+            rest = updates[had[-1] + 1 :] if had else updates
+            if not rest:
+                return True
+            moved = await self._moved(key, kept.snapshot, rest)
+            if moved is None:
+                return False
+            part.known_hash = rest[-1].topics_hash
+            if part.passed is not None:
+                part.passed.add(part.known_hash)
+        self._changed(place.namespace)
+        return True
+
+    async def _moved(self, key: _Key, old: Snapshot, updates: Sequence[TopicUpdate]) -> Snapshot | None:
+        moves = _net(CatalogVersion(self._id, next(self._number)), updates)
+        if moves is None:
+            return None
+        permit: Permit | None = None
+        try:
+            permit = await self._kept.permit_for(key, old.moved_bytes(moves))
+            made = await in_turns(old.moving(moves))
+            expected = len(old.listing) + len(moves.added) - len(moves.removed)
+            told = await asyncio.to_thread(_hash_of, made.listing)
+            if len(made.listing) != expected or told != updates[-1].topics_hash:
+                return None
+            self._kept.keep(key, made, 0, permit)
+            permit = None
+            return made
+        except (InvalidListing, PermitError):
+            return None
+        finally:
+            if permit is not None:
+                permit.release()
 
     # -- one listing of both domains
 
@@ -266,6 +330,7 @@ class LiveSnapshots:
                 (namespace, view), domain = key
                 kept = self._kept.get(key)
                 known = None if kept is None else part.known_hash
+                part.passed = {known}
                 run.began = part.last_began = self.clock()
                 listed = await self._store.list(view, namespace, domain, known, admit)
             if listed.names is None:
@@ -275,7 +340,14 @@ class LiveSnapshots:
                 # A watch may have moved it meanwhile.
                 return (self._kept.get(key) or kept).snapshot
             await admit(listed.size)
-            return await self._replaced(key, part, run, listed, held)
+            async with part.moving:
+                kept = self._kept.get(key)
+                if kept is not None and listed.topics_hash is not None and listed.topics_hash in part.passed:
+                    # Of a moment that a watch has led past.
+                    self.counts["unchanged"] += 1
+                    part.compared = run.began
+                    return kept.snapshot
+                return await self._replaced(key, part, run, listed, held)
         except PermitError as error:
             self.counts["failed"] += 1
             raise TooManyRequests(
@@ -285,7 +357,7 @@ class LiveSnapshots:
             self.counts["failed"] += 1
             raise
         finally:
-            part.run = None
+            part.run = part.passed = None
             for permit in held:
                 permit.release()
 
@@ -319,6 +391,29 @@ class LiveSnapshots:
         if was_listed:
             self._changed(key[0].namespace)
         return made
+
+
+def _hash_of(listing: Listing) -> str:
+    return listing.topics_hash
+
+
+def _net(version: CatalogVersion, updates: Sequence[TopicUpdate]) -> NameMoves | None:
+    """What some updates come to; ``None`` where they contradict each other."""
+    before: dict[str, bool] = {}
+    after: dict[str, bool] = {}
+    for update in updates:
+        for names, is_there in ((update.removed, False), (update.added, True)):
+            for name in names:
+                if after.get(name, not is_there) is is_there:
+                    return None
+                before.setdefault(name, not is_there)
+                after[name] = is_there
+    changed = [name for name, is_there in after.items() if before[name] is not is_there]
+    return NameMoves(
+        version,
+        [name for name in changed if not after[name]],
+        [name for name in changed if after[name]],
+    )
 
 
 def _stamp(other: Snapshot, own: Snapshot) -> str:

@@ -26,6 +26,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister, ListerNotes, TopicListingResult
 from broker_core.snapshots import result_of
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots, Place
+from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
 from broker_core.upstream.snapshots.topic_store import TopicStore
 
 __all__ = ["ONE_BROKER", "SnapshotLister"]
@@ -96,6 +97,7 @@ class SnapshotLister:
         self.snapshots: Final = snapshots
         self._direct = direct
         self._max_age = max_age
+        self.watches: Final = NamespaceWatches(store, snapshots, self._is_followed)
         self._listed_by = depends_on
         self._is_partial = is_partial
         self.depends_on: Final = direct.depends_on - ({"properties"} - depends_on)
@@ -148,6 +150,8 @@ class SnapshotLister:
         await self._allow(request)
         snapshot = await self.snapshots.current(place, request.mode, since)
         self._listed(request)
+        if request.mode is not Mode.NON_PERSISTENT:
+            self.watches.ensure(place)
         return result_of(snapshot.listing, snapshot)
 
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
@@ -171,10 +175,15 @@ class SnapshotLister:
 
         return leave
 
+    def _is_followed(self, place: Place) -> bool:
+        return any((place, mode) in self._followed for mode in Mode)
+
     async def _keep_current(self, place: Place, mode: Mode) -> None:
         while True:
             try:
                 await self.snapshots.current(place, mode, self.snapshots.clock() - self._max_age)
+                if mode is not Mode.NON_PERSISTENT:
+                    self.watches.ensure(place)
             except ListingFailed as failure:
                 _log.debug("a followed namespace cannot be listed", reason=failure.message)
             age = self.snapshots.age(place, mode)
@@ -188,7 +197,11 @@ class SnapshotLister:
         view = self.store.view_of(request.asker)
         age = self.snapshots.age(Place(request.namespace, view), request.mode)
         whom = "role" if self.store.has_verdicts else "all" if view is None else "principal"
-        return ListerNotes({"age_s": None if age is None else round(age, 3), "of": whom}, warnings)
+        place = Place(request.namespace, view)
+        how = "watched" if self.watches.is_open(place) else "compared"
+        return ListerNotes(
+            {"age_s": None if age is None else round(age, 3), "of": whom, "kept": how}, warnings
+        )
 
     async def describe(self, request: DescribeRequest) -> None:  # noqa: ARG002  # the protocol's
         """A cluster says nothing of topics here but their names."""
@@ -271,6 +284,7 @@ class SnapshotLister:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await self.watches.close()
         await self.snapshots.close()
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from broker_core.access.asker import Asker
 from broker_core.names import Mode, NamespaceName
 
-__all__ = ["SHARED", "ListedTopics", "TopicStore", "View"]
+__all__ = ["SHARED", "ListedTopics", "TopicStore", "TopicUpdate", "View", "Watcher"]
 
 #: For whom a store lists: equal views have one listing. What it is, is the store's own.
 View = Hashable
@@ -27,6 +27,29 @@ class ListedTopics:
     names: Any | None
     topics_hash: str | None
     size: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TopicUpdate:
+    """Topics that came and went at once, and the hash of all topics after it."""
+
+    added: Sequence[str]
+    removed: Sequence[str]
+    topics_hash: str
+
+
+class Watcher(Protocol):
+    """What hears of a watch; called on the event loop."""
+
+    @property
+    def known_hash(self) -> str | None:
+        """The hash of the topics that are known."""
+
+    def began(self, topics_hash: str) -> None:
+        """The watch is open, and the topics have this hash; updates may have been told before."""
+
+    def update(self, update: TopicUpdate) -> None:
+        """Topics came or went."""
 
 
 class TopicStore(Protocol):
@@ -51,6 +74,9 @@ class TopicStore(Protocol):
 
         ``admit`` is awaited with the size of a large answer before that is read; what it raises is raised here.
         """
+
+    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
+        """Tell of the changes of persistent topics until the session ends; false where the store offers no watches."""
 
     async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
         """Ask whether this client may list a namespace. Raises :exc:`ListingFailed` with the cause ``DENIED``."""

@@ -27,6 +27,7 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
     CommandWatchTopicList,
+    CommandWatchTopicUpdate,
     FeatureFlags,
     KeyValue,
 )
@@ -55,6 +56,7 @@ __all__ = [
     "CommandLookupTopicResponse",
     "CommandPartitionedTopicMetadataResponse",
     "CommandWatchTopicList",
+    "CommandWatchTopicUpdate",
     "FeatureFlags",
     "FrameDecoder",
     "FrameError",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from broker_core.client import (
@@ -13,6 +15,7 @@ from broker_core.client import (
     TopicSchema,
     UnexpectedAnswer,
     default_client_version,
+    topics_hash,
 )
 from broker_core.errors import ServerError
 from broker_core.names import Mode
@@ -27,6 +30,8 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import CommandLookupTopicRe
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     CommandPartitionedTopicMetadataResponse as Partitioned,
 )
+from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 from tests.support.ports import free_port
 from tests.support.scripted_server import Peer, Script, ScriptedServer
 from tests.support.topics_answers import get_topics_response
@@ -258,3 +263,34 @@ async def test_without_a_connection() -> None:
     await client.close()
     with pytest.raises(InvalidServiceUrl):
         LookupSession("localhost:6650")
+
+
+async def test_a_watcher() -> None:
+    names = ["persistent://t/n/a", "persistent://t/n/b"]
+    async with FakeCluster(topic_watchers=True, reconcile=True) as cluster:
+        cluster.topics["t/n"] = list(names)
+        told: list[tuple[list[str], list[str], str]] = []
+        async with LookupSession(cluster.url) as session:
+            watcher, begin = await session.watch_topics(
+                "t/n",
+                ".*",
+                None,
+                lambda update: told.append(
+                    (list(update.new_topics), list(update.deleted_topics), update.topics_hash)
+                ),
+            )
+            assert begin == topics_hash(names)
+            cluster.change("t/n", new=["persistent://t/n/c"], deleted=names[:1])
+            await eventually(lambda: len(told) == 2)
+            assert told[1] == (
+                ["persistent://t/n/c"],
+                [],
+                topics_hash([names[1], "persistent://t/n/c"]),
+            )
+            session.unwatch(watcher)
+            session.unwatch(watcher)
+            await eventually(lambda: not cluster.watchers)
+            lost = asyncio.create_task(session.until_lost())
+            cluster.server.peers[-1].abort()
+            await lost
+            assert not session.is_open

@@ -36,6 +36,10 @@ class Admin:
         else:
             self._call("PUT", _path(topic))
 
+    def delete_topic(self, topic: str) -> None:
+        """Delete a plain topic."""
+        self._call("DELETE", _path(topic))
+
     def topics(self, namespace: str) -> set[str]:
         """All persistent topics as REST lists them, partitions included, system topics not."""
         return set(self._call("GET", f"persistent/{namespace}"))

@@ -61,5 +61,7 @@ async def test_of_snapshots() -> None:
         'broker_core_upstream_snapshot_listings_total{outcome="first"} 1.0',
         'broker_core_upstream_snapshot_listings_total{outcome="failed"} 0.0',
         "broker_core_upstream_verdicts_total 0.0",
+        "broker_core_upstream_watches 0.0",
+        'broker_core_upstream_watch_events_total{event="misfits"} 0.0',
     ):
         assert line in text

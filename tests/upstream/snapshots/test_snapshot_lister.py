@@ -168,7 +168,11 @@ async def test_what_is_followed_is_compared_in_time(scene: Scene, monkeypatch: p
 
 async def test_notes(scene: Scene) -> None:
     request = ListingRequest(NAMESPACE, Mode.ALL, asker=Asker("one"))
-    assert scene.lister.notes(request).snapshot == {"age_s": None, "of": "principal"}
+    assert scene.lister.notes(request).snapshot == {
+        "age_s": None,
+        "of": "principal",
+        "kept": "compared",
+    }
     await scene.lister.list_topics(request)
     notes = scene.lister.notes(request)
     assert notes.snapshot is not None

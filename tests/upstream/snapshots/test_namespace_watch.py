@@ -1,0 +1,277 @@
+"""Watches at a cluster: a recorded broker's updates, faults of each kind, and the snapshot equal to the cluster's."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import pytest
+
+from broker_core.access.asker import Asker
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.topics_hash import topics_hash
+from broker_core.memory.permits import Permits
+from broker_core.names import Mode, NamespaceName
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
+from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate
+from broker_core.upstream.snapshots.live_snapshots import Place
+from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
+from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
+from tests.support.memory_store import NAMES, NAMESPACE, MemoryStore
+from tests.support.vectors import VECTORS
+
+PLACE = Place(NAMESPACE, None)
+
+
+def recorded() -> tuple[list[str], list[TopicUpdate]]:
+    """The topics that a watcher of a real broker began with, and all updates that it was sent."""
+    steps = json.loads((VECTORS / "pulsar-4.2.4-watch.json").read_text(encoding="utf-8"))
+    first: list[str] = []
+    updates: list[TopicUpdate] = []
+    for step in steps:
+        for frame in step.get("received", ()):
+            if frame["type"] == 65 and frame["watcher_id"] == 7 and not first:
+                first = frame["topics"]
+            elif frame["type"] == 66 and frame["watcher_id"] == 7:
+                updates.append(TopicUpdate(frame["new"], frame["deleted"], frame["topics_hash"]))
+    assert len(updates) > 25
+    return first, updates
+
+
+async def replayed(updates: Sequence[TopicUpdate], *, together: int) -> tuple[bool, set[str]]:
+    """Whether all updates fitted, and the topics after them."""
+    first, _ = recorded()
+    store = MemoryStore(NamespaceName("public", "watch"))
+    store.names[Mode.PERSISTENT] = list(first)
+    live = LiveSnapshots(store, Permits(), lambda _namespace: None)
+    place = Place(NamespaceName("public", "watch"), None)
+    await live.current(place, Mode.PERSISTENT, 0.0)
+    fits = True
+    for start in range(0, len(updates), together):
+        fits = await live.move(place, updates[start : start + together]) and fits
+    snapshot = await live.current(place, Mode.PERSISTENT, 0.0)
+    assert len(store.asked) == 1
+    assert live.known_hash(place) == snapshot.listing.topics_hash
+    await live.close()
+    return fits, set(snapshot.listing.names.to_pylist())
+
+
+@pytest.mark.parametrize("together", [1, 2, 7, 1000])
+async def test_the_updates_of_a_real_broker(together: int) -> None:
+    first, updates = recorded()
+    expected = set(first)
+    for update in updates:
+        expected = (expected | set(update.added)) - set(update.removed)
+    assert await replayed(updates, together=together) == (True, expected)
+
+
+async def test_one_update_lost_doubled_or_swapped_does_not_fit() -> None:
+    _, updates = recorded()
+    for number in range(len(updates) - 1):
+        before, own, behind = updates[:number], updates[number], updates[number + 1 :]
+        fits, _ = await replayed([*before, *behind], together=1)
+        assert not fits, f"update {number} was lost"
+        fits, _ = await replayed([*before, behind[0], own, *behind[1:]], together=1)
+        assert not fits, f"update {number} was swapped"
+    # The same again changes nothing: its hash is the one of the snapshot.
+    expected = await replayed(updates, together=1)
+    for number in range(len(updates)):
+        doubled = [*updates[: number + 1], *updates[number:]]
+        assert await replayed(doubled, together=1) == expected
+        fits, topics = await replayed(doubled, together=len(doubled))
+        assert not fits or topics == expected[1]
+
+
+class Scene:
+    """A gateway's snapshots before a cluster that offers watches."""
+
+    def __init__(self, fake: FakeCluster, cluster: UpstreamCluster) -> None:
+        self.fake = fake
+        self.cluster = cluster
+        self.changed: list[NamespaceName] = []
+        cluster.on_change.append(self.changed.append)
+        assert cluster.snapshots is not None
+        self.lister = cluster.snapshots
+        self.asker = Asker()
+
+    async def names(self) -> set[str]:
+        result = await self.lister.list_topics(ListingRequest(NAMESPACE, asker=self.asker))
+        topics: Any = result.topics
+        return set(topics.names.to_pylist())
+
+    async def follows(self) -> None:
+        """Wait until what is given is what the cluster has."""
+        await eventually(self._is_equal)
+
+    async def _is_equal(self) -> bool:
+        return await self.names() == set(self.fake.listed(str(NAMESPACE), 0))
+
+    async def watched(self) -> None:
+        await self.names()
+        await eventually(lambda: self.lister.watches.open == 1)
+
+    @property
+    def listings(self) -> int:
+        return len(self.fake.asked)
+
+
+@pytest.fixture
+async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
+    flags = getattr(request, "param", {"topic_watchers": True, "reconcile": True})
+    async with FakeCluster(**flags) as fake:
+        fake.topics[str(NAMESPACE)] = list(NAMES[:200])
+        settings = UpstreamSettings(service_url=fake.url, snapshots=UpstreamSnapshotsSettings(mode="auto"))
+        options = UpstreamOptions(settings, first_backoff=0.005, longest_backoff=0.02)
+        cluster = UpstreamCluster(options, permits=Permits())
+        await cluster.start()
+        try:
+            yield Scene(fake, cluster)
+        finally:
+            await cluster.stop()
+
+
+async def test_changes_are_seen_without_a_listing(scene: Scene) -> None:
+    await scene.watched()
+    before = scene.listings
+    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/new"], deleted=NAMES[:2])
+    await scene.follows()
+    assert scene.changed
+    assert scene.listings == before
+    assert scene.lister.notes(ListingRequest(NAMESPACE, asker=scene.asker)).snapshot is not None
+    scene.fake.change(str(NAMESPACE), new=[f"persistent://t/n/many-{number}" for number in range(500)])
+    await scene.follows()
+    assert scene.listings == before
+
+
+@pytest.mark.parametrize(
+    "scene", [{"topic_watchers": False}, {"topic_watchers": True, "reconcile": False}], indirect=True
+)
+async def test_brokers_without_watches_or_with_other_hashes_are_not_watched(scene: Scene) -> None:
+    assert await scene.names() == set(NAMES[:200])
+    await eventually(lambda: not scene.lister.watches._watches)
+    assert not scene.fake.watchers
+    assert await scene.names() == set(NAMES[:200])
+    assert not scene.lister.watches._watches, "it is not tried for each question"
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        lambda frame: [],
+        lambda frame: [frame, frame],
+        lambda frame: [frame.replace(b"/new", b"/old")],
+        lambda frame: [frame[:-8] + b"01234567"],
+    ],
+    ids=["dropped", "doubled", "another topic", "another hash"],
+)
+async def test_a_wrong_update_ends_in_a_listing(scene: Scene, fault: Any) -> None:
+    await scene.watched()
+    scene.fake.fault = fault
+    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/new"])
+    scene.fake.fault = lambda frame: [frame]
+    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/second"])
+    await scene.follows()
+
+
+async def test_a_lost_session_is_opened_again_and_compared(scene: Scene) -> None:
+    await scene.watched()
+    scene.fake.lose_watchers()
+    scene.fake.change(str(NAMESPACE), deleted=NAMES[:50])
+    await eventually(lambda: scene.lister.watches.open == 1 and bool(scene.fake.watchers))
+    await scene.follows()
+    before = scene.listings
+    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/new"])
+    await scene.follows()
+    assert scene.listings == before
+
+
+async def test_hashes_that_never_fit_end_the_watch(scene: Scene) -> None:
+    await scene.watched()
+    scene.fake.fault = lambda frame: [frame[:-8] + b"01234567"]
+    number = 0
+
+    async def given_up() -> bool:
+        nonlocal number
+        number += 1
+        scene.fake.change(str(NAMESPACE), new=[f"persistent://t/n/new-{number}"])
+        await asyncio.sleep(0)
+        return not scene.lister.watches._watches
+
+    await eventually(given_up)
+    await scene.names()
+    assert not scene.lister.watches._watches
+
+
+async def test_random_changes_and_faults_never_end_in_another_set(scene: Scene) -> None:
+    source = random.Random(28)
+    await scene.watched()
+    scene.fake.fault = lambda frame: [frame] * source.choice((0, 1, 1, 1, 1, 1, 1, 2))
+    have = list(NAMES[:200])
+    for number in range(150):
+        if source.random() < 0.02:
+            scene.fake.lose_watchers()
+        if have and source.random() < 0.4:
+            scene.fake.change(str(NAMESPACE), deleted=[have.pop(source.randrange(len(have)))])
+        else:
+            have.append(f"persistent://t/n/new-{number}")
+            scene.fake.change(str(NAMESPACE), new=have[-1:])
+        if number % 10 == 0:
+            await asyncio.sleep(0)
+    scene.fake.fault = lambda frame: [frame]
+    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/last"])
+    await scene.follows()
+
+
+async def test_a_snapshot_that_is_not_in_memory_is_not_moved() -> None:
+    live = LiveSnapshots(MemoryStore(), Permits(), lambda _namespace: None)
+    assert live.known_hash(PLACE) is None
+    assert not await live.move(PLACE, [TopicUpdate([NAMES[0]], [], topics_hash(NAMES[:1]))])
+    await live.close()
+
+
+async def test_a_listing_of_before_does_not_undo_an_update() -> None:
+    store = MemoryStore()
+    live = LiveSnapshots(store, Permits(), lambda _namespace: None)
+    await live.current(PLACE, Mode.PERSISTENT, 0.0)
+    store.gate.clear()
+    store.names[Mode.PERSISTENT] = [*NAMES, "persistent://t/n/one"]
+    late = asyncio.create_task(live.current(PLACE, Mode.PERSISTENT, live.clock()))
+    await eventually(lambda: len(store.asked) == 2)
+    two = [*NAMES, "persistent://t/n/one", "persistent://t/n/two"]
+    assert await live.move(
+        PLACE,
+        [
+            TopicUpdate(["persistent://t/n/one"], [], topics_hash(two[:-1])),
+        ],
+    )
+    assert await live.move(PLACE, [TopicUpdate(["persistent://t/n/two"], [], topics_hash(two))])
+    store.gate.set()
+    assert set((await late).listing.names.to_pylist()) == set(two)
+    await live.close()
+
+
+async def test_a_store_that_fails_is_watched_again() -> None:
+    store = MemoryStore()
+    opened = 0
+
+    async def watch(*_arguments: object) -> bool:
+        nonlocal opened
+        opened += 1
+        raise ListingFailed("gone", cause=Cause.UPSTREAM)
+
+    store.watch = watch  # type: ignore[method-assign,assignment]
+    live = LiveSnapshots(store, Permits(), lambda _namespace: None)
+    await live.current(PLACE, Mode.PERSISTENT, 0.0)
+    watches = NamespaceWatches(store, live, lambda _place: False)
+    watches.ensure(PLACE)
+    watches.ensure(PLACE)
+    await eventually(lambda: opened == 2)
+    assert watches.counts["lost"] >= 1
+    await watches.close()
+    await live.close()
