@@ -248,6 +248,7 @@ class Broker:
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
             feeds=core.feeds,
+            guard=None if core.upstream is None else core.upstream.guard,
         )
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
@@ -404,6 +405,7 @@ async def _opened(
                 UpstreamOptions(
                     forwarded,
                     settings.pulsar,
+                    settings.shrink_guard,
                     connections=FileBudget.upstream_share(_UPSTREAM_CONNECTIONS),
                     client_version=f"{default_client_version()}+{_mark(forwarded.service_url)}",
                 ),

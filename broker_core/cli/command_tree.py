@@ -62,6 +62,10 @@ class _RootCommands(PluginCommandsGroup):
                     "and what is wrong with them."
                 ),
             ),
+            "shrink-guard": (
+                "shrink_guard:app",
+                "Show which listings of a gateway lost many topics at once and are held; let them pass.",
+            ),
             "tokens": (
                 "tokens:app",
                 "Make keys and tokens for clients, as `pulsar tokens` does; show and validate tokens.",

@@ -91,7 +91,12 @@ def broker_url(given: str | None, *, tls: bool = False) -> str:
 
 
 def get(
-    url: str, path: str, *, timeout: float = TIMEOUT, credentials: GivenCredentials = NO_CREDENTIALS
+    url: str,
+    path: str,
+    *,
+    timeout: float = TIMEOUT,
+    credentials: GivenCredentials = NO_CREDENTIALS,
+    method: str = "GET",
 ) -> str:
     """The body at a path of the broker. Raises :exc:`BrokerUnreachable`. No other address is asked: no redirects."""
     place = f"{url}{path}" if "://" in url else f"{url} {path}"
@@ -103,7 +108,7 @@ def get(
         if token is not None:
             headers["Authorization"] = f"Bearer {token}"
         try:
-            connection.request("GET", f"{prefix}{path}", headers=headers)
+            connection.request(method, f"{prefix}{path}", headers=headers)
             response = connection.getresponse()
             if response.status != http.client.OK:
                 wanted = _REALM in (response.getheader("WWW-Authenticate") or "")
@@ -187,6 +192,10 @@ class RunningBroker:
         Raises :exc:`BrokerUnreachable`, also for a status that is no success.
         """
         return get(self.url, path, timeout=timeout, credentials=self.credentials)
+
+    def post(self, path: str, *, timeout: float = TIMEOUT) -> str:
+        """The same for a POST without a body."""
+        return get(self.url, path, timeout=timeout, credentials=self.credentials, method="POST")
 
 
 def _running_broker(

@@ -43,6 +43,7 @@ REFUSALS: Final = (
     "bad_details",
     "catalog",
     "upstream",
+    "shrink_guard",
     "frame_limit",
     "failed",
     "internal",

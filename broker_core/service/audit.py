@@ -41,6 +41,7 @@ Action: TypeAlias = Literal[
     "alter_configs",
     "create_acl",
     "delete_acl",
+    "accept_shrink",
 ]
 #: ``abandoned``: the client left before anything was changed.
 Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]

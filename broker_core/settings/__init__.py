@@ -43,6 +43,11 @@ from broker_core.settings.models import (
 )
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
+from broker_core.settings.shrink_guard_model import (
+    ShrinkGuardNamespace,
+    ShrinkGuardSettings,
+    ShrinkLimits,
+)
 from broker_core.settings.tls_models import HttpTlsSettings, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import (
@@ -85,6 +90,9 @@ __all__ = [
     "SettingProblem",
     "Settings",
     "SettingsError",
+    "ShrinkGuardNamespace",
+    "ShrinkGuardSettings",
+    "ShrinkLimits",
     "TokenSettings",
     "TracingSettings",
     "UpstreamSettings",

@@ -18,6 +18,7 @@ from broker_core.settings.advertised_address import Advertised
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.kafka_model import KafkaSettings
+from broker_core.settings.shrink_guard_model import ShrinkGuardSettings
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
@@ -274,6 +275,7 @@ class Settings(Table):
     pulsar: PulsarSettings = PulsarSettings()
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
+    shrink_guard: ShrinkGuardSettings = ShrinkGuardSettings()
     http: HttpSettings | None = None
     kafka: KafkaSettings | None = None
     admin: AdminSettings = AdminSettings()

@@ -79,6 +79,14 @@ $ curl -sS -H 'Content-Type: application/x-ndjson' --data-binary @topics.ndjson 
 $ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/b.*"}}' {_URL}/public/default/explain
 {{"namespace": "public/default", "mode": "PERSISTENT", ... "plan": "range", ... "topics": 1, ...}}
 """,
+    "listHeldListings": """\
+$ curl -sS http://127.0.0.1:8080/v1/held-listings
+{"type": "about:blank", "title": "Not Implemented", "status": 501, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}
+""",
+    "acceptHeldListings": f"""\
+$ curl -sS -X POST {_URL}/public/default/held-listings/accept
+{{"type": "about:blank", "title": "Not Implemented", "status": 501, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}}
+""",
     "openapi": """\
 $ curl -sS http://127.0.0.1:8080/v1/openapi.json
 {"openapi": "3.1.0", "info": {"title": "broker-core", ...}

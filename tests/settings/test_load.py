@@ -88,6 +88,13 @@ token = "file:gateway.token"
 token_command = []
 original_auth_data = false
 ready = true
+admin_url = "https://127.0.0.1:8443"
+listing_depends_on = ["properties"]
+[upstream.snapshots]
+mode = "auto"
+max_age = "60s"
+token = "file:lister.token"
+token_command = []
 [upstream.tls]
 ca = "brokers.pem"
 certificate = "gateway.pem"
@@ -108,6 +115,15 @@ permit_queue = 1000
 concurrent_lookups = 50000
 properties = 64
 property_bytes = 16384
+[shrink_guard]
+enabled = true
+max_ratio = 0.5
+min_topics = 10
+hold = "1h"
+file = "shrink-guard.txt"
+[[shrink_guard.namespaces]]
+name = "acme/*"
+enabled = false
 [watchers]
 enabled = true
 interval = "30s"

@@ -32,6 +32,14 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "tls": None,
         },
         "authorization": {"mode": "auto", "super_roles": [], "rules": []},
+        "shrink_guard": {
+            "enabled": True,
+            "max_ratio": 0.5,
+            "min_topics": 10,
+            "hold": "1h",
+            "file": "",
+            "namespaces": [],
+        },
         "authentication": {
             "methods": [],
             "anonymous_role": "",

@@ -43,7 +43,19 @@ __all__ = ["RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
 #: of the table ``[plugins]``, which stands where its settings would; and the default listers.
 RESERVED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
-        ("check", "config", "demo", "explain", "kafka", "list", "plugins", "serve", "tokens", "topics"),
+        (
+            "check",
+            "config",
+            "demo",
+            "explain",
+            "kafka",
+            "list",
+            "plugins",
+            "serve",
+            "shrink-guard",
+            "tokens",
+            "topics",
+        ),
         "a command of broker-core",
     ),
     "enabled": "a setting",

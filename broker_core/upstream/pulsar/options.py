@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from broker_core.client import PoolOptions
-from broker_core.settings import PulsarSettings, UpstreamSettings
+from broker_core.settings import PulsarSettings, ShrinkGuardSettings, UpstreamSettings
 
 __all__ = ["UpstreamOptions"]
 
@@ -31,6 +31,7 @@ class UpstreamOptions:
 
     upstream: UpstreamSettings
     pulsar: PulsarSettings = field(default_factory=PulsarSettings)
+    shrink_guard: ShrinkGuardSettings = field(default_factory=ShrinkGuardSettings)
     lookup_connections: int = 2
     lookup_timeout: float = 15.0
     lookups: int = 10_000

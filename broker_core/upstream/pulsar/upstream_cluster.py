@@ -15,6 +15,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.cluster_store import ClusterStore
@@ -47,8 +48,8 @@ class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait.
 
     With ``permits`` it holds snapshots of namespaces, if the settings say so, and tells ``on_change`` of each namespace
-    that is listed otherwise than before. ``sessions`` has the credentials of clients where they are passed on;
-    ``identifies`` says whether clients have roles.
+    that is listed otherwise than before. Listings that lose many topics at once are held by ``guard``. ``sessions`` has
+    the credentials of clients where they are passed on; ``identifies`` says whether clients have roles.
     """
 
     def __init__(
@@ -63,6 +64,7 @@ class UpstreamCluster:
         service = ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
+        self.guard = ShrinkGuard(options.shrink_guard)
         self._role: Identities | None = None
         self.health = BrokerHealth(
             service.addresses, first_backoff=options.first_backoff, longest_backoff=options.longest_backoff
@@ -88,7 +90,7 @@ class UpstreamCluster:
         #: Connections over which the brokers tell of changes.
         self.watches: UpstreamConnections | None = None
         self.snapshots: SnapshotLister | None = None
-        self.lister: DefaultLister = UpstreamLister(self.listings, options)
+        self.lister: DefaultLister = UpstreamLister(self.listings, options, self.guard)
         upstream = options.upstream
         if (
             permits is not None
@@ -128,7 +130,7 @@ class UpstreamCluster:
         store = ClusterStore(options, self.listings, self.identities, shared, watches=self.watches)
         return SnapshotLister(
             store,
-            LiveSnapshots(store, permits, self._changed, places=options.listings),
+            LiveSnapshots(store, permits, self._changed, places=options.listings, guard=self.guard),
             self.lister,
             max_age=upstream.snapshots.max_age,
             depends_on=frozenset(upstream.listing_depends_on),
@@ -142,6 +144,7 @@ class UpstreamCluster:
         warning = self.options.upstream.token_warning
         if warning is not None:
             _log.warning(f"upstream.token: {warning}")
+        await self.guard.start()
         await self.watch.start(wait)
         if self.watch.proxy is not None:
             await self.stop()
@@ -164,6 +167,7 @@ class UpstreamCluster:
         await self.lookups.stop()
         await self.listings.stop()
         await self.identities.stop()
+        await self.guard.stop()
 
     async def probe(self, address: Address) -> None:
         """Ask one broker for a connection as this gateway. Raises :exc:`~broker_core.client.ClientError`."""

@@ -13,6 +13,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import ListerNotes, LookedAt, TopicListingResult
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
@@ -35,8 +36,11 @@ class UpstreamLister(LookedAt):
 
     name: Final = "upstream"
 
-    def __init__(self, connections: UpstreamConnections, options: UpstreamOptions) -> None:
+    def __init__(
+        self, connections: UpstreamConnections, options: UpstreamOptions, guard: ShrinkGuard | None = None
+    ) -> None:
         self._connections = connections
+        self._guard = guard
         #: What the brokers get: the client's principal too where an identity is passed on.
         self.depends_on: Final = frozenset(
             {"pattern", "properties"} | ({"principal"} if connections.forwards else set())
@@ -76,6 +80,8 @@ class UpstreamLister(LookedAt):
                     assert request.topics_hash is not None
                     return TopicListingResult.unchanged(request.topics_hash)
                 names = await asyncio.to_thread(answer.column) if answer.size > _LARGE else answer.column()
+        if self._guard is not None:
+            self._guard.check(request.namespace, self._question(request), len(names))
         return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
 
     def notes(self, request: ListingRequest) -> ListerNotes:
@@ -102,3 +108,14 @@ class UpstreamLister(LookedAt):
             )
 
         return await self._connections.use(request.asker, ask)
+
+    def _question(self, request: ListingRequest) -> str:
+        """What the guard knows a question by, and shows of it."""
+        asker = request.asker
+        names = (name for name in (asker.original_principal, asker.role) if name is not None)
+        whom = " of ".join(names) if "principal" in self.depends_on else "all"
+        parts = [f"{request.mode.name} for {whom}"]
+        if request.topics_pattern is not None:
+            parts.append(f"pattern {request.topics_pattern}")
+        parts += [f"{key}={value}" for key, value in sorted(request.properties.items())]
+        return ", ".join(parts)

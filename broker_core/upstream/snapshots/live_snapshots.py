@@ -32,6 +32,8 @@ from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
+from broker_core.settings import ShrinkGuardSettings
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate, View
 
@@ -127,9 +129,11 @@ class LiveSnapshots:
         changed: Callable[[NamespaceName], None],
         *,
         places: int = 64,
+        guard: ShrinkGuard | None = None,
     ) -> None:
         self._store = store
         self._changed = changed
+        self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self._kept: _Kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
         self._parts: OrderedDict[_Key, _Part] = OrderedDict()
         self._places = asyncio.Semaphore(places)
@@ -222,6 +226,7 @@ class LiveSnapshots:
             if moved is None:
                 return False
             part.known_hash = rest[-1].topics_hash
+            self._guard.told(place.namespace, _question(key), len(moved.listing))
             if part.passed is not None:
                 part.passed.add(part.known_hash)
         self._changed(place.namespace)
@@ -335,6 +340,7 @@ class LiveSnapshots:
                 listed = await self._store.list(view, namespace, domain, known, admit)
             if listed.names is None:
                 assert kept is not None
+                self._guard.check(namespace, _question(key), len(kept.snapshot.listing))
                 self.counts["unchanged"] += 1
                 part.compared = run.began
                 # A watch may have moved it meanwhile.
@@ -380,6 +386,8 @@ class LiveSnapshots:
                 cause=Cause.UPSTREAM,
                 reason="upstream",
             ) from None
+        # Before anything of it is kept: what is held is not there for anybody.
+        self._guard.check(key[0].namespace, _question(key), len(made.listing))
         was_listed = part.compared > float("-inf")
         part.known_hash = listed.topics_hash
         part.compared = run.began
@@ -414,6 +422,13 @@ def _net(version: CatalogVersion, updates: Sequence[TopicUpdate]) -> NameMoves |
         [name for name in changed if not after[name]],
         [name for name in changed if after[name]],
     )
+
+
+def _question(key: _Key) -> str:
+    """What the guard knows a listing by, and shows of it: the domain, and for whom it is."""
+    (_, view), domain = key
+    whom = "all" if view is None else " of ".join(map(str, view)) if isinstance(view, tuple) else str(view)
+    return f"{domain.name} for {whom}"
 
 
 def _stamp(other: Snapshot, own: Snapshot) -> str:

@@ -16,6 +16,7 @@ from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds
 from broker_core.settings import HttpSettings, Settings
+from broker_core.shrink_guard import ShrinkGuard
 
 __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 
@@ -39,6 +40,8 @@ class ApiServices:
     authenticates: bool = False
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     readers: SlowReaders = field(default_factory=SlowReaders)
+    #: What holds listings of a cluster that lose many topics at once.
+    guard: ShrinkGuard | None = None
     #: The questions that streams follow, where any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)

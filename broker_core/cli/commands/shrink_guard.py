@@ -1,0 +1,96 @@
+"""`broker-core shrink-guard`: the listings that a gateway holds, and letting them pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Final, Literal
+
+import typer
+
+from broker_core.cli.common_options import command
+from broker_core.cli.help_examples import examples
+from broker_core.cli.help_format import HelpCommand, HelpGroup
+from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker
+from broker_core.errors import InvalidName
+from broker_core.names import NamespaceName
+
+__all__ = ["app"]
+
+_HELP: Final = "Show which listings of a gateway lost many topics at once and are held; let them pass."
+
+app = typer.Typer(
+    name="shrink-guard",
+    cls=HelpGroup,
+    help=_HELP,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback(help=_HELP)
+@command
+def _of_group() -> None:
+    """The options ``--config`` and ``--debug`` of the group."""
+
+
+@app.command(
+    "list", cls=HelpCommand, epilog=examples("broker-core shrink-guard list --config broker-core.toml")
+)
+@command
+def list_held(
+    *,
+    form: Annotated[
+        Literal["table", "json"], typer.Option("--format", help="How to print the listings.")
+    ] = "table",
+    broker: RunningBroker,
+) -> None:
+    """Show what a running gateway holds: since when, how many topics are missing, and whose question it is."""
+    from broker_core.cli.printed_output import print_json, print_lines, print_table
+
+    held = _items(broker.get("/v1/held-listings"))
+    if form == "json":
+        print_json(held)
+    elif not held:
+        print_lines(["nothing is held"])
+    else:
+        columns = ["namespace", "question", "since", "until", "before", "now", "missing"]
+        print_table(columns, ([each.get(name, "") for name in columns] for each in held))
+
+
+@app.command(
+    "accept",
+    cls=HelpCommand,
+    epilog=examples("broker-core shrink-guard accept acme/orders --config broker-core.toml"),
+)
+@command
+def accept_held(
+    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="TENANT/NAMESPACE whose topics are meant to be gone.")],
+    *,
+    broker: RunningBroker,
+) -> None:
+    """Let whatever is listed of a namespace next pass: clients see the topics vanish then, and may unsubscribe."""
+    from broker_core.cli.printed_output import print_lines
+
+    try:
+        name = NamespaceName.parse(namespace)
+    except InvalidName as error:
+        raise typer.BadParameter(str(error)) from None
+    said = _object(broker.post(f"/v1/namespaces/{name}/held-listings/accept"))
+    print_lines([f"accepted: {said.get('accepted', 0)} held listings of {name}"])
+
+
+def _items(text: str) -> list[dict[str, Any]]:
+    items = _object(text).get("items")
+    if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+        raise BrokerUnreachable("there is something else than a gateway of this release")
+    return items
+
+
+def _object(text: str) -> dict[str, Any]:
+    try:
+        said = json.loads(text)
+    except ValueError:
+        said = None
+    if not isinstance(said, dict):
+        raise BrokerUnreachable("there is something else than a gateway of this release")
+    return said

@@ -1,0 +1,146 @@
+"""The listings that the shrink guard holds: what they are, and letting those of a namespace pass."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from aiohttp import web
+
+from broker_core.access.access import Access
+from broker_core.errors import Cause, ListingFailed
+from broker_core.names import NamespaceName
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.json_responses import json_response
+from broker_core.shrink_guard import HeldListing, ShrinkGuard
+
+__all__ = ["operations"]
+
+_HELD: Final[Schema] = {
+    "type": "object",
+    "required": ["namespace", "question", "since", "until", "before", "now", "missing"],
+    "properties": {
+        "namespace": {"type": "string"},
+        "question": {"type": "string", "description": "The topics that were asked for, and for whom."},
+        "since": {"type": "string", "format": "date-time"},
+        "until": {"type": "string", "format": "date-time", "description": "It passes then by itself."},
+        "before": {"type": "integer", "description": "The topics that were listed last."},
+        "now": {"type": "integer", "description": "The topics that are listed now."},
+        "missing": {"type": "integer"},
+    },
+}
+_LIST: Final[Schema] = {
+    "type": "object",
+    "required": ["items"],
+    "properties": {"items": {"type": "array", "items": _HELD}},
+}
+_ACCEPTED: Final[Schema] = {
+    "type": "object",
+    "required": ["accepted"],
+    "properties": {"accepted": {"type": "integer", "description": "How many listings were held."}},
+}
+_EXAMPLE: Final = {
+    "namespace": "acme/orders",
+    "question": "PERSISTENT for all",
+    "since": "2026-11-24T03:00:00.000+00:00",
+    "until": "2026-11-24T04:00:00.000+00:00",
+    "before": 200,
+    "now": 20,
+    "missing": 180,
+}
+#: Listings that are shown.
+_MOST: Final = 1000
+_NO_GUARD: Final = {501: Reply("This server lists no cluster: changes of its own catalogue are all meant.")}
+
+
+def operations(_services: ApiServices) -> list[Operation]:
+    """The operations of this module."""
+    return [
+        Operation(
+            "GET",
+            "/v1/held-listings",
+            "listHeldListings",
+            "The listings that are held, since many topics are missing at once.",
+            Right.CREDENTIALS,  # each namespace is asked about
+            _list,
+            {
+                200: Reply(
+                    "What is held now of namespaces that the client may administer, the longest first.",
+                    {"application/json": _LIST},
+                    examples={"application/json": {"items": [_EXAMPLE]}},
+                ),
+                **_NO_GUARD,
+            },
+            tag="server",
+        ),
+        Operation(
+            "POST",
+            "/v1/namespaces/{tenant}/{namespace}/held-listings/accept",
+            "acceptHeldListings",
+            "Let the listings of a namespace pass: the topics that are missing are meant to be gone.",
+            Right.ADMIN,
+            _accept,
+            {
+                200: Reply(
+                    "Whatever is listed next is taken for meant.",
+                    {"application/json": _ACCEPTED},
+                    examples={"application/json": {"accepted": 1}},
+                ),
+                **_NO_GUARD,
+            },
+            tag="server",
+            changes="accept_shrink",
+        ),
+    ]
+
+
+async def _list(request: ApiRequest) -> web.StreamResponse:
+    allowed: dict[NamespaceName, bool] = {}
+    shown: list[dict[str, Any]] = []
+    for each in _guard(request).held():
+        if each.namespace not in allowed:
+            allowed[each.namespace] = await _may_see(request, each.namespace)
+        if allowed[each.namespace] and len(shown) < _MOST:
+            shown.append(_shown(each))
+    return json_response(200, {"items": shown})
+
+
+async def _may_see(request: ApiRequest, namespace: NamespaceName) -> bool:
+    access = Access("admin", namespace, None, request.asker)
+    try:
+        await request.services.pipeline.authorize(access, request.deadline)
+    except ListingFailed as denied:
+        if denied.cause is Cause.DENIED:
+            return False
+        raise
+    return True
+
+
+async def _accept(request: ApiRequest) -> web.StreamResponse:
+    return json_response(200, {"accepted": _guard(request).accept(request.namespace())})
+
+
+def _guard(request: ApiRequest) -> ShrinkGuard:
+    guard = request.services.guard
+    if guard is None:
+        raise refused(501, "this server lists no cluster: changes of its own catalogue are all meant")
+    return guard
+
+
+def _shown(held: HeldListing) -> dict[str, Any]:
+    return {
+        "namespace": str(held.namespace),
+        "question": held.question,
+        "since": _time(held.since),
+        "until": _time(held.until),
+        "before": held.before,
+        "now": held.now,
+        "missing": held.missing,
+    }
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

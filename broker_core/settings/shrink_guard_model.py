@@ -1,0 +1,68 @@
+"""``[shrink_guard]``: how much of a namespace may be missing at once before its listing is held."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import Annotated
+
+from pydantic import Field, field_validator
+
+from broker_core.quantities import Count, PositiveDuration
+from broker_core.settings.authentication_model import OptionalFile
+from broker_core.settings.table import Table
+
+__all__ = ["ShrinkGuardNamespace", "ShrinkGuardSettings", "ShrinkLimits"]
+
+_Ratio = Annotated[float, Field(gt=0, le=1)]
+
+
+class ShrinkLimits(Table):
+    """What is held, and for how long."""
+
+    enabled: bool = Field(default=True, description="Whether listings are guarded.")
+    max_ratio: _Ratio = Field(
+        default=0.5, description="The part of the topics that may be missing at once; what is more is held."
+    )
+    min_topics: Annotated[Count, Field(ge=1)] = Field(
+        default=10, description="Listings of fewer topics are not guarded."
+    )
+    hold: PositiveDuration = Field(
+        default=3600.0,
+        description="For how long a listing is an error before it is taken for meant, unless it is accepted.",
+    )
+
+
+class ShrinkGuardNamespace(Table):
+    """``[[shrink_guard.namespaces]]``: other values for some namespaces; what is left out is as in the table above."""
+
+    name: str = Field(description="A namespace, such as acme/orders, or acme/* for some.")
+    enabled: bool | None = Field(default=None, description="As above.")
+    max_ratio: _Ratio | None = Field(default=None, description="As above.")
+    min_topics: Annotated[Count, Field(ge=1)] | None = Field(default=None, description="As above.")
+    hold: PositiveDuration | None = Field(default=None, description="As above.")
+
+    @field_validator("name")
+    @classmethod
+    def _has_two_parts(cls, name: str) -> str:
+        if name.count("/") != 1 or not all(name.split("/")):
+            raise ValueError(f"{name!r} is not TENANT/NAMESPACE, such as 'acme/*'")
+        return name
+
+
+class ShrinkGuardSettings(ShrinkLimits):
+    """``[shrink_guard]``: listings of a gateway's cluster that lose many topics at once are held."""
+
+    file: OptionalFile = Field(
+        default=None,
+        description="Where the sizes of listings are kept over a restart; empty: nowhere.",
+    )
+    namespaces: tuple[ShrinkGuardNamespace, ...] = Field(
+        default=(), description="Other values for some namespaces; the first that fits counts."
+    )
+
+    def limits_of(self, namespace: str) -> ShrinkLimits:
+        """The values for one namespace."""
+        for each in self.namespaces:
+            if fnmatchcase(namespace, each.name):
+                return self.model_copy(update=each.model_dump(exclude={"name"}, exclude_none=True))
+        return self

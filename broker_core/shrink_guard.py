@@ -1,0 +1,253 @@
+"""The shrink guard: a listing that loses many topics at once is an error for a while, and not an answer.
+
+A client that sees a topic vanish may delete its subscription, so a cluster that answers too little for a moment does
+harm that nobody can undo. What a store lists is compared with what it listed last for the same question and principal,
+before rules and masks: a right that is taken away is no loss here. Deletions that are told one by one are meant.
+
+Of each question a digest and a number are remembered, in a bounded table, and in a file for the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import os
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import structlog
+
+from broker_core.errors import Cause, ListingFailed
+from broker_core.names import NamespaceName
+from broker_core.settings import ShrinkGuardSettings
+
+__all__ = ["HeldListing", "ShrinkGuard"]
+
+#: Questions that are remembered, and namespaces whose loss was accepted.
+_MOST: Final = 100_000
+_MOST_ACCEPTED: Final = 10_000
+#: Characters of a question that are shown.
+_SHOWN: Final = 300
+#: Seconds between two writes of the file.
+_PACE: Final = 30.0
+_FIRST_LINE: Final = "broker-core shrink guard 1"
+
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(slots=True)
+class _Remembered:
+    """The number of topics of a question's last answer, when it became that, and since when a smaller one is held."""
+
+    count: int
+    at: float
+    held_since: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HeldListing:
+    """A listing that is held: since when, in Unix seconds, how many topics there were and are, and whose question."""
+
+    namespace: NamespaceName
+    question: str
+    since: float
+    until: float
+    before: int
+    now: int
+
+    @property
+    def missing(self) -> int:
+        """How many topics are missing."""
+        return self.before - self.now
+
+
+class ShrinkGuard:
+    """The guard of a broker. For its event loop; ``clock`` gives Unix seconds."""
+
+    def __init__(self, settings: ShrinkGuardSettings, *, clock: Callable[[], float] = time.time) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
+        self._held: dict[str, HeldListing] = {}
+        self._accepted: OrderedDict[str, float] = OrderedDict()
+        self._changed = False
+        self._writing: asyncio.Task[None] | None = None
+        #: Listings by what became of them: held, accepted by an operator, passed when the time was over.
+        self.counts: Counter[str] = Counter({"held": 0, "accepted": 0, "passed": 0})
+
+    # -- what stores list
+
+    def check(self, namespace: NamespaceName, question: str, count: int) -> None:
+        """Look at a store's answer of so many topics to a question, whose text has the principal.
+
+        Raises :exc:`ListingFailed` where it lost too much since the last one.
+        """
+        limits = self._settings.limits_of(str(namespace))
+        if not limits.enabled:
+            return
+        key, now = _digest(namespace, question), self._clock()
+        last = self._remembered.get(key)
+        if last is not None and last.at < self._accepted.get(str(namespace), 0.0):
+            last = None
+        if last is None or not _is_lost(last.count, count, limits.min_topics, limits.max_ratio):
+            self._remember(key, count, now)
+            return
+        since = last.held_since or now
+        if now >= since + limits.hold:
+            _log.warning(
+                "a listing that was held is taken for meant: shrink_guard.hold is over",
+                namespace=str(namespace),
+                question=question[:_SHOWN],
+                before=last.count,
+                now=count,
+            )
+            self.counts["passed"] += 1
+            self._remember(key, count, now)
+            return
+        if not last.held_since:
+            last.held_since = now
+            self._changed = True
+            self.counts["held"] += 1
+            _log.error(
+                "the shrink guard holds a listing: many topics are missing at once",
+                namespace=str(namespace),
+                question=question[:_SHOWN],
+                before=last.count,
+                now=count,
+            )
+        held = HeldListing(namespace, question[:_SHOWN], since, since + limits.hold, last.count, count)
+        if key in self._held or len(self._held) < _MOST_ACCEPTED:
+            self._held[key] = held
+        raise ListingFailed(
+            f"The shrink guard holds this listing: {held.missing} of {held.before} topics of {namespace} are missing "
+            f"at once; `broker-core shrink-guard accept {namespace}` lets it pass",
+            cause=Cause.UPSTREAM,
+            reason="shrink_guard",
+        )
+
+    def told(self, namespace: NamespaceName, question: str, count: int) -> None:
+        """The store told each topic that came or went: so many are meant to be there."""
+        self._remember(_digest(namespace, question), count, self._clock())
+
+    def _remember(self, key: str, count: int, now: float) -> None:
+        self._held.pop(key, None)
+        last = self._remembered.get(key)
+        if last is not None and last.count == count and not last.held_since:
+            self._remembered.move_to_end(key)
+            return
+        self._remembered[key] = _Remembered(count, now)
+        self._remembered.move_to_end(key)
+        self._changed = True
+        if len(self._remembered) > _MOST:
+            gone, _ = self._remembered.popitem(last=False)
+            self._held.pop(gone, None)
+
+    # -- operators
+
+    def held(self) -> list[HeldListing]:
+        """What is held now, the longest first."""
+        return sorted(self._held.values(), key=lambda each: each.since)
+
+    def accept(self, namespace: NamespaceName) -> int:
+        """Take whatever is listed of a namespace next for meant; how many held questions that concerns."""
+        self._accepted[str(namespace)] = self._clock()
+        self._accepted.move_to_end(str(namespace))
+        if len(self._accepted) > _MOST_ACCEPTED:
+            self._accepted.popitem(last=False)
+        mine = [key for key, each in self._held.items() if each.namespace == namespace]
+        for key in mine:
+            del self._held[key]
+            self._remembered.pop(key, None)
+        self._changed = True
+        self.counts["accepted"] += len(mine)
+        return len(mine)
+
+    # -- the file
+
+    async def start(self) -> None:
+        """Read the file, and write it from now on. One that cannot be read is moved aside by the next write."""
+        path = self._settings.file
+        if path is None:
+            return
+        try:
+            text = await asyncio.to_thread(path.read_text, encoding="utf-8")
+            self._read(text)
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            _log.error(
+                "shrink_guard.file cannot be read: no listing is compared with one before the start",
+                reason=str(error),
+            )
+        self._writing = asyncio.get_running_loop().create_task(self._write_at_times(path))
+
+    async def stop(self) -> None:
+        """Write what is not written yet."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.gather(self._writing, return_exceptions=True)
+            assert self._settings.file is not None
+            await self._write(self._settings.file)
+
+    async def _write_at_times(self, path: Path) -> None:
+        while True:
+            await asyncio.sleep(_PACE)
+            await self._write(path)
+
+    async def _write(self, path: Path) -> None:
+        if not self._changed:
+            return
+        self._changed = False
+        rows = [
+            f"{key} {each.count} {each.at:.3f} {each.held_since:.3f}"
+            for key, each in self._remembered.items()
+        ]
+        accepted = [f"accepted {name} {at:.3f}" for name, at in self._accepted.items()]
+        try:
+            await asyncio.to_thread(_replace, path, "\n".join([_FIRST_LINE, *accepted, *rows, ""]))
+        except OSError as error:
+            self._changed = True
+            _log.error("shrink_guard.file cannot be written", reason=str(error))
+
+    def _read(self, text: str) -> None:
+        first, *lines = text.splitlines()
+        if first != _FIRST_LINE:
+            raise ValueError("it is another file")
+        for line in lines:
+            key, *values = line.split(" ")
+            if key == "accepted":
+                self._accepted[values[0]] = float(values[1])
+            else:
+                count, at, held_since = values
+                self._remembered[key] = _Remembered(int(count), float(at), float(held_since))
+
+
+def _is_lost(before: int, now: int, least: int, ratio: float) -> bool:
+    """Whether too many topics are missing."""
+    return before >= least and before - now > ratio * before
+
+
+def _digest(namespace: NamespaceName, question: str) -> str:
+    return hashlib.blake2b(
+        f"{namespace}\0{question}".encode(errors="surrogatepass"), digest_size=12
+    ).hexdigest()
+
+
+def _replace(path: Path, text: str) -> None:
+    """Write a file so that there is always a whole one."""
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        with suppress(OSError):
+            new.unlink()
+        raise

@@ -1,0 +1,40 @@
+"""[shrink_guard]: its values for single namespaces, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pydantic import ValidationError
+
+from broker_core.settings import ShrinkGuardSettings, load_settings
+
+
+def test_the_first_table_that_fits_counts(tmp_path: Path) -> None:
+    file = tmp_path / "c.toml"
+    file.write_text(
+        "[shrink_guard]\nmin_topics = 20\n"
+        '[[shrink_guard.namespaces]]\nname = "acme/*"\nmax_ratio = 0.9\nhold = "2h"\n'
+        '[[shrink_guard.namespaces]]\nname = "acme/x"\nenabled = false\n',
+        encoding="utf-8",
+    )
+    own = load_settings(file).settings.shrink_guard
+    acme, other = own.limits_of("acme/x"), own.limits_of("other/x")
+    assert (acme.enabled, acme.max_ratio, acme.min_topics, acme.hold) == (True, 0.9, 20, 7200.0)
+    assert (other.enabled, other.max_ratio, other.min_topics, other.hold) == (True, 0.5, 20, 3600.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"max_ratio": 0},
+        {"max_ratio": 1.1},
+        {"min_topics": 0},
+        {"hold": 0},
+        {"namespaces": [{"name": "acme"}]},
+        {"namespaces": [{"max_ratio": 0.5}]},
+    ],
+)
+def test_what_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        ShrinkGuardSettings.model_validate(wrong)
