@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
-import hashlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -63,7 +62,7 @@ from broker_core.servers.pulsar import (
 from broker_core.service import Admission, Changes, Find, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
-from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
+from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, gateway_mark, show_upstream
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
@@ -407,7 +406,7 @@ async def _opened(
                     settings.pulsar,
                     settings.shrink_guard,
                     connections=FileBudget.upstream_share(_UPSTREAM_CONNECTIONS),
-                    client_version=f"{default_client_version()}+{_mark(forwarded.service_url)}",
+                    client_version=f"{default_client_version()}+{gateway_mark(forwarded.service_url)}",
                 ),
                 metrics,
                 sessions=sessions,
@@ -495,8 +494,3 @@ async def _opened(
             sessions,
             feeds,
         )
-
-
-def _mark(service_url: str) -> str:
-    """What the gateways of one cluster call themselves, so that none is asked by another, or by itself."""
-    return hashlib.sha256(service_url.encode()).hexdigest()[:16]

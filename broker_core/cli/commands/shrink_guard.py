@@ -64,7 +64,9 @@ def list_held(
 )
 @command
 def accept_held(
-    namespace: Annotated[str, typer.Argument(metavar="NAMESPACE", help="TENANT/NAMESPACE whose topics are meant to be gone.")],
+    namespace: Annotated[
+        str, typer.Argument(metavar="NAMESPACE", help="TENANT/NAMESPACE whose topics may be gone.")
+    ],
     *,
     broker: RunningBroker,
 ) -> None:

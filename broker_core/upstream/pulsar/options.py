@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, field
 
 from broker_core.client import PoolOptions
 from broker_core.settings import PulsarSettings, ShrinkGuardSettings, UpstreamSettings
 
-__all__ = ["UpstreamOptions"]
+__all__ = ["UpstreamOptions", "gateway_mark"]
+
+
+def gateway_mark(service_url: str) -> str:
+    """What the gateways of one cluster call themselves, so that none is asked by another, or by itself."""
+    return hashlib.sha256(service_url.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
