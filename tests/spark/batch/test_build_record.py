@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.store import open_store
+from broker_core_spark.store.build_and_gc_marks import user_name
 from broker_core_spark.store.build_records import read_build_record
-from broker_core_spark.store.mark_owner import user_name
 from tests.support.spark_catalogues import fill, write_patterns
 
 if TYPE_CHECKING:

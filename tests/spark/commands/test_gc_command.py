@@ -78,19 +78,3 @@ def test_what_there_was_no_time_for_is_told(folder: str, monkeypatch: pytest.Mon
     ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
     assert ran.stdout.startswith("0 files")
     assert "more files are to be removed: the time of a gc was over, run it again" in ran.stderr
-
-
-def test_force_needs_a_reason_and_says_whom_it_took_for_dead(folder: str) -> None:
-    write_mark(open_store(folder), "build", "a1b2")
-    for options in (["--force"], ["--reason", "because"], ["--force", "--reason", " "]):
-        ran = CliRunner().invoke(app, ["--store", folder, *options])
-        assert ran.exit_code == 2
-        assert "belong together" in ran.output
-    assert isinstance(CliRunner().invoke(app, ["--store", folder]).exception, StoreFailed)
-    for options, word in ((["--dry-run"], "would take"), ([], "took")):
-        ran = CliRunner().invoke(
-            app, ["--store", folder, "--force", "--reason", "the node has gone", *options]
-        )
-        assert ran.exit_code == 0, ran.output
-        assert f"{word} for dead by force (the node has gone): run a1b2 of " in ran.stderr
-    assert [file.path for file in open_store(folder).list("marks")] == ["marks/forced-a1b2"]

@@ -24,7 +24,6 @@ from broker_core_spark.store.build_records import build_record_paths, write_buil
 from broker_core_spark.store.create_once_check import PROBE
 from broker_core_spark.store.garbage_collection import collect_garbage
 from broker_core_spark.store.learned_file import learned_paths, write_learned
-from broker_core_spark.store.mark_owner import MarkOwner
 from broker_core_spark.store.published_pointers import current_pointer, readable_pointers
 from broker_core_spark.store.publishing import BuildRun, begin_build, use_generation
 from broker_core_spark.store.read_manifest import read_manifest
@@ -292,9 +291,7 @@ def test_publishers_and_gc_at_once_never_leave_a_hole(tmp_path: Path) -> None:
     assert read_marks(store) == []
 
 
-def test_a_build_whose_process_has_ended_holds_nothing_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_build_that_gave_no_sign_for_long_is_dead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its mark, its signs and what it staged go at once; other young files stay."""
     store = open_store(str(tmp_path))
     kept = publish(store, 1)
@@ -303,53 +300,13 @@ def test_a_build_whose_process_has_ended_holds_nothing_up(
     for path in (f"{run.staged}-run-1", f"marks/sign-{run.id}-3", "temporary/stage-another-1"):
         store.put_new(path, b"")
     left = made(store, 2)
-    with pytest.raises(StoreFailed, match=rf"run {run.id} of .*; it lives: nothing was removed"):
+    with pytest.raises(StoreFailed, match=rf"run {run.id} of .*; its last sign of life was \d+ s ago"):
         collect_garbage(store)
-    monkeypatch.setattr(MarkOwner, "is_alive", lambda _: False)
+    monkeypatch.setattr(build_and_gc_marks, "SILENCE", AT_ONCE)
     gone = {f"marks/build-{run.id}", f"marks/sign-{run.id}-3", f"{run.staged}-run-1"}
     assert {file.path for file in collect_garbage(store, dry_run=True).removed} == gone
     assert gone <= paths(store)
     done = collect_garbage(store)
-    assert ({file.path for file in done.removed}, done.kept, done.forced) == (gone, (kept.id,), ())
+    assert ({file.path for file in done.removed}, done.kept) == (gone, (kept.id,))
     assert {manifest_name(left.id), "temporary/stage-another-1"} <= paths(store)
     assert read_marks(store) == []
-
-
-def test_a_build_that_gave_no_sign_for_long_is_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    store = memory()
-    write_mark(store, "build")
-    monkeypatch.setattr(MarkOwner, "is_alive", lambda _: None)  # it runs elsewhere
-    with pytest.raises(StoreFailed, match=r"its last sign of life was \d+ s ago"):
-        collect_garbage(store)
-    monkeypatch.setattr(build_and_gc_marks, "SILENCE", AT_ONCE)
-    assert len(collect_garbage(store).removed) == 1
-
-
-def test_force_has_a_reason_that_the_build_says() -> None:
-    store = memory()
-    publish(store, 1)
-    with begin_build(store) as build:
-        manifest = made(store, 2)
-        done = collect_garbage(store, force="the node has gone")
-        assert len(done.forced) == 1
-        assert f"run {build.run.id} of " in done.forced[0]
-        with pytest.raises(
-            StoreFailed, match=r"mark of this build has gone.*gc --force at .*: the node has gone"
-        ):
-            build.publish(manifest)
-    with pytest.raises(ValueError, match="its own fault"), begin_build(store):
-        raise ValueError("its own fault")
-    # Without grace what it staged goes with its mark: it fails where it misses that first.
-    with (
-        pytest.raises(StoreFailed, match=r"mark of this build has gone.*: the rack has gone") as caught,
-        begin_build(store) as build,
-    ):
-        staged = f"{build.run.staged}-work"
-        store.put_new(staged, b"")
-        collect_garbage(store, force="the rack has gone", grace=AT_ONCE)
-        store.get_range(staged, 0, 1)
-    assert staged in str(caught.value.__cause__)
-    assert [pointer.number for pointer in readable_pointers(store)] == [1]
-    # The note is an old file some day.
-    assert collect_garbage(store).removed == ()
-    assert [file.path for file in collect_garbage(store, grace=AT_ONCE).removed if "forced" in file.path]

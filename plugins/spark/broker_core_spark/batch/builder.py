@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import socket
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
-from broker_core_spark.store.mark_owner import MarkOwner
+from broker_core_spark.store.build_and_gc_marks import user_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,11 +36,10 @@ class Builder:
     @classmethod
     def this_process(cls, spark: SparkSession, run: str) -> Builder:
         """The builder that this process is."""
-        owner = MarkOwner.this_process(run)
         return cls(
-            owner.user,
-            owner.host,
-            owner.pid,
+            user_name(),
+            socket.gethostname(),
+            os.getpid(),
             run,
             plugin_version(),
             str(spark.version),

@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from broker_core.plugin_cli import say
 from broker_core.quantities import parse_duration
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
@@ -31,23 +30,6 @@ def gc(
             help="What is younger stays, for a build that began since.",
         ),
     ] = "24h",
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force",
-            help="Take builds under way for dead: they are not published. Needs --reason.",
-            show_default=False,
-        ),
-    ] = False,
-    reason: Annotated[
-        str | None,
-        typer.Option(
-            "--reason",
-            metavar="TEXT",
-            help="Why --force is right. The build says it too.",
-            show_default=False,
-        ),
-    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be removed.", show_default=False)
     ] = False,
@@ -56,8 +38,7 @@ def gc(
 ) -> None:
     """Remove old generations, and what failed and killed builds left behind.
 
-    Nothing is removed while a build is under way. A build is dead if its process has ended, on the machine of this
-    command, or if it gave no sign of life for ten minutes.
+    Nothing is removed while a build is under way. A build is dead if it gave no sign of life for ten minutes.
     """
     from broker_core_spark.store.garbage_collection import collect_garbage
 
@@ -65,14 +46,8 @@ def gc(
         longest = timedelta(seconds=parse_duration(grace))
     except (ValueError, OverflowError) as error:
         raise typer.BadParameter(str(error), param_hint="--grace") from None
-    if force != bool((reason or "").strip()):
-        raise typer.BadParameter("--force and --reason TEXT belong together", param_hint="--force")
     with ended_by_signals("spark gc"):
-        done = collect_garbage(
-            chosen_store(store, store_options), keep=keep, grace=longest, dry_run=dry_run, force=reason
-        )
-    for build in done.forced:
-        say(f"spark gc: {'would take' if dry_run else 'took'} for dead by force ({reason}): {build}")
+        done = collect_garbage(chosen_store(store, store_options), keep=keep, grace=longest, dry_run=dry_run)
     for file in done.removed:
         typer.echo(f"{file.size:>14,}  {file.path}")
     for fault in done.unreadable:

@@ -37,7 +37,7 @@ def status(
 
     Without a running broker it shows what the store knows.
     """
-    from broker_core_spark.store.described_marks import activities
+    from broker_core_spark.store.build_and_gc_marks import activities
 
     chosen = chosen_store(store, store_options)
     report: dict[str, Any] = {"published": _published(chosen), "under_way": activities(chosen)}

@@ -1,19 +1,21 @@
-"""Marks of builds and of ``gc`` under way: small files that keep the two apart.
+"""Marks of builds and of ``gc`` under way: small files that keep the two apart, each a lease by its age.
 
-Each writes its own mark first and looks for the other's afterwards, so at least one of the two sees the other. A mark
-names its owner. A build gives signs of life beside its mark. A killed one leaves its mark, which counts for nothing
-once its owner is known to be dead, or has given no sign for :data:`SILENCE`.
+Each writes its own mark first and looks for the other's afterwards, so at least one of the two sees the other. A build
+renews its lease by signs of life, files beside its mark. A mark counts until its last sign is older than the lease, by
+the time of the store: a killed build holds nothing up for longer.
 """
 
 from __future__ import annotations
 
+import os
 import secrets
+import socket
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
-from typing import Final
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
 
-from broker_core_spark.store.mark_owner import MarkOwner
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.stored_file import StoredFile
 
@@ -23,20 +25,23 @@ __all__ = [
     "MARKS",
     "SILENCE",
     "ActivityMark",
+    "activities",
+    "boot_seconds",
+    "described_mark",
     "live_marks",
-    "mark_owner",
     "new_run",
     "read_marks",
     "sign_path",
+    "user_name",
     "write_mark",
 ]
 
-#: Time that a build of an earlier release may take, whose mark has no owner. Unneeded files stay for so long too.
+#: Unneeded files stay for so long.
 BUILD_GRACE: Final = timedelta(hours=24)
-#: Time without a sign of life after which a build counts as dead.
+#: The lease of a build: the time without a sign of life after which it counts as dead.
 SILENCE: Final = timedelta(minutes=10)
-#: Time that a ``gc`` may take, counted from before its mark exists. It stops deleting after half of it, because builds
-#: begin again after the whole.
+#: The lease of a ``gc``, counted from before its mark exists. It stops deleting after half of it, because builds begin
+#: again after the whole.
 GC_GRACE: Final = timedelta(minutes=20)
 MARKS: Final = "marks"
 _LARGEST: Final = 16 * 1024  # bytes of a mark
@@ -51,10 +56,30 @@ class ActivityMark:
     file: StoredFile
     signed: datetime
 
+    def is_live(self, now: datetime) -> bool:
+        """Whether its lease has not ended, by the time of the store."""
+        return now - self.signed < (SILENCE if self.kind == "build" else GC_GRACE)
+
 
 def new_run() -> str:
     """The id of a run, which its mark, its signs of life and its staged files have."""
     return secrets.token_hex(12)
+
+
+def user_name() -> str:
+    """The name of this process's user, or its number where the system has no name for it."""
+    try:
+        import pwd
+
+        return pwd.getpwuid(os.getuid()).pw_name
+    except (KeyError, ImportError):
+        return f"uid {os.getuid()}" if hasattr(os, "getuid") else "somebody"
+
+
+def boot_seconds() -> float:
+    """Seconds of a clock that goes on while the machine sleeps."""
+    clock = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if clock is None else time.clock_gettime(clock)
 
 
 def read_marks(store: Store) -> list[ActivityMark]:
@@ -79,10 +104,12 @@ def _kind_and_run(file: StoredFile) -> tuple[str, str]:
 
 
 def write_mark(store: Store, kind: str, run: str | None = None) -> str:
-    """Write a mark of this process and return its path."""
+    """Write a mark of this process, with words for people, and return its path."""
     run = run or new_run()
     path = f"{MARKS}/{kind}-{run}"
-    store.put_new(path, MarkOwner.this_process(run).to_bytes())
+    began = datetime.now(UTC).isoformat(timespec="seconds")
+    words = f"run {run} of {user_name()} on {socket.gethostname()}, process {os.getpid()}, since {began}"
+    store.put_new(path, words.encode())
     return path
 
 
@@ -91,33 +118,36 @@ def sign_path(run: str, number: int) -> str:
     return f"{MARKS}/sign-{run}-{number}"
 
 
-def mark_owner(store: Store, mark: ActivityMark) -> MarkOwner | None:
-    """The owner of a mark. ``None`` for a mark of an earlier release, and one that has gone."""
-    return MarkOwner.parse(store.get(mark.file.path, _LARGEST))
-
-
 def live_marks(
-    store: Store,
-    found: Iterable[ActivityMark],
-    kind: str,
-    own: str,
-    grace: timedelta,
-    now: datetime | None = None,
+    found: Iterable[ActivityMark], kind: str, own: str, now: datetime | None = None
 ) -> list[ActivityMark]:
-    """The marks of a kind whose owners may be alive. ``now`` is by default the store's time of the mark ``own``.
-
-    ``grace`` is for marks that are not signed: those of a ``gc``, and those without an owner.
-    """
+    """The marks of a kind whose leases have not ended. ``now`` is by default the store's time of the mark ``own``."""
     found = list(found)
     now = now or next((mark.file.modified for mark in found if mark.file.path == own), None)
-    live = []
-    for mark in found:
-        if mark.kind != kind or mark.file.path == own:
-            continue
-        owner = mark_owner(store, mark)
-        if owner is not None and owner.is_alive() is False:
-            continue
-        limit = SILENCE if owner is not None and kind == "build" else grace
-        if now is None or now - mark.signed < limit:
-            live.append(mark)
-    return live
+    others = (mark for mark in found if mark.kind == kind and mark.file.path != own)
+    return [mark for mark in others if now is None or mark.is_live(now)]
+
+
+def described_mark(store: Store, mark: ActivityMark, now: datetime) -> str:
+    """One mark in words. ``now`` is the store's time."""
+    data = store.get(mark.file.path, _LARGEST) or b""
+    words = data.decode(errors="replace") if data and data.isascii() else f"run {mark.run}"
+    silent = max(0, round((now - mark.signed).total_seconds()))
+    return f"{words}; its last sign of life was {silent} s ago"
+
+
+def activities(store: Store) -> list[dict[str, Any]]:
+    """Builds and ``gc`` under way, and marks that dead ones left, for ``status``.
+
+    Nothing is written, so the time of this machine stands for the store's.
+    """
+    now = datetime.now(UTC)
+    return [
+        {
+            "kind": mark.kind,
+            "run": mark.run,
+            "live": mark.is_live(now),
+            "owner": described_mark(store, mark, now),
+        }
+        for mark in sorted(read_marks(store), key=lambda mark: mark.file.modified)
+    ]

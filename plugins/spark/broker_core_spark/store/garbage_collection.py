@@ -19,14 +19,13 @@ from broker_core_spark.store.build_and_gc_marks import (
     GC_GRACE,
     MARKS,
     SILENCE,
+    described_mark,
     live_marks,
     read_marks,
     write_mark,
 )
 from broker_core_spark.store.build_records import BUILDS, build_record_paths
 from broker_core_spark.store.create_once_check import PROBE
-from broker_core_spark.store.described_marks import described_mark
-from broker_core_spark.store.forced_removals import note_removal
 from broker_core_spark.store.learned_file import LEARNED, learned_paths
 from broker_core_spark.store.published_pointers import GENERATION_ID, read_pointers
 from broker_core_spark.store.read_manifest import files_of
@@ -63,8 +62,6 @@ class CollectedGarbage:
     unreadable: tuple[str, ...] = ()
     #: Number of files that the next ``gc`` has to remove, because the time was over.
     left: int = 0
-    #: Builds that were taken for dead by force.
-    forced: tuple[str, ...] = ()
 
     @property
     def removed_bytes(self) -> int:
@@ -77,14 +74,12 @@ def collect_garbage(
     keep: int = KEEP,
     grace: timedelta = BUILD_GRACE,
     dry_run: bool = False,
-    force: str | None = None,
 ) -> CollectedGarbage:
     """Keep the last ``keep`` published generations and all files younger than ``grace``. Remove the rest.
 
     Unfinished files and probes of a build that has no mark yet stay for ten minutes, whatever ``grace`` is.
 
-    Reading and deleting end after half of the time for which builds wait for a ``gc``. ``force`` is a reason to take
-    builds under way for dead. It is stored, and such a build is not published.
+    Reading and deleting end after half of the time for which builds wait for a ``gc``.
 
     An unreadable pointer may name any generation. While it counts among the last ``keep``, all generations stay.
 
@@ -103,17 +98,14 @@ def collect_garbage(
         now = next((mark.file.modified for mark in found if mark.file.path == own), None)
         if now is None:
             raise StoreFailed(f"{store.uri}: what was just written is not listed: nothing was removed")
-        live = live_marks(store, found, "build", own, grace)
-        if live and force is None:
+        live = live_marks(found, "build", own)
+        if live:
             raise StoreFailed(
                 f"{store.uri}: a build is under way there: {described_mark(store, live[0], now)}: nothing was removed. "
-                "If it cannot be alive: gc --force --reason TEXT"
+                f"A build that gives no sign of life for {SILENCE.total_seconds():g} seconds is dead"
             )
-        forced = tuple(described_mark(store, mark, now) for mark in live)
-        dead = [mark for mark in found if mark.kind == "build" and (force is not None or mark not in live)]
+        dead = [mark for mark in found if mark.kind == "build"]
         if not dry_run:
-            for mark in live:
-                note_removal(store, mark.run, str(force))
             for mark in dead:
                 store.delete(mark.file.path)
         needed, kept, unreadable = _needed(store, keep, time_left)
@@ -126,7 +118,7 @@ def collect_garbage(
         removed = unneeded if dry_run else _delete(store, unneeded, time_left)
         left = len(unneeded) - len(removed)
         removed = [*removed, *(mark.file for mark in dead)]
-        return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, left, forced)
+        return CollectedGarbage(tuple(removed), kept, dry_run, unreadable, left)
     finally:
         store.delete(own)
 

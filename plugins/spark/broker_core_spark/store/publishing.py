@@ -18,16 +18,14 @@ from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.store.build_and_gc_marks import (
-    GC_GRACE,
     SILENCE,
+    boot_seconds,
     live_marks,
     new_run,
     read_marks,
     sign_path,
     write_mark,
 )
-from broker_core_spark.store.forced_removals import removal_note
-from broker_core_spark.store.mark_owner import boot_seconds
 from broker_core_spark.store.published_pointers import (
     PublishedPointer,
     find_generation,
@@ -104,12 +102,6 @@ class BuildInProgress:
         except StoreFailed:
             if error is None:  # a failed build has the more important error
                 raise
-            return  # a store that is away is not asked again
-        if isinstance(error, Exception):
-            # Whatever it missed then: what was removed with its mark.
-            note = removal_note(self.store, self.run.id)
-            if note and note not in str(error):
-                raise self._mark_gone(note) from error
 
     def sign(self) -> None:
         """Give a sign of life. Raises :exc:`StoreFailed`."""
@@ -151,15 +143,14 @@ class BuildInProgress:
         while True:
             marks = read_marks(self.store)
             if not any(mark.file.path == self._mark for mark in marks):
-                raise self._mark_gone(removal_note(self.store, self.run.id))
-            if not live_marks(self.store, marks, "gc", self._mark, GC_GRACE):
+                raise StoreFailed(
+                    f"{self.store.uri}: the mark of this build has gone, as if it were dead: not published"
+                )
+            if not live_marks(marks, "gc", self._mark):
                 return
             if time.monotonic() >= give_up:
                 raise StoreFailed(f"{self.store.uri}: gc is under way there: not published")
             time.sleep(_WAIT)
-
-    def _mark_gone(self, note: str) -> StoreFailed:
-        return StoreFailed(f"{self.store.uri}: the mark of this build has gone: not published{note}")
 
     def _next_pointer(self, manifest: Manifest, anew: bool) -> PublishedPointer:
         number = 0
@@ -192,7 +183,7 @@ def begin_build(
     while True:
         path = write_mark(store, "build", run.id)
         others = read_marks(store)
-        if not live_marks(store, others, "gc", path, GC_GRACE):
+        if not live_marks(others, "gc", path):
             return BuildInProgress(store, path, run, silence)
         store.delete(path)
         if time.monotonic() >= give_up:

@@ -63,11 +63,8 @@ def test_what_the_page_says(tmp_path: Path) -> None:
     reader.feed(html_page(result))
     assert reader.scripts == 2  # the data and the page's own script, none of a name
     sections = reader.sections
-    assert EVIL[:-1] in sections["Patterns that match nothing"]
-    assert "a/b/.*" in sections["Patterns that match everything"]
-    assert ".*1" not in sections["Patterns that match everything"]
-    assert "RE2 refuses it" in sections["Refused patterns"]
-    assert "no/where" in sections["Namespaces that the catalogue does not have"]
+    assert "RE2 refuses it" in sections["All questions"]  # its data, once
+    assert html_page(result).count("no/where") == 1
     assert "1 of 2" in sections["Coverage"]  # namespaces with a question
     # Refused questions were asked 3 times and one without a namespace once, of 11 times.
     assert "63.6% (7 of 11)" in sections["Coverage"]
@@ -119,8 +116,8 @@ def test_who_built_and_what_changed(tmp_path: Path) -> None:
 
 
 def test_long_tables_are_cut(tmp_path: Path) -> None:
-    rows = [{"namespace": "a/b", "pattern": f"none-{number}"} for number in range(250)]
-    assert "And 50 more." in html_page(result_of(tmp_path, rows, {"a/b": ["t"]}))
+    topics = {f"a/{number}": ["t"] for number in range(250)}
+    assert "And 50 more." in html_page(result_of(tmp_path, [], topics))
 
 
 def test_a_report_that_cannot_be_written(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The HTML report of a generation: all questions, coverage, differences, and patterns that deserve a look.
+"""The HTML report of a generation: coverage, differences, who built, all questions, and namespaces.
 
 Patterns and names are foreign text. All of it is escaped. The page loads nothing and runs its own script alone, which
 its content security policy says to the browser.
@@ -16,7 +16,6 @@ from broker_core_spark.store.addressed_file import addressed_file
 
 if TYPE_CHECKING:
     from broker_core_spark.batch.build_result import BuildResult
-    from broker_core_spark.batch.segments.question_totals import QuestionTotal
 
 __all__ = ["html_page", "write_html_report"]
 
@@ -36,26 +35,12 @@ def html_page(result: BuildResult) -> str:
     """The text of the page."""
     manifest = result.manifest
     counts = manifest.counts()
-    largest = sorted(result.totals, key=lambda total: -total.count)[:_LARGEST]
-    nothing = [total for total in result.totals if not total.count]
-    everything = [
-        total
-        for total in result.totals
-        if total.question.selector.pattern is not None
-        and total.count
-        and total.count == _topics(counts, total.question.namespace, total.question.domains)
-    ]
     parts = [
         _heading("Generation", manifest.id),
         _coverage(result, counts),
         _differences(result),
         _build(result),
         questions_section(result, _printable),
-        _section("Largest listings", _questions(largest)),
-        _section("Patterns that match nothing", _questions(nothing)),
-        _section("Patterns that match everything", _questions(everything)),
-        _section("Refused patterns", _refused(result)),
-        _section("Namespaces that the catalogue does not have", _unknown(result)),
         _section("Namespaces", _namespaces(result, counts)),
     ]
     style, script = read_part("report.css"), read_part("question_table.js")
@@ -179,34 +164,6 @@ def _share(part: int, whole: int) -> str:
 
 def _topics(counts: dict[tuple[str, str], int], namespace: str, domains: Iterable[str]) -> int:
     return sum(counts.get((namespace, domain), 0) for domain in domains)
-
-
-def _questions(totals: Sequence[QuestionTotal]) -> str:
-    rows = [
-        (
-            total.question.namespace,
-            total.question.mode.name,
-            "(all topics)" if total.question.selector.pattern is None else total.question.selector.pattern,
-            ", ".join(f"{key}={value}" for key, value in total.question.selector.properties),
-            f"{total.count:,}",
-            total.topics_hash,
-        )
-        for total in totals[:_MOST_ROWS]
-    ]
-    columns = ("Namespace", "Mode", "Pattern", "Properties", "#Topics", "Hash")
-    return _table(columns, rows, more=len(totals) - len(rows))
-
-
-def _refused(result: BuildResult) -> str:
-    rows = [(one.namespace, one.mode, one.pattern, one.reason) for one in result.refused[:_MOST_ROWS]]
-    columns = ("Namespace", "Mode", "Pattern", "Reason")
-    return _table(columns, rows, more=len(result.refused) - len(rows))
-
-
-def _unknown(result: BuildResult) -> str:
-    names = sorted({question.namespace for question in result.left_out})
-    rows = [(name,) for name in names[:_MOST_ROWS]]
-    return _table(("Namespace",), rows, more=len(names) - len(rows))
 
 
 def _namespaces(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
