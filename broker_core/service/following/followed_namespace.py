@@ -8,6 +8,7 @@ only a question that they match, or whose answer depends on more, is asked again
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from typing import Final
 
@@ -50,7 +51,8 @@ class FollowedNamespace:
         self._pipeline = pipeline
         self._namespace = namespace
         self._interval = interval
-        self.feeds: dict[ListingFeed, None] = {}
+        #: The feeds, and what ends that the default lister keeps their listing current.
+        self.feeds: dict[ListingFeed, Callable[[], None]] = {}
         #: The newest listing of a mode that all feeds are known to have the answer of, or were woken for.
         self._seen: dict[Mode, Listing] = {}
         self._is_woken = False
@@ -67,6 +69,17 @@ class FollowedNamespace:
         self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
+
+    def add(self, feed: ListingFeed) -> None:
+        """Follow one more question."""
+        question = feed.question
+        self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
+
+    def remove(self, feed: ListingFeed) -> None:
+        """Follow it no more."""
+        leave = self.feeds.pop(feed, None)
+        if leave is not None:
+            leave()
 
     def wake(self) -> None:
         """Topics, masks or rights of the namespace may be others."""

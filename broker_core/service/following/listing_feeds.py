@@ -132,7 +132,7 @@ class ListingFeeds:
         if followed is None:
             followed = FollowedNamespace(self._pipeline, namespace, self._watch, self._interval)
             self._namespaces[namespace] = followed
-        followed.feeds[feed] = None
+        followed.add(feed)
         return key, feed
 
     def _words(self, namespace: NamespaceName) -> frozenset[str]:
@@ -163,7 +163,7 @@ class ListingFeeds:
         del self._keys[feed]
         namespace = feed.question.namespace
         followed = self._namespaces[namespace]
-        followed.feeds.pop(feed, None)
+        followed.remove(feed)
         if not followed.feeds:
             del self._namespaces[namespace]
             followed.close()

@@ -19,6 +19,7 @@ from broker_core.names import Mode
 from broker_core.settings import Settings
 from broker_core.upstream.snapshots import SnapshotLister
 from tests.support.fake_cluster import FakeCluster
+from tests.support.watching_client import WatchingClient
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 NAMES = [f"persistent://t/n/topic-{index:03d}" for index in range(200)]
@@ -179,3 +180,21 @@ async def test_all_topics() -> None:
         scene.cluster.topics["t/n"] += ["non-persistent://t/n/other"]
         assert await scene.names("ann", mode=Mode.ALL) == ["non-persistent://t/n/other", *NAMES]
         assert await scene.names("ann", mode=Mode.NON_PERSISTENT) == ["non-persistent://t/n/other"]
+
+
+@pytest.mark.parametrize("watches", [True, False], ids=["the brokers tell", "compared each max_age"])
+async def test_a_watching_client_hears_of_changes_of_the_cluster(watches: bool) -> None:
+    pattern = "persistent://t/n/topic-.*"
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(FakeCluster(topic_watchers=watches, reconcile=watches))
+        cluster.topics["t/n"] = list(NAMES)
+        tables = {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "upstream": {"service_url": cluster.url, "snapshots": {"mode": "auto", "max_age": "1s"}},
+        }
+        broker = await stack.enter_async_context(Broker(Settings.model_validate(tables)))
+        client = await stack.enter_async_context(await WatchingClient.open(broker.pulsar_address))
+        assert (await client.watch(pattern, "t/n")).topics == set(NAMES)
+        cluster.change("t/n", new=["persistent://t/n/topic-new", "persistent://t/n/other"], deleted=NAMES[:1])
+        await client.until({*NAMES[1:], "persistent://t/n/topic-new"})
+        await client.close_watcher()
