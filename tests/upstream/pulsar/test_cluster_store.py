@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import random
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -198,3 +199,39 @@ async def test_a_watching_client_hears_of_changes_of_the_cluster(watches: bool) 
         cluster.change("t/n", new=["persistent://t/n/topic-new", "persistent://t/n/other"], deleted=NAMES[:1])
         await client.until({*NAMES[1:], "persistent://t/n/topic-new"})
         await client.close_watcher()
+
+
+async def test_a_client_that_changes_between_gateways_never_gets_an_older_listing() -> None:
+    source = random.Random(28)
+    async with AsyncExitStack() as stack:
+        cluster = await stack.enter_async_context(FakeCluster())
+        cluster.topics["t/n"] = list(NAMES)
+        gateways: list[Gateway] = []
+        for _ in range(2):
+            tables = {
+                "pulsar": {"listen": "127.0.0.1:0"},
+                "upstream": {"service_url": cluster.url, "snapshots": {"mode": "auto"}},
+            }
+            broker = await stack.enter_async_context(Broker(Settings.model_validate(tables)))
+            gateways.append(Gateway(cluster, broker, stack))
+        states = [list(NAMES)]
+        had, told, waited = -1, None, 0
+        for number in range(60):
+            cluster.change("t/n", new=[f"persistent://t/n/new-{number}"], deleted=[states[-1][0]])
+            states.append(list(cluster.topics["t/n"]))
+            gateway = source.choice(gateways)
+            gateway.pass_by(source.choice((0.0, 1.5)))
+            before = len(cluster.asked)
+            host, port = gateway.broker.pulsar_address
+            async with LookupSession(f"pulsar://{host}:{port}") as session:
+                # Python sends no hash, Java that of what it has.
+                topics_hash = told if source.random() < 0.5 else None
+                answer = await session.get_topics("t/n", topics_hash=topics_hash)
+            waited += len(cluster.asked) > before
+            if answer.changed:
+                own = next(row for row, state in enumerate(states) if sorted(state) == sorted(answer.topics))
+                assert own >= had
+                had, told = own, answer.topics_hash
+            else:
+                assert answer.topics_hash == told
+        assert waited > 20
