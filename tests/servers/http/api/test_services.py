@@ -7,14 +7,14 @@ import pytest
 from broker_core.catalog import AsyncCatalog, SqliteCatalog
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
-from broker_core.service import Catalog
+from broker_core.service import Catalog, Find
 from broker_core.settings import HttpSettings, Settings
 from tests.support.pipelines import Made, made
 
 
 def services(parts: Made, catalog: Catalog | None) -> ApiServices:
-    lookups: object = None
-    return ApiServices(parts.pipeline, parts.permits, parts.metrics, lookups, Settings(), catalog)  # type: ignore[arg-type]
+    find = Find(parts.pipeline, catalog)
+    return ApiServices(parts.pipeline, parts.permits, parts.metrics, find, Settings(), catalog=catalog)
 
 
 async def test_an_operation_for_the_catalogue_says_so_before_a_cluster(tmp_path: Path) -> None:
