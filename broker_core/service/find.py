@@ -12,7 +12,7 @@ is an answer about each topic that it concerns, and never one that a topic does 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -50,14 +50,14 @@ _NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 REFUSED_BY_ACLS: Final = ListingFailed("", cause=Cause.DENIED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Asked:
     """Who asks, and by which right. One for each question, however many topics it names.
 
     ``action`` is asked of rules and gates about each topic, or once about the namespace (``of_namespace``); ``None`` is
     none, before a change that asks itself. ``allowed`` are ACLs; ``can_have`` says which topics there can be at all in
     the words of a protocol. ``wants`` are columns of details, for topics that the catalogue does not hold.
-    ``namespace`` is the only one in which ids are looked for.
+    ``namespace`` is the only one in which ids are looked for, and then those of persistent topics; ``None``: all.
     """
 
     asker: Asker
@@ -90,7 +90,7 @@ class Found(NamedTuple):
 class _Search:
     """Some topics of one namespace and domain on their way: ``open`` are the places of those that are not decided.
 
-    ``ids`` are those that the topics must have. ``waits`` is false where nothing may be waited for.
+    ``ids`` are those that the topics must have.
     """
 
     def __init__(
@@ -99,14 +99,11 @@ class _Search:
         topics: Sequence[TopicName],
         known: list[Known | None] | None = None,
         ids: Sequence[uuid.UUID] | None = None,
-        *,
-        waits: bool = True,
     ) -> None:
         self.asked = asked
         self.topics = topics
         self.known = known or [None] * len(topics)
         self.ids = ids
-        self.waits = waits
         self.open = list(range(len(topics)))
         self._failures: dict[int, ListingFailed] = {}
 
@@ -117,18 +114,19 @@ class _Search:
             self.open = [place for place in self.open if place not in failures]
 
     def found(self) -> list[Found]:
-        rows = [Found(topic) for topic in self.topics]
-        for place, failure in self._failures.items():
-            rows[place] = Found(self.topics[place], failure=failure)
+        """All of them; those that are open still exist for the asker."""
+        rows: dict[int, Found] = {}
         for place in self.open:
             known = self.known[place]
             assert known is not None
             rows[place] = Found(self.topics[place], True, known.partitions, known.record, None, known.told)
-        return rows
-
-
-class _WouldWait(Exception):
-    """What was to be found at once takes waiting."""
+        if len(rows) == len(self.topics):
+            return list(rows.values())
+        failures = self._failures
+        return [
+            rows.get(place) or Found(topic, failure=failures.get(place))
+            for place, topic in enumerate(self.topics)
+        ]
 
 
 class Find:
@@ -151,7 +149,7 @@ class Find:
             rows += await self._searched(_Search(asked, topics[low : low + _READ]), self._by_name)
         return rows
 
-    async def by_id(self, asked: Asked, ids: Sequence[uuid.UUID], *, waits: bool = True) -> list[Found]:
+    async def by_id(self, asked: Asked, ids: Sequence[uuid.UUID]) -> list[Found]:
         """Topics by their ids, in their order."""
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None = None
         if asked.namespace is not None and self._is_listed_by_others(asked.namespace):
@@ -164,17 +162,21 @@ class Find:
             some = ids[low : low + _READ]
             found = [Found(None)] * len(some)
             try:
-                known = await self._of_ids(some, listed, waits=waits)
+                known = await self._of_ids(asked, some, listed)
             except ListingFailed as failure:
                 found, known = [Found(None, failure=failure)] * len(some), {}
-            groups: dict[tuple[NamespaceName, str], list[int]] = {}
-            for place, (topic, _) in known.items():
-                groups.setdefault((topic.namespace, topic.domain), []).append(place)
-            for places in groups.values():
-                topics, knowns = zip(*(known[place] for place in places), strict=True)
-                search = _Search(asked, topics, list(knowns), [some[place] for place in places], waits=waits)
-                for place, row in zip(places, await self._searched(search, self._by_id), strict=True):
-                    found[place] = row if row.exists or row.failure else Found(None)
+            # A search is about one namespace and domain.
+            places = list(known)
+            for group in [places] if asked.namespace is not None else [[place] for place in places]:
+                search = _Search(
+                    asked,
+                    [known[place][0] for place in group],
+                    [known[place][1] for place in group],
+                    [some[place] for place in group],
+                )
+                for place, row in zip(group, await self._searched(search, self._by_id), strict=True):
+                    if row.exists or row.failure:
+                        found[place] = row
             rows += found
         return rows
 
@@ -195,8 +197,10 @@ class Find:
         ):
             return None
         if ids:
-            return _at_once(self.by_id(asked, ids, waits=False))
-        return _at_once(self._searched(_Search(asked, names, waits=False), self._by_name))
+            records = self._catalog.topics_by_id_now(ids)
+            return None if records is None else [_plain_by_id(asked, record) for record in records]
+        rows = self._catalog.found_now(names)
+        return None if rows is None else list(map(partial(_plain_by_name, asked), names, rows))
 
     async def partitions(self, asked: Asked, topic: TopicName) -> int | None:
         """How many partitions clients are told of a topic, 0 for one without; ``None`` of one that there is not.
@@ -257,13 +261,12 @@ class Find:
         except ListingFailed as failure:
             search.fail(dict.fromkeys(places, failure))
             return
-        for place, known in zip(places, found, strict=True):
-            search.known[place] = known
-            if search.ids is not None and (
-                known.record is None or known.record.topic_id != search.ids[place]
-            ):
-                search.known[place] = None  # another topic has the name
-        search.open = [place for place in search.open if _exists(search.known[place])]
+        known, ids = search.known, search.ids
+        for place, each in zip(places, found, strict=True):
+            # By id, another topic may have the name by now.
+            is_it = ids is None or (each.record is not None and each.record.topic_id == ids[place])
+            known[place] = each if is_it else None
+        search.open = [place for place in search.open if (there := known[place]) is not None and there.exists]
 
     async def _mask(self, search: _Search) -> None:
         """Leave the topics of which masks show a name."""
@@ -305,21 +308,18 @@ class Find:
         else:
             rows = self._catalog.found_now(topics) if len(topics) <= _AT_ONCE else None
             if rows is None:
-                if not search.waits:
-                    raise _WouldWait
                 with reading_catalog():
                     rows = await self._catalog.found(topics)
-            found = [Known(partitions, record is not None, record=record) for record, partitions in rows]
+            found = [Known(number, record is not None, None, _NOTHING, record) for record, number in rows]
         if told:
             found = [known.described(told.get(topic)) for topic, known in zip(topics, found, strict=True)]
         return found
 
     async def _of_ids(
         self,
+        asked: Asked,
         ids: Sequence[uuid.UUID],
         listed: Mapping[uuid.UUID, tuple[TopicName, Known]] | None,
-        *,
-        waits: bool,
     ) -> dict[int, tuple[TopicName, Known | None]]:
         """By place the topics of ids, each with what is known of it for sure, before it is looked for by its name."""
         if listed is not None:
@@ -327,15 +327,13 @@ class Find:
         assert self._catalog is not None
         records = self._catalog.topics_by_id_now(ids) if len(ids) <= _AT_ONCE else None
         if records is None:
-            if not waits:
-                raise _WouldWait
             with reading_catalog():
                 records = await self._catalog.topics_by_id(ids)
         found: dict[int, tuple[TopicName, Known | None]] = {}
         for place, record in enumerate(records):
-            if record is not None:
+            if record is not None and _is_of(asked, record.name):
                 said = self._dispatcher.describe_hook.plugins(record.name.namespace)
-                known = None if said else Known(record.partitions, record=record)
+                known = None if said else Known(record.partitions, True, None, _NOTHING, record)
                 found[place] = record.name, known
         return found
 
@@ -362,21 +360,32 @@ def client_count(topic: TopicName, partitions: int) -> int:
     return partitions
 
 
-def _exists(known: Known | None) -> bool:
-    return known is not None and known.exists
+def _plain_by_name(asked: Asked, topic: TopicName, row: tuple[TopicRecord | None, int]) -> Found:
+    """The order by name, where neither rules and gates nor masks are asked."""
+    if asked.allowed is not None and not asked.allowed(topic):
+        return Found(topic, False, 0, None, REFUSED_BY_ACLS)
+    record, partitions = row
+    if record is None or (asked.can_have is not None and not asked.can_have(topic)):
+        return Found(topic)
+    return Found(topic, True, partitions, record)
 
 
-def _at_once(search: Coroutine[Any, Any, list[Found]]) -> list[Found] | None:
-    """What a search finds without waiting; ``None`` where it would wait."""
-    try:
-        search.send(None)
-    except StopIteration as done:
-        found: list[Found] = done.value
-        return found
-    except _WouldWait:
-        return None
-    search.close()
-    return None
+def _plain_by_id(asked: Asked, record: TopicRecord | None) -> Found:
+    """The order by id, likewise."""
+    if record is None or not _is_of(asked, record.name):
+        return Found(None)
+    topic = record.name
+    if asked.can_have is not None and not asked.can_have(topic):
+        return Found(None)
+    if asked.allowed is not None and not asked.allowed(topic):
+        return Found(topic, False, 0, None, REFUSED_BY_ACLS)
+    return Found(topic, True, record.partitions, record)
+
+
+def _is_of(asked: Asked, topic: TopicName) -> bool:
+    """Whether an id of a topic is looked for."""
+    only = asked.namespace
+    return only is None or (topic.namespace == only and topic.domain == PERSISTENT)
 
 
 def _with_ids(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import tempfile
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from broker_core.access.asker import Asker
-from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord
+from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord, import_topics
 from broker_core.memory.permits import Permits
 from broker_core.names import TopicName
 from broker_core.service import Asked, Find
@@ -55,8 +56,8 @@ async def finding(
         tempfile.TemporaryDirectory() as folder,
         SqliteCatalog(Path(folder) / "topics.sqlite") as catalog,
     ):
-        for name in names:
-            catalog.create(topic(name))
+        # As an import: there may be partitions without their topics.
+        import_topics(catalog, NAMESPACE, io.BytesIO("".join(f"{topic(name)}\n" for name in names).encode()))
         lister = CatalogLister(catalog, Permits())
         of_file = AsyncCatalog(catalog, lister)
         own: Any = lister if brokers is None else MemoryLister(BASE + name for name in brokers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from broker_core.catalog.properties import configs_text, properties_of, properties_text
 from broker_core.catalog.store.namespace_change import LoggedTexts, NamespaceChange, when
@@ -13,6 +13,7 @@ from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
 
 __all__ = [
     "TopicWriter",
@@ -89,16 +90,12 @@ def found_topics(
     connection: sqlite3.Connection, names: Sequence[TopicName]
 ) -> list[tuple[TopicRecord | None, int]]:
     """By each name of a namespace the topic that has it, and the partitions of exactly this name: 0 of a partition."""
-    own: Mapping[tuple[str, str], TopicRecord | None]
-    if len(names) > _FEW:
-        own = own_topics(connection, names[0].namespace, names)
-    else:
-        own = {(name.domain, name.local): own_topic(connection, name) for name in names}
+    own = own_topics(connection, names[0].namespace, names) if len(names) > _FEW else None
     found = []
     for name in names:
-        record = own[name.domain, name.local]
+        record = own_topic(connection, name) if own is None else own[name.domain, name.local]
         partitions = 0 if record is None else record.partitions
-        if name.partition >= 0:
+        if PARTITION_SUFFIX in name.local and name.partition >= 0:
             record = listed_topic(connection, name) or record
         found.append((record, partitions))
     return found

@@ -117,7 +117,7 @@ class NamedTopics:
             asker=caller.asker,
             action=action,
             allowed=allowed,
-            can_have=(lambda topic: _is_own(caller, topic)) if of_ids else _is_listed,
+            can_have=_is_possible if of_ids else _is_listed,
             wants=wants,
             deadline=caller.deadline,
             namespace=caller.namespace,
@@ -131,6 +131,8 @@ class NamedTopics:
         topics: Mapping[str, TopicName],
         found: Sequence[Found],
     ) -> list[NamedTopic]:
+        if len(found) == len(names):
+            return list(map(_of_name, names, found))
         by_name = dict(zip(topics, found, strict=True))
         return [
             _of_name(name, by_name[name]) if name in by_name else self._illegal(caller, operation, name)
@@ -153,13 +155,9 @@ def _is_listed(topic: TopicName) -> bool:
     return topic.partition < 0 and not topic.is_system
 
 
-def _is_own(caller: Caller, topic: TopicName) -> bool:
-    """Whether a topic is one of the caller's namespace that Kafka can have."""
-    return (
-        (topic.domain, topic.namespace) == (PERSISTENT, caller.namespace)
-        and not topic.is_system
-        and is_legal(topic.local)
-    )
+def _is_possible(topic: TopicName) -> bool:
+    """Whether Kafka can have a topic of the caller's namespace."""
+    return is_legal(topic.local) and not topic.is_system
 
 
 def _of_name(name: str, found: Found) -> NamedTopic:
