@@ -86,6 +86,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.postgres
 	$(BIN)/python -m tests.benchmarks.growth
 	$(BIN)/python -m tests.benchmarks.hostile
+	$(BIN)/python -m tests.benchmarks.own_code
 
 # Only the part with PostgreSQL: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.
 bench-postgres: $(TEST_STAMP)

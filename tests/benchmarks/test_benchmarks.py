@@ -13,6 +13,7 @@ import pytest
 
 from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
+from tests.benchmarks.own_code import pool_times, tls_memory
 from tests.benchmarks.small_listings import fill, measure_small, small_questions
 from tests.benchmarks.start import COMMANDS, NOTHING, measure_starts
 from tests.benchmarks.wire_client import (
@@ -23,6 +24,7 @@ from tests.benchmarks.wire_client import (
     ping_frame,
     read_answer,
 )
+from tests.support.postgres_server import PostgresServer
 from tests.support.served import Served
 
 SIZE = 10_000
@@ -158,3 +160,13 @@ def test_the_time_of_small_answers_is_measured(tmp_path: Path) -> None:
             for depth in (1, 3):
                 # More than the clients have under way: those may be answered before the clock is read.
                 assert 0 < measure_small(served, frames, depth, 200) < 1
+
+
+def test_our_transport_over_tls_has_no_buffers_that_stay() -> None:
+    memory = tls_memory(20)
+    assert memory["ours"][1] < memory["asyncio"][1] / 2
+
+
+async def test_both_pools_are_asked() -> None:
+    with PostgresServer() as server:
+        assert set(await pool_times(server.dsn(), 3)) == {"ours", "asyncpg"}
