@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +87,16 @@ def _nothing_is_left_behind() -> Iterator[None]:
     yield
     left = before.left()
     assert not left, f"the tests of this file leave behind: {left}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+    """A server of the whole run is made when the first file asks for it, in the midst of its tests."""
+    before = Running() if fixturedef.scope == "session" else None
+    result = yield
+    if before is not None:
+        before.lasts()
+    return result
 
 
 @pytest.fixture(scope="session")

@@ -120,3 +120,16 @@ def test_a_task_that_its_loop_cancels_is_left_behind() -> None:
     assert len(left) == 1
     assert "name='waits'" in left[0]
     assert before.left() == []
+
+
+def test_what_is_of_the_whole_run_is_not_left_behind() -> None:
+    stays = threading.Event()
+    before = Running()
+    thread = threading.Thread(target=stays.wait)
+    thread.start()
+    try:
+        before.lasts()
+        assert before.left() == []
+    finally:
+        stays.set()
+        thread.join()

@@ -27,6 +27,8 @@ _LASTING: Final = (b"multiprocessing.resource_tracker", b"multiprocessing.forkse
 
 _THREADS_OF_THIS: Final = Path("/proc/self/task")
 _cancelled: list[str] = []
+#: What belongs to fixtures of the whole run, whichever file was the first to ask for them.
+_of_the_run: set[threading.Thread | int] = set()
 
 
 def note_cancelled_tasks() -> None:
@@ -57,11 +59,15 @@ class Running:
             time.sleep(0.005)
         return tasks + found
 
+    def lasts(self) -> None:
+        """Take what has come since for something of the whole run."""
+        _of_the_run.update(set(threading.enumerate()) - self.threads, set(_processes()) - self.processes)
+
     def _come_since(self) -> Iterator[str]:
-        for thread in set(threading.enumerate()) - self.threads:
+        for thread in set(threading.enumerate()) - self.threads - _of_the_run:
             if thread.name not in _LASTING_THREADS:
                 yield f"the thread {thread.name}"
-        for process in set(_processes()) - self.processes:
+        for process in set(_processes()) - self.processes - _of_the_run:
             command = _read(Path(f"/proc/{process}/cmdline"))
             # Nothing is known of one that has ended, and waits for its parent.
             if command and not any(words in command for words in _LASTING):
