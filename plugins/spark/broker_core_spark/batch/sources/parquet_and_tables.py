@@ -1,4 +1,4 @@
-"""A Parquet file, a table or a DataFrame as a catalogue, read and put in order by Spark.
+"""A Parquet file, a table or a DataFrame as a catalogue, read through the session's connectors.
 
 An Iceberg or Delta table is read at one version, whose stamp the generation keeps. The next incremental build asks the
 table for what changed since that version.
@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from broker_core.catalog import CatalogError, check_properties
 from broker_core.change_log import CatalogVersion
-from broker_core.names import PERSISTENT, NamespaceName
+from broker_core.names import NamespaceName
 from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.progress import SparkJob
@@ -170,26 +170,9 @@ class _TableSnapshot:
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
-        rows = self._in_order(self._selected(self._of(self._frame, namespaces), staging.property_keys))
+        rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
         results = run_on_partitions(rows, work, SparkJob("read the catalogue"))
         return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
-
-    def _in_order(self, rows: DataFrame) -> DataFrame:
-        """The rows in partitions by ranges of topics, each in order: then few runs have names of a range.
-
-        A row that is no topic has any place: it is refused where it is staged.
-        """
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-        name, domain = F.col("name").cast("string"), F.col("domain")
-        full = name.contains("/")
-        own = F.substring_index(F.substring_index(name, "/", 4), "://", -1)
-        place = F.when(full, own).otherwise(F.coalesce("namespace", F.lit(self._namespace)))
-        persistent = F.when(full, name.startswith(PERSISTENT)).otherwise(
-            domain.isNull() | (domain == PERSISTENT)
-        )
-        keys = (place, persistent, F.when(full, F.substring_index(name, "/", -1)).otherwise(name))
-        return rows.repartitionByRange(*keys).sortWithinPartitions(*keys)
 
     @property
     def quarantined(self) -> Sequence[QuarantinedRow]:
