@@ -35,6 +35,8 @@ class MemoryStore:
         self.error: ListingFailed | None = None
 
     def view_of(self, asker: Asker) -> View:
+        if asker.role == "gone":
+            raise ListingFailed("there are no credentials of this client", cause=Cause.UPSTREAM)
         return SHARED if self.has_verdicts else asker.role
 
     async def list(

@@ -194,7 +194,10 @@ class SnapshotLister:
         warnings = (ONE_BROKER,) if self._is_partial and request.mode is not Mode.PERSISTENT else ()
         if self._is_direct(request):
             return ListerNotes(None, warnings)
-        view = self.store.view_of(request.asker)
+        try:
+            view = self.store.view_of(request.asker)
+        except ListingFailed:  # its client has gone meanwhile
+            return ListerNotes(None, warnings)
         age = self.snapshots.age(Place(request.namespace, view), request.mode)
         whom = "role" if self.store.has_verdicts else "all" if view is None else "principal"
         place = Place(request.namespace, view)

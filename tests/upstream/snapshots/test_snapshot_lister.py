@@ -178,6 +178,10 @@ async def test_notes(scene: Scene) -> None:
     assert notes.snapshot is not None
     assert notes.snapshot["age_s"] is not None
     assert notes.warnings == ()
+    gone = Asker("gone")
+    assert scene.lister.notes(ListingRequest(NAMESPACE, asker=gone)).snapshot is None
+    assert not scene.has_now(gone)
+    scene.lister.follow(NAMESPACE, Mode.PERSISTENT, gone)()
     partial = Scene(is_partial=True)
     assert partial.lister.notes(request).warnings == (ONE_BROKER,)
     assert partial.lister.notes(ListingRequest(NAMESPACE)).warnings == ()
