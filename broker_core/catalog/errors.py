@@ -11,7 +11,7 @@ CatalogError
 |-- TopicMissing         delete(), set_properties() of what is not there
 |-- PartitionRefused     a partition's name that no partitioned topic has room for
 |-- PartitionCountRefused  a number of partitions that a topic cannot change to
-|-- PartitionedRefused   a partitioned topic, where a plain one or a partition is meant
+|-- PartitionedRefused   a partitioned topic, where a plain one or a partition is meant, or the reverse
 |-- PreconditionFailed   the topic is not what a change of it relies on
 |-- PairRefused          a topic beside a partition of its name, with different properties
 |-- ImportRefused        a line of an imported file is wrong; nothing of the file was taken
@@ -150,7 +150,7 @@ class PartitionCountRefused(CatalogError):
 
 
 class PartitionedRefused(CatalogError):
-    """The name is a partitioned topic's own, where a plain topic or one partition is meant."""
+    """The name is a partitioned topic's own, where a plain topic or one partition is meant, or the reverse."""
 
     cause = Cause.CONFLICT
 

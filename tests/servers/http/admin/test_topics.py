@@ -35,14 +35,6 @@ async def test_a_write_needs_the_right_admin(tmp_path: Path, method: str, path: 
 
 
 @pytest.mark.parametrize(("method", "path"), _WRITES)
-async def test_writes_may_be_off(tmp_path: Path, method: str, path: str) -> None:
-    async with api_served(tmp_path, http={"writes": False}) as served:
-        said = await served.ask(f"{_HERE}{path}", method)
-        assert said.status == 403
-        assert "writes = false" in said.json["reason"]
-
-
-@pytest.mark.parametrize(("method", "path"), _WRITES)
 async def test_a_gateway_sends_writers_to_the_brokers(tmp_path: Path, method: str, path: str) -> None:
     upstream = {"service_url": "pulsar://127.0.0.1:1"}
     async with api_served(tmp_path, upstream=upstream) as served:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 from yarl import URL
 
+from broker_core.access.access import Access, Refused
 from broker_core.catalog import SqliteCatalog
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
+from tests.support.plugins import PluginOf
 from tests.support.tokens import data_url, der, rsa_key, token
 
 TOPICS = f"{NAMESPACE}/topics"
@@ -225,18 +228,30 @@ async def test_a_scraper_writes_nothing(tmp_path: Path) -> None:
             assert (await served.ask(f"{TOPICS}/bills", "DELETE", headers=headers)).status == status
 
 
-async def test_writes_may_be_off(tmp_path: Path) -> None:
-    async with api_served(tmp_path, http={"writes": False}) as served:
-        for said in (
-            await put(served, "t", {}),
-            await patch(served, "bills", {}),
-            await served.ask(f"{TOPICS}/bills", "DELETE"),
-            await served.ask(
-                f"{TOPICS}:import", "POST", data="x", headers={"Content-Type": "application/x-ndjson"}
-            ),
-        ):
-            assert (said.status, said.json["cause"]) == (403, "NOT_ALLOWED")
-            assert "writes = false" in said.json["detail"]
+async def test_gates_are_asked_once_and_before_the_body(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def broker_core_authorize(access: Access) -> Refused | None:
+        if access.action == "admin" and access.topic is not None:
+            asked.append(access.topic.local)
+        return Refused("locked") if access.topic is not None and access.topic.local == "locked" else None
+
+    admin = "/admin/v2/persistent/public/default"
+    async with api_served(tmp_path, plugins={"gate": PluginOf(authorize=broker_core_authorize)}) as served:
+        made = await put(served, "a", {})
+        assert (await patch(served, "a", {"properties": {"k": "v"}})).status == 200
+        assert (await served.ask(f"/v1/topics/by-id/{made.json['topic_id']}", "DELETE")).status == 204
+        assert (await served.ask(f"{admin}/b/partitions", "PUT", json=2)).status == 204
+        assert (await served.ask(f"{TOPICS}/b", "DELETE")).status == 204
+        assert asked == ["a", "a", "a", "b", "b"]
+        assert served.broker.http_address is not None
+        for path in (f"{TOPICS}/locked", f"{admin}/locked/properties"):
+            reader, writer = await asyncio.open_connection(*served.broker.http_address)
+            head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+            writer.write(head.encode() + b"Content-Length: 100\r\n\r\n")  # and no body
+            assert (await reader.readline()).split()[1] == b"403"
+            writer.close()
+        assert asked[5:] == ["locked", "locked"]
 
 
 async def test_before_a_cluster_there_is_nothing_to_write(tmp_path: Path) -> None:
