@@ -263,8 +263,9 @@ def _create(
 ) -> None:
     """Add a topic; a partition comes without its topic too, as brokers may list it."""
     name = TopicName.parse(topic)
-    if name.partition < 0 or partitions:
+    if name.partition < 0:
         catalog.create(name, partitions=partitions, properties=properties)
         return
-    line = {"name": topic, **({} if properties is None else {"properties": dict(properties)})}
+    given = {"partitions": partitions or None, "properties": None if properties is None else dict(properties)}
+    line = {"name": topic, **{key: value for key, value in given.items() if value is not None}}
     import_topics(catalog, name.namespace, BytesIO(json.dumps(line).encode()))

@@ -142,6 +142,13 @@ async def test_topics_come_and_go() -> None:
         assert (await server.list("public/default")).topics == [PREFIX + "a"]
 
 
+async def test_a_partition_may_come_without_its_topic() -> None:
+    async with serve(topics=[PREFIX + "x-partition-3"]) as server:
+        await server.create(PREFIX + "y-partition-1", properties={"team": "eu"})
+        found = (await server.list("public/default")).topics
+        assert sorted(found) == [PREFIX + "x-partition-3", PREFIX + "y-partition-1"]
+
+
 async def test_other_clients_can_ask_until_it_ends() -> None:
     async with serve(topics=[PREFIX + "a"]) as server:
         url = server.url
