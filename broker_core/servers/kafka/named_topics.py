@@ -178,6 +178,8 @@ def _of_id(topic_id: uuid.UUID, found: Found) -> NamedTopic:
     if found.exists and found.name is not None:
         return _of_name(found.name.local, found)
     error, message = _error(found, ErrorCode.UNKNOWN_TOPIC_ID)
+    if error is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+        message = None  # that of a gate may have the name
     return NamedTopic(None, topic_id, error=error, message=message)
 
 
