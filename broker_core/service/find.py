@@ -146,7 +146,15 @@ class Find:
         rows: list[Found] = []
         for low in range(0, len(topics), _READ):
             await loop_turn().time()
-            rows += await self._searched(_Search(asked, topics[low : low + _READ]), self._by_name)
+            some = topics[low : low + _READ]
+            read = await self._plain_rows(some)
+            if read is None:
+                rows += await self._searched(_Search(asked, some), self._by_name)
+                continue
+            for start in range(0, len(some), _SLICE):
+                await loop_turn().time()
+                end = start + _SLICE
+                rows += map(partial(_plain_by_name, asked), some[start:end], read[start:end])
         return rows
 
     async def by_id(self, asked: Asked, ids: Sequence[uuid.UUID]) -> list[Found]:
@@ -190,9 +198,7 @@ class Find:
             self._catalog is None
             or namespace is None
             or len(names) + len(ids) > _AT_ONCE
-            or self._pipeline.has_guards
-            or self._dispatcher.describe_hook.plugins(namespace)
-            or self._dispatcher.masks(namespace)
+            or not self._is_plain(namespace)
             or not loop_turn().has_time()
         ):
             return None
@@ -284,6 +290,32 @@ class Find:
 
     # -- what there is
 
+    def _is_plain(self, namespace: NamespaceName) -> bool:
+        """Whether the catalogue and ACLs alone say what a topic is to an asker."""
+        return not (
+            self._catalog is None
+            or self._pipeline.has_guards
+            or self._dispatcher.describe_hook.plugins(namespace)
+            or self._dispatcher.masks(namespace)
+        )
+
+    async def _plain_rows(self, topics: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
+        """The rows of the catalogue; ``None`` if more than these count, or they cannot be read."""
+        if not self._is_plain(topics[0].namespace):
+            return None
+        try:
+            return await self._rows(topics)
+        except ListingFailed:
+            return None  # ACLs come first: what they do not refuse fails again
+
+    async def _rows(self, topics: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]]:
+        assert self._catalog is not None
+        rows = self._catalog.found_now(topics) if len(topics) <= _AT_ONCE else None
+        if rows is None:
+            with reading_catalog():
+                rows = await self._catalog.found(topics)
+        return rows
+
     def _request(self, asked: Asked, namespace: NamespaceName, domain: str) -> ListingRequest:
         return self._pipeline.topic_questions.request(
             namespace, domain, asked.asker, asked.wants, asked.deadline
@@ -306,10 +338,7 @@ class Find:
             by_brokers = await self.plugins.of_default_lister(request, topics, asked.memo)
             found = [by_brokers[topic] for topic in topics]
         else:
-            rows = self._catalog.found_now(topics) if len(topics) <= _AT_ONCE else None
-            if rows is None:
-                with reading_catalog():
-                    rows = await self._catalog.found(topics)
+            rows = await self._rows(topics)
             found = [Known(number, record is not None, None, _NOTHING, record) for record, number in rows]
         if told:
             found = [known.described(told.get(topic)) for topic, known in zip(topics, found, strict=True)]

@@ -165,9 +165,9 @@ def _of_name(name: str, found: Found) -> NamedTopic:
     if not found.exists:
         error, message = _error(found, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return NamedTopic(name, internal=internal, error=error, message=message)
-    partitions, record = max(found.partitions, 1), found.record
+    partitions, record = found.partitions or 1, found.record
     if record is not None:
-        return NamedTopic(name, record.topic_id, partitions, internal, record=record)
+        return NamedTopic(name, record.topic_id, partitions, internal, ErrorCode.NONE, None, record)
     told = found.told
     topic_id = uuid.UUID(bytes=told["topic_id"]) if "topic_id" in told else ZERO_ID
     configs = sound_configs(told["configs"]) if "configs" in told else _NONE
