@@ -89,14 +89,21 @@ def _nothing_is_left_behind() -> Iterator[None]:
     assert not left, f"the tests of this file leave behind: {left}"
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
-    """A server of the whole run is made when the first file asks for it, in the midst of its tests."""
-    before = Running() if fixturedef.scope == "session" else None
-    result = yield
-    if before is not None:
-        before.lasts()
-    return result
+class _FixturesOfTheRun:
+    """A plugin, since the hooks of a conftest below the root hear nothing of fixtures of the whole run."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Generator[None, Any, Any]:
+        """A server of the whole run is made when the first file asks for it, in the midst of its tests."""
+        before = Running() if fixturedef.scope == "session" else None
+        result = yield
+        if before is not None:
+            before.lasts()
+        return result
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(_FixturesOfTheRun())
 
 
 @pytest.fixture(scope="session")
