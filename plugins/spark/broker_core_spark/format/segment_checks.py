@@ -6,7 +6,7 @@ be listed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
-__all__ = ["SegmentChecks", "check_first_names", "last_place"]
+__all__ = ["NamePlace", "SegmentChecks", "check_first_names", "last_place"]
 
 #: The position of a name among all names of a generation, as in :attr:`~.manifest.SegmentEntry.order`.
 NamePlace: TypeAlias = tuple[str, int, bytes]
@@ -94,6 +94,20 @@ class SegmentChecks:
         elif begins:
             raise InvalidGeneration(
                 run.file, f"{name!r:.200} begins a segment, but there are names before it"
+            )
+
+    def check_again(self, number: int, postings: Sequence[StoredPostings], behind: NamePlace | None) -> None:
+        """Check a segment whose files were verified as those of an equal entry of another manifest.
+
+        ``behind`` is the place of the last name of the segment before.
+        """
+        entry = self._manifest.segments[number]
+        self.check_runs(number, postings)
+        if number and _begins(entry, self._manifest.segment_bytes) is entry.continues:
+            raise InvalidGeneration(entry.name, _wrong_first(entry.first_local, continues=entry.continues))
+        if behind is not None and entry.order <= behind:
+            raise InvalidGeneration(
+                entry.name, f"its names of {entry.runs[0][0]} are not behind those before it"
             )
 
     def _check_selectors(self, run: StoredPostings, file: str) -> None:

@@ -44,11 +44,16 @@ class RefusedGeneration:
     words: str
 
 
-def open_generation(settings: SparkSettings, store: Store, generation: str) -> Generation:
-    """A generation, verified and mapped. Blocks. Raises the errors of :meth:`Generation.open`, and ``OSError``."""
+def open_generation(
+    settings: SparkSettings, store: Store, generation: str, before: Generation | None = None
+) -> Generation:
+    """A generation, verified and mapped, with what ``before`` has of it. Blocks.
+
+    Raises the errors of :meth:`Generation.open`, and ``OSError``.
+    """
     folder = None if settings.folder is None else str(settings.folder)
     try:
-        return Generation.open(store, generation, directory=folder)
+        return Generation.open(store, generation, directory=folder, before=before)
     finally:
         _give_back_memory()
 
@@ -148,7 +153,12 @@ class GenerationRefresher:
                     return
                 if self._waits_for(generation):
                     return
-                opened = await asyncio.to_thread(open_generation, self._settings, self._store, generation)
+                served = self.served
+                # What gave wrong answers is verified anew.
+                before = None if served is None or served.wrong_answers else served.generation
+                opened = await asyncio.to_thread(
+                    open_generation, self._settings, self._store, generation, before
+                )
             except (BrokerCoreError, OSError) as error:
                 self._refuse(generation, str(error))
             except Exception as error:  # noqa: BLE001 - whatever a file makes a reader do, the old one is served on

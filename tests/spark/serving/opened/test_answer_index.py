@@ -57,8 +57,9 @@ def test_parts_are_put_together(
                     selectors,
                     [(one, np.array(picked(one.pattern, rows), np.int64) - start) for one in selectors],
                 )
-                (run,) = opened_segment(writer).runs()
-                postings.add(run)
+                segment = opened_segment(writer)
+                assert len(list(segment.runs())) == 1
+                postings.add(segment.postings[0])
                 full += [f"{domain}://t/n/{name}" for name in names.names.to_pylist()]
                 start += size
         assert (postings.names, postings.others) == (len(full), sum(others))

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
 from broker_core import EncodedNames
 from broker_core.names import Mode
+from broker_core.patterns import compile_pattern
 from broker_core_spark.batch.write_manifest import write_manifest
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
@@ -210,3 +212,113 @@ def test_without_room_for_the_private_copy_the_folder_is_named(
 ) -> None:
     with pytest.raises(StoreFailed, match="no private copy"):
         verify_and_map(open_store(str(folder)), made, str(tmp_path / "nothing"), SampleChecks())
+
+
+class _Fetched:
+    """A store that counts what is fetched from it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.names: list[str] = []
+
+    def fetch(self, name: str, target: Any, size: int) -> bool:
+        self.names.append(name)
+        return self._store.fetch(name, target, size)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def swapped(pick: random.Random) -> tuple[dict[str, dict[str, list[str]]], list[CanonicalQuestion]]:
+    names = {
+        "a/large": {
+            "persistent": [f"orders-{number}" for number in pick.sample(range(3000), 2000)],
+            "non-persistent": ["np-7"][: pick.randrange(2)],
+        },
+        "b/tiny": {"persistent": [f"t{number}" for number in range(pick.randrange(3))]},
+    }
+    patterns = [None, ".*7", "a/large/orders-1.*", ".*[02468]", "b/tiny/t0", "none"]
+    asked = [
+        CanonicalQuestion.of(namespace, mode, pattern)
+        for namespace in names
+        for mode in Mode
+        for pattern in patterns
+    ]
+    return names, asked
+
+
+def test_a_swap_fetches_what_is_new_and_answers_as_a_whole_generation() -> None:
+    """Random chains of changes of names and questions: each generation is opened upon the one before."""
+    pick = random.Random(4)
+    store = memory()
+    names, asked = swapped(pick)
+    before: Generation | None = None
+    kept = 0
+    for turn in range(12):
+        if turn % 3:
+            orders = names["a/large"]["persistent"]
+            for _ in range(turn % 4):
+                orders[pick.randrange(len(orders))] = f"orders-{pick.randrange(10_000)}-{turn}"
+            names["b/tiny"]["persistent"] = [f"t{number}" for number in range(pick.randrange(4))]
+        questions = pick.sample(asked, len(asked) - 1) if turn > 5 else asked
+        made = build_generation(
+            store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, turn), segment_bytes=4096
+        )
+        counted = _Fetched(store)
+        generation = Generation.open(
+            cast(Store, counted), made.id, checks=SampleChecks(seed=turn, again=0), before=before
+        )
+        known = set() if before is None else set(before.manifest.segments)
+        new = [entry for entry in made.segments if entry not in known]
+        assert sorted(counted.names) == sorted(
+            [made.questions.name, *(file for entry in new for file in (entry.name, entry.postings.name))]
+        )
+        kept += len(made.segments) - len(new)
+        whole = Generation.open(store, made.id, checks=SampleChecks(seed=turn))
+        for question in questions:
+            one, other = generation.lookup(question), whole.lookup(question)
+            assert one is not None and other is not None  # noqa: PT018
+            assert (one.count, one.topics_hash) == (other.count, other.topics_hash)
+            assert one.selection.names.equals(other.selection.names)
+            one.verify(
+                None if question.selector.pattern is None else compile_pattern(question.selector.pattern)
+            )
+            assert one.fault is None
+        before = generation
+    assert kept > 50
+
+
+def test_what_is_kept_is_checked_against_the_new_manifest_and_now_and_then_against_the_store() -> None:
+    store = memory()
+    names, asked = swapped(random.Random(1))
+
+    def made(questions: list[CanonicalQuestion], version: int, **more: Any) -> Manifest:
+        return build_generation(
+            store, names, questions, catalogue_id="c", versions=dict.fromkeys(names, version), **more
+        )
+
+    first = made(asked, 1, segment_bytes=4096)
+    generation = Generation.open(store, first.id)
+    assert len(first.segments) > 3
+
+    def opened_upon(manifest: Manifest, again: float = 0) -> Generation:
+        store.put_new(manifest_name(manifest.id), manifest.data)
+        return Generation.open(store, manifest.id, checks=SampleChecks(again=again), before=generation)
+
+    same = replace(first, namespaces=dict.fromkeys(names, 2))
+    assert opened_upon(same).topics == first.topics
+    fewer = [question for question in asked if question.selector.pattern != ".*7"]
+    others = made(fewer, 3, segment_bytes=4096)
+    lies = {
+        "asked other patterns": replace(first, questions=others.questions, question_count=len(fewer)),
+        "none that begins a segment": replace(first, segment_bytes=2**40),
+    }
+    for reason, lie in lies.items():
+        with pytest.raises(InvalidGeneration, match=reason):
+            opened_upon(lie)
+    # Damage of a file that nobody fetches is harmless here, and found by the share that is fetched again.
+    damaged = first.segments[2].postings
+    store.replace(damaged.name, b"?" * damaged.size)
+    assert opened_upon(replace(first, namespaces=dict.fromkeys(names, 4))).topics == first.topics
+    with pytest.raises(InvalidGeneration, match="its checksum"):
+        opened_upon(replace(first, namespaces=dict.fromkeys(names, 5)), again=1)

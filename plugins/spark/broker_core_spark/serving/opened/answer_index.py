@@ -18,7 +18,7 @@ from broker_core.names import NON_PERSISTENT, PERSISTENT
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER, CanonicalQuestion
 from broker_core_spark.format.picked_words import rows_of_bits
-from broker_core_spark.format.segment_reader import SegmentRun
+from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.store.private_file import PrivateFile
 
 __all__ = ["IS_RANGE", "RECORD", "NamespacePostings"]
@@ -91,7 +91,7 @@ class NamespacePostings:
         """The number of non-persistent names, which come first."""
         return self._domains[NON_PERSISTENT].names
 
-    def add(self, run: SegmentRun) -> None:
+    def add(self, run: StoredPostings) -> None:
         """Add the next run of its domain."""
         domain = self._domains[run.domain]
         entries = run.entries.copy()
@@ -100,8 +100,8 @@ class NamespacePostings:
         self._scratch.write(run.words)
         start = self._entries.size // segment_layout.ENTRY.itemsize
         self._entries.write(entries)
-        domain.runs.append(_Run(start, start + len(entries), domain.names, len(run.names)))
-        domain.names += len(run.names)
+        domain.runs.append(_Run(start, start + len(entries), domain.names, run.names))
+        domain.names += run.names
 
     def answers(self, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile) -> _Array:
         """A :data:`RECORD` for each question, without its key and its line.

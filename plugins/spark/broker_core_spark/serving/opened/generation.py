@@ -7,7 +7,6 @@ import struct
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
@@ -74,7 +73,7 @@ class Generation:
 
     def __init__(self, manifest: Manifest, opened: MappedFiles) -> None:
         self.manifest = manifest
-        self._opened = opened
+        self.opened = opened
         self._high: np.ndarray[Any, Any] = np.frombuffer(opened.keys, "<u8")
         # Arrow shows signed bytes, which are compared one by one.
         self._records = memoryview(opened.records).cast("B")
@@ -92,15 +91,19 @@ class Generation:
         *,
         directory: str | None = None,
         checks: SampleChecks | None = None,
+        before: Generation | None = None,
     ) -> Generation:
         """Fetch, verify and map the generation of an id. Takes seconds for millions of names: call it on a thread.
+
+        Segments that ``before`` has are taken from it.
 
         ``directory`` is the folder of the private files, which have no names and take twice the generation's size.
         Raises :exc:`InvalidGeneration` with the file and the reason, :exc:`NoSuchGeneration`, and :exc:`StoreFailed`
         where the store or the directory fails.
         """
         manifest = read_manifest(store, generation)
-        return cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks()))
+        known = None if before is None else before.opened
+        return cls(manifest, verify_and_map(store, manifest, directory, checks or SampleChecks(), known))
 
     @property
     def id(self) -> str:
@@ -119,7 +122,7 @@ class Generation:
     @property
     def mapped_bytes(self) -> int:
         """Bytes of the mapped private files."""
-        return self._opened.mapped_bytes
+        return self.opened.mapped_bytes
 
     def version(self, namespace: str) -> int | None:
         """The version of a namespace that the answers are for, or ``None`` in a static catalogue.
@@ -164,17 +167,11 @@ class Generation:
         known = self._listings.get((namespace, mode))
         if known is not None:
             return known
-        start, others, names = self._opened.namespaces.get(namespace, (0, 0, 0))
+        start, others, names = self.opened.namespaces.get(namespace, (0, 0, 0))
         low = start if mode.lists(NON_PERSISTENT) else start + others
         high = start + names if mode.lists(PERSISTENT) else start + others
         # A view of the generation's names, without a copy.
-        fields = pa.LargeBinaryArray.from_buffers(
-            pa.large_binary(),
-            high - low,
-            [None, self._opened.field_offsets, self._opened.fields],
-            null_count=0,
-            offset=low,
-        )
+        fields = self.opened.names(low, high - low)
         made = Listing.from_encoded(namespace, mode, fields, mapped=True)
         return self._listings.put_first((namespace, mode), made, _LISTING)
 

@@ -2,11 +2,14 @@
 
 The names of all segments become one column with the namespaces one after the other. Row numbers of segments become row
 numbers of namespaces. Memory is bounded: segments are read one at a time, and results go to files without names.
+
+What a generation that is open already has verified is neither fetched nor verified again: its names are copied from the
+one column to the other, and its postings stay in the private file that they were fetched to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from random import Random, SystemRandom
@@ -18,9 +21,10 @@ import pyarrow as pa
 from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
-from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.manifest import Manifest, SegmentEntry
+from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_checks import SegmentChecks, last_place
+from broker_core_spark.format.segment_checks import NamePlace, SegmentChecks, last_place
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.serving.opened.answer_index import NamespacePostings
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
@@ -28,7 +32,7 @@ from broker_core_spark.store import Store
 from broker_core_spark.store.private_file import PrivateFile
 from broker_core_spark.store.verified_files import fetch_verified
 
-__all__ = ["MappedFiles", "SampleChecks", "verify_and_map"]
+__all__ = ["MappedFiles", "SampleChecks", "VerifiedSegment", "verify_and_map"]
 
 _MOST_NAMES: Final = 2**31 - 1
 _Array = np.ndarray[Any, Any]
@@ -39,11 +43,14 @@ class SampleChecks:
     """The amount of sample checks. Checksums and structure are always checked.
 
     ``hashed_bytes`` bounds the names whose hashes are computed again, in random order. ``rematched`` is the number of
-    selectors of each run that RE2 matches again on some names. ``seed`` makes the sample repeatable.
+    selectors of each run that RE2 matches again on some names. ``again`` is the share of the segments of the generation
+    before that are fetched and verified again, so that later damage of the store is found. ``seed`` makes the sample
+    repeatable.
     """
 
     hashed_bytes: int = 2 * 1024**3
     rematched: int = 64
+    again: float = 1 / 32
     seed: int | None = None
 
     def random(self) -> Random:
@@ -56,7 +63,8 @@ class MappedFiles:
 
     ``field_offsets`` are int64, one more than names. ``keys`` are the first halves of the questions' keys (uint64,
     ascending). ``records`` has a :data:`~.answer_index.RECORD` for each, in the same order. ``rows`` are int32.
-    ``namespaces`` has (first name, non-persistent names, all names) of each namespace with names.
+    ``namespaces`` has (first name, non-persistent names, all names) of each namespace with names. ``segments`` are the
+    verified ones, for the generation that comes next.
     """
 
     fields: pa.Buffer
@@ -66,34 +74,73 @@ class MappedFiles:
     records: pa.Buffer
     rows: pa.Buffer
     namespaces: dict[str, tuple[int, int, int]]
+    segments: Mapping[SegmentEntry, VerifiedSegment] = field(default_factory=dict)
 
     @property
     def mapped_bytes(self) -> int:
         buffers = (self.fields, self.field_offsets, self.lines, self.keys, self.records, self.rows)
-        return sum(buffer.size for buffer in buffers)
+        kept = sum(entry.postings.size for entry in self.segments)
+        return kept + sum(int(buffer.size) for buffer in buffers)
+
+    def names(self, first: int, count: int) -> pa.LargeBinaryArray:
+        """Encoded names from a row of all names on; nothing is copied."""
+        buffers = [None, self.field_offsets, self.fields]
+        return pa.LargeBinaryArray.from_buffers(pa.large_binary(), count, buffers, null_count=0, offset=first)
+
+
+@dataclass(frozen=True, slots=True)
+class VerifiedSegment:
+    """A segment of an open generation: the row of its first name there, the place of its last one, its postings."""
+
+    first: int
+    last: NamePlace
+    postings: Sequence[StoredPostings]
 
 
 def verify_and_map(
-    store: Store, manifest: Manifest, directory: str | None, checks: SampleChecks
+    store: Store,
+    manifest: Manifest,
+    directory: str | None,
+    checks: SampleChecks,
+    before: MappedFiles | None = None,
 ) -> MappedFiles:
-    """Fetch, verify and map all files of a generation. Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`."""
+    """Fetch, verify and map the files of a generation that ``before`` does not have.
+
+    Raises :exc:`InvalidGeneration` and :exc:`StoreFailed`.
+    """
     lines = fetch_verified(store, manifest.questions, directory)
     questions = read_questions(lines, manifest)
     runs = SegmentChecks(manifest, (question for question, _, _ in questions))
     with ExitStack() as stack:
         opening = _FilesToMap(stack, runs.selectors, directory, checks, questions)
         total = max(1, sum(segment.postings.size for segment in manifest.segments))
-        behind = None
+        behind: NamePlace | None = None
+        random = checks.random()
         for number, entry in enumerate(manifest.segments):
-            segment = Segment.open(
-                fetch_verified(store, entry, directory),
-                entry.name,
-                fetch_verified(store, entry.postings, directory),
-                entry.postings.name,
-            )
-            for run in runs.runs(number, segment, behind=behind):
-                opening.add(run, checks.hashed_bytes * entry.postings.size // total)
-                behind = last_place(run)
+            first = opening.names
+            known = None if before is None else before.segments.get(entry)
+            if before is not None and known is not None and random.random() >= checks.again:
+                runs.check_again(number, known.postings, behind)
+                row = known.first
+                for postings in known.postings:
+                    opening.add(postings, before.names(row, postings.names), entry.name)
+                    row += postings.names
+                stored, behind = known.postings, known.last
+            else:
+                segment = Segment.open(
+                    fetch_verified(store, entry, directory),
+                    entry.name,
+                    fetch_verified(store, entry.postings, directory),
+                    entry.postings.name,
+                )
+                stored = segment.postings
+                found = runs.runs(number, segment, behind=behind)
+                for run, postings in zip(found, stored, strict=True):
+                    opening.check(run, checks.hashed_bytes * entry.postings.size // total)
+                    opening.add(postings, run.names.fields, entry.name)
+                    behind = last_place(run)
+            if behind is not None:
+                opening.segments[entry] = VerifiedSegment(first, behind, stored)
         return opening.finish(lines)
 
 
@@ -105,12 +152,12 @@ class _Names:
     field_offsets: PrivateFile
     count: int = 0
 
-    def add(self, run: SegmentRun) -> None:
-        data, offsets = buffer_and_offsets(run.names.fields)
+    def add(self, names: pa.LargeBinaryArray) -> None:
+        data, offsets = buffer_and_offsets(names)
         begin, end = int(offsets[0]), int(offsets[-1])
         self.field_offsets.write((offsets[1:] - begin + self.fields.size).astype("<i8"))
         self.fields.write(memoryview(data)[begin:end])
-        self.count += len(run.names)
+        self.count += len(names)
 
 
 @dataclass(slots=True)
@@ -155,22 +202,32 @@ class _FilesToMap:
             by_namespace.setdefault(item[0].namespace, []).append(item)
         self._index = _Index(by_namespace)
         self._namespaces: dict[str, tuple[int, int, int]] = {}
+        #: The segments so far.
+        self.segments: dict[SegmentEntry, VerifiedSegment] = {}
         self._open: _Namespace | None = None
 
-    def add(self, run: SegmentRun, hashed_bytes: int) -> None:
-        """Add the next run. ``hashed_bytes`` bounds the hashes to compute."""
-        if self._open is None or self._open.name != run.namespace:
-            self._close_namespace()
-            postings = NamespacePostings(self._scratch, self._entries)
-            self._open = _Namespace(run.namespace, self._names.count, postings)
+    @property
+    def names(self) -> int:
+        """The number of names so far."""
+        return self._names.count
+
+    def check(self, run: SegmentRun, hashed_bytes: int) -> None:
+        """Check a sample of a run. ``hashed_bytes`` bounds the hashes to compute."""
         self._check_hashes(run, hashed_bytes)
         rematch_sample(
             run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
         )
-        self._names.add(run)
-        self._open.postings.add(run)
+
+    def add(self, postings: StoredPostings, names: pa.LargeBinaryArray, file: str) -> None:
+        """Add the next run, which is verified."""
+        if self._open is None or self._open.name != postings.namespace:
+            self._close_namespace()
+            made = NamespacePostings(self._scratch, self._entries)
+            self._open = _Namespace(postings.namespace, self._names.count, made)
+        self._names.add(names)
+        self._open.postings.add(postings)
         if self._open.postings.names > _MOST_NAMES:
-            raise InvalidGeneration(run.file, f"{run.namespace} has more than {_MOST_NAMES} names")
+            raise InvalidGeneration(file, f"{postings.namespace} has more than {_MOST_NAMES} names")
 
     def _check_hashes(self, run: SegmentRun, left: int) -> None:
         order = list(range(len(run.entries)))
@@ -221,4 +278,5 @@ class _FilesToMap:
             records_file.mapped(),
             self._rows.mapped(),
             self._namespaces,
+            self.segments,
         )
