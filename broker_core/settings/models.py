@@ -67,6 +67,14 @@ class PulsarSettings(Table):
         description="Told to clients in CONNECTED, and the bound of a listing's frame for clients that have one. "
         "It must be the same as at the brokers.",
     )
+    advertise_frame: Literal["same", "auto"] = Field(
+        default="same",
+        description="What CONNECTED says of the size: `same`, max_message_size to all; `auto`, `max_listing` to "
+        "clients that take a larger one as their limit for answers and for nothing else.",
+    )
+    max_listing: Annotated[Size, Field(ge=1024, le=_LARGEST_MESSAGE)] = Field(
+        default=256 * 1024 * 1024, description="The largest listing of such clients, with `auto`."
+    )
     keep_alive: PositiveDuration = Field(
         default=30.0, description="A PING after so long; a peer silent for twice as long is closed."
     )

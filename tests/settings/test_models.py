@@ -23,6 +23,8 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "listen": "127.0.0.1:6650",
             "advertised": "",
             "max_message_size": "5MB",
+            "advertise_frame": "same",
+            "max_listing": "256MB",
             "keep_alive": "30s",
             "write_timeout": "15s",
             "min_write_rate": "256KB",

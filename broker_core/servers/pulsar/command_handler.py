@@ -13,6 +13,7 @@ PING is answered before any limit is looked at.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
@@ -36,6 +37,7 @@ from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
 from broker_core.service import Admission
+from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
@@ -50,7 +52,7 @@ from broker_core.wire.pulsar import (
     frame_limit,
 )
 
-__all__ = ["PulsarCommandHandler", "PulsarServices"]
+__all__ = ["PulsarCommandHandler", "PulsarServices", "told_message_size"]
 
 #: A frame to send, a job to do, a wait, the end, or nothing.
 Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob | Awaited | Closing | None
@@ -62,6 +64,9 @@ _ELEMENTS: Final = 1000
 
 #: Clients that read frames of any size; an unknown one has the limit. docs/reference/pulsar-behaviour.md#frame-limits
 _WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
+
+#: Clients whose limit for answers follows CONNECTED, and whose producers do not.
+_FOLLOWS_FRAME: Final = re.compile(r"Pulsar-Go-|Pulsar-Java-v(?:[4-9]|[1-9]\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,12 +238,15 @@ class PulsarCommandHandler:
                 protocol_version=protocol_version,
             )
         )
+        told = told_message_size(asker.client_version, services.options.pulsar)
         if asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
             self._listing_client = replace(self._listing_client, frame_limit=None)
+        elif told != services.options.pulsar.max_message_size:
+            self._listing_client = replace(self._listing_client, frame_limit=frame_limit(told))
         return asker, commands.connected(
             services.options.server_version,
             protocol_version=protocol_version,
-            max_message_size=services.options.pulsar.max_message_size,
+            max_message_size=told,
             feature_flags=services.feature_flags,
         )
 
@@ -313,6 +321,18 @@ class PulsarCommandHandler:
             }
         )
     )
+
+
+def told_message_size(client_version: str, settings: PulsarSettings) -> int:
+    """The ``max_message_size`` of CONNECTED for a client of this version.
+
+    Go and Java from 4 on take it as the limit of what they read. C++ and Python have no such limit, and give the value
+    to all producers of the process; older clients of Java to those of the connection (apache/pulsar#22306).
+    """
+    size = settings.max_message_size
+    if settings.advertise_frame == "auto" and _FOLLOWS_FRAME.match(client_version):
+        return max(size, settings.max_listing)
+    return size
 
 
 def _refuse(command: BaseCommand, message: str) -> bytes | None:

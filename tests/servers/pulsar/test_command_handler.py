@@ -10,6 +10,7 @@ from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Closing
 from broker_core.servers.pulsar import PulsarOptions
+from broker_core.servers.pulsar.command_handler import told_message_size
 from broker_core.servers.pulsar.listing_job import ListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob
 from broker_core.settings import LimitsSettings, PulsarSettings
@@ -20,6 +21,8 @@ from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, Command
 from tests.support.connection_questions import of_broker
 from tests.support.memory_lister import MemoryLister
 from tests.support.pulsar_handlers import decoded, talk
+from tests.support.pulsar_serving import serving
+from tests.support.raw_client import Refused
 
 NAMES = ["persistent://t/n/a", "persistent://t/n/b"]
 
@@ -213,3 +216,48 @@ def test_a_client_that_knows_no_ping_is_left_alone() -> None:
     t.connect("old", protocol_version=0)
     for _ in range(3):
         assert t.handler.tick(quiet=True) is None
+
+
+@pytest.mark.parametrize(
+    ("version", "follows"),
+    [
+        ("Pulsar-Go-v0.19.0", True),
+        ("Pulsar-Java-v4.0.0", True),
+        ("Pulsar-Java-v5.0.0-M1", True),
+        ("Pulsar-Java-v10.1.0", True),
+        ("Pulsar-Java-v3.3.9", False),
+        ("Pulsar-CPP-v4.2.0", False),
+        ("Pulsar-Python-4", False),
+        ("", False),
+    ],
+)
+def test_only_clients_that_read_by_it_are_told_a_larger_frame(version: str, follows: bool) -> None:
+    same = PulsarSettings()
+    assert told_message_size(version, same) == same.max_message_size
+    auto = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "20MB"})
+    assert told_message_size(version, auto) == (20 * 1024**2 if follows else auto.max_message_size)
+    small = PulsarSettings.model_validate({"advertise_frame": "auto", "max_listing": "1MB"})
+    assert told_message_size(version, small) == small.max_message_size
+
+
+@pytest.mark.parametrize(
+    ("version", "answered"), [("Pulsar-Java-v4.2.4", True), ("Pulsar-Java-v3.0.7", False)]
+)
+async def test_a_listing_over_a_client_s_frame_goes_to_those_that_are_told_a_larger_one(
+    version: str, answered: bool
+) -> None:
+    names = [f"persistent://public/default/{'x' * 900}{number}" for number in range(7000)]
+    settings = PulsarSettings.model_validate({"advertise_frame": "auto"})
+    options = PulsarOptions(pulsar=settings)
+    async with serving(MemoryLister(names), options=options) as served:
+        client = await served.client(handshake=False)
+        await client.send(commands.connect(version))
+        told = (await client.receive()).connected.max_message_size
+        if answered:
+            assert told == settings.max_listing
+            assert len((await client.ask()).topics) == len(names)
+        else:
+            assert told == settings.max_message_size
+            with pytest.raises(Refused) as refused:
+                await client.ask()
+            assert refused.value.code is ServerError.NotAllowedError
