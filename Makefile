@@ -87,6 +87,11 @@ bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.growth
 	$(BIN)/python -m tests.benchmarks.hostile
 	$(BIN)/python -m tests.benchmarks.own_code
+	$(BIN)/python -m tests.benchmarks.watchers
+
+# Watchers of topics: `make bench-watch ARGS="--watchers 10000 --patterns 40"`.
+bench-watch: $(TEST_STAMP)
+	$(BIN)/python -m tests.benchmarks.watchers $(ARGS)
 
 # Only the part with PostgreSQL: `make bench-postgres ARGS="--sizes 10000,5000000 --plot growth.svg"`.
 bench-postgres: $(TEST_STAMP)

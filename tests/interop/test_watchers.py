@@ -1,55 +1,73 @@
-"""Brokers that start after the gateway, with their topic list watchers on.
-
-Such watchers would lead Java clients past the gateway, so the gateway warns as soon as it sees them.
-"""
+"""Topic list watchers of the official Java client at a gateway, which follows the watchers of a real broker."""
 
 from __future__ import annotations
 
+import re
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-from tests.benchmarks.wire_client import Answer, RawClient, get_topics_frame, read_answer
 from tests.interop.conftest import gateway_settings
+from tests.interop.gate import Gate
 from tests.interop.pulsar_peer import PulsarBroker
+from tests.interop.stage import Stage, partitions_of
 from tests.support.eventually import eventually_sync
 from tests.support.ports import free_ports
 from tests.support.served import Served
 
 pytestmark = pytest.mark.interop
 
-_SWITCH = "enableBrokerTopicListWatcher"
+_SOON = 120.0
 
 
-def _list(served: Served) -> Answer:
-    client = RawClient(served.address)
-    try:
-        return read_answer(client.ask(get_topics_frame(1, "public/late")))
-    finally:
-        client.close()
+@dataclass(frozen=True)
+class Watched:
+    """A gateway with one snapshot of each namespace, kept true by a watcher at the broker."""
+
+    stage: Stage
+    metrics_url: str
+
+    def sample(self, name: str) -> float:
+        """The sum of a metric over its labels."""
+        with urllib.request.urlopen(self.metrics_url) as answer:
+            text = answer.read().decode()
+        found = re.findall(rf"^broker_core_{name}(?:{{[^}}]*}})? (\S+)$", text, re.MULTILINE)
+        return sum(map(float, found))
 
 
-def test_brokers_may_come_later_and_watchers_of_theirs_are_a_warning(
-    pulsar_broker: PulsarBroker, tmp_path: Path
-) -> None:
-    binary, http = free_ports(2)
-    late = PulsarBroker(tmp_path / "pulsar", heap="384m", settings={_SWITCH: "true"}, ports=(binary, http))
-    with Served(tmp_path / "gateway", gateway_settings(late)) as served:
-        # Nobody there is an error, never a namespace without topics: clients would unsubscribe.
-        assert _list(served).error is not None
-        with late:
-            late.admin.create_namespace("public/late")
-            late.admin.create_topic("persistent://public/late/here")
-            eventually_sync(lambda: _list(served).topics == 1, 60, what="a listing of the broker that came")
-            eventually_sync(
-                lambda: _SWITCH in served.log.read_text(), what="a warning that names the setting"
-            )
-            line = next(line for line in served.log.read_text().splitlines() if _SWITCH in line)
-            assert "warn" in line.lower()
-        gone = _list(served)
-        assert gone.error is not None
-        assert gone.topics == 0
+@pytest.fixture
+def watched(pulsar_broker: PulsarBroker, tmp_path: Path) -> Iterator[Watched]:
+    (port,) = free_ports(1)
+    tables = gateway_settings(pulsar_broker)
+    tables["upstream"]["snapshots"] = {"mode": "auto"}
+    tables["http"] = {"listen": f"127.0.0.1:{port}"}
+    gate = Gate(tmp_path)
+    with Served(tmp_path / "gateway", tables) as served:
+        stage = Stage(pulsar_broker, served.service_url, gate, tmp_path)
+        yield Watched(stage, f"http://127.0.0.1:{port}/metrics")
 
 
-def test_watchers_off_is_no_warning(gateway: Served) -> None:
-    assert _SWITCH not in gateway.log.read_text()
+def test_java_watches_at_the_gateway_and_learns_of_topics_from_it(watched: Watched) -> None:
+    stage = watched.stage
+    namespace = stage.namespace("java-watching")
+    admin, base = stage.broker.admin, f"persistent://{namespace}"
+    admin.create_topic(f"{base}/t-first")
+    sent = stage.publish([f"{base}/t-first"], "one")
+    with stage.java_consumers("watching") as java:
+        java.subscribe("watching", f"{base}/t-.*")
+        java.wait_received("watching", sent, _SOON)
+        eventually_sync(lambda: watched.sample("watchers") == 1, _SOON, what="a watcher at the gateway")
+        admin.create_topic(f"{base}/t-later")
+        admin.create_topic(f"{base}/t-parts", 3)
+        admin.create_topic(f"{base}/other")
+        eventually_sync(lambda: watched.sample("watch_updates_total") >= 1, _SOON, what="an update")
+        topics = [f"{base}/t-later", *partitions_of(f"{base}/t-parts", 3)]
+        sent |= stage.publish(topics, "two")
+        stage.publish([f"{base}/other"], "two")
+        java.wait_received("watching", sent, _SOON)
+        assert dict(java.received("watching")) == dict.fromkeys(sent, 1)
+        assert watched.sample("watches_refused_total") == 0
+        assert admin.subscriptions(f"{base}/other") == set()

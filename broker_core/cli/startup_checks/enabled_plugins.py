@@ -39,6 +39,8 @@ def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
                 f"{label}.deadline",
                 f"{plugin.options.deadline:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait",
             )
+        if (said := _unwatchable(plugin)) is not None:
+            yield Check.warning(f"{label}.depends_on", said)
         yield from bounded(label, lambda plugin=plugin: list(_of_plugin(plugin)))  # type: ignore[misc]
     installed = {plugin.name for plugin in installed_plugins()}
     for name in plugins.tables:
@@ -50,6 +52,21 @@ def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
             else:  # the server does not start
                 near = did_you_mean(name, installed)
                 yield Check.error(f"plugins.{name}", f"has a table of settings, and is not installed{near}")
+
+
+def _unwatchable(plugin: LoadedPlugin) -> str | None:
+    """What stands in the way of watches about the namespaces of a plugin, if anything does."""
+    from broker_core.plugin_api.depends_on import is_of_properties
+
+    shapes = {"broker_core_list_topics", "broker_core_visible"} & set(plugin.implementations)
+    if not shapes or not any(map(is_of_properties, plugin.depends_on)):
+        return None
+    if "broker_core_depends_on" in plugin.implementations:
+        return "answers depend on properties, which a watch does not have: clients poll in its namespaces"
+    return (
+        "it does not declare what its answers depend on, so that clients may not watch in its namespaces: let "
+        "broker_core_depends_on give the words that do matter, without 'properties'"
+    )
 
 
 def _of_plugin(plugin: LoadedPlugin) -> Iterator[Check]:

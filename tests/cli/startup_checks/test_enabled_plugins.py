@@ -70,3 +70,26 @@ def test_plugins_that_are_not_there(install_plugin: InstallPlugin) -> None:
     )
     assert levels(found) == {"plugins.postgre": "error", "plugins.mine": "warning", "plugins.absent": "error"}
     assert "did you mean 'postgres'?" in text(found, "plugins.postgre")
+
+
+@pytest.mark.parametrize(
+    ("name", "declares", "said"),
+    [
+        ("undeclared", "", "does not declare"),
+        ("selecting", "return ['properties']", "depend on properties"),
+        ("forall", "return []", None),
+    ],
+)
+def test_a_plugin_that_stands_in_the_way_of_watches_is_told_of(
+    install_plugin: InstallPlugin, name: str, declares: str, said: str | None
+) -> None:
+    body = "def broker_core_list_topics(request):\n    return None"
+    if declares:
+        body += f"\n\n@hookimpl\ndef broker_core_depends_on():\n    {declares}"
+    install_plugin(name, HOOK.format(body))
+    found = list(plugin_checks(plugins(name)))
+    if said is None:
+        assert levels(found) == {f"plugins.{name}": "ok"}
+    else:
+        assert levels(found)[f"plugins.{name}.depends_on"] == "warning"
+        assert said in text(found, f"plugins.{name}.depends_on")

@@ -1,0 +1,287 @@
+"""Watchers: what changes cost the server, how late updates are, and what idle watchers take: ``make bench-watch``.
+
+Each watcher has a connection of its own. The topics are made over HTTP, so that the server's CPU time has the writes in
+it. ``--patterns`` is how many questions the watchers have; each change is of one of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import http.client
+import resource
+import statistics
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+from broker_core.catalog import Edit, SqliteCatalog, creation
+from broker_core.names import NamespaceName, TopicName
+from broker_core.wire.pulsar import BaseCommand, FrameDecoder, commands
+from tests.benchmarks.processes import cpu_seconds, machine, resident
+from tests.support.eventually import eventually
+from tests.support.ports import free_ports
+from tests.support.served import Served
+
+__all__ = ["Result", "main", "measure"]
+
+_NAMESPACE: Final = NamespaceName("bench", "watch")
+_BASE: Final = f"persistent://{_NAMESPACE}/"
+#: Watchers that are opened at a time.
+_AT_ONCE: Final = 50
+
+
+@dataclass(slots=True)
+class _Told:
+    """When each change was told to each watcher of its question."""
+
+    at: dict[str, list[float]] = field(default_factory=dict)
+    hashes: dict[int, str] = field(default_factory=dict)
+
+
+class _Watcher(asyncio.Protocol):
+    """One watcher; it answers PING, and does nothing else of itself."""
+
+    def __init__(self, number: int, pattern: str, told: _Told) -> None:
+        self._decoder = FrameDecoder(1 << 31)
+        self._number, self._pattern, self._told = number, pattern, told
+        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.transport: asyncio.Transport
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        transport.write(commands.connect("Pulsar-Java-v4.2.4"))
+
+    def reconcile(self) -> None:
+        """Ask whether it has all topics, as Java does each period."""
+        known = self._told.hashes[self._number]
+        self.transport.write(commands.watch_topics(2, 0, str(_NAMESPACE), self._pattern, known))
+
+    def data_received(self, data: bytes) -> None:
+        now = time.perf_counter()
+        for frame in self._decoder.feed(data):
+            command = commands.decode(frame)
+            if command.type == BaseCommand.CONNECTED:
+                self.transport.write(commands.watch_topics(1, 0, str(_NAMESPACE), self._pattern))
+            elif command.type == BaseCommand.WATCH_TOPIC_LIST_SUCCESS:
+                self._told.hashes[self._number] = command.watchTopicListSuccess.topics_hash
+                if not self.opened.done():
+                    self.opened.set_result(None)
+            elif command.type == BaseCommand.WATCH_TOPIC_UPDATE:
+                body = command.watchTopicUpdate
+                self._told.hashes[self._number] = body.topics_hash
+                for name in (*body.new_topics, *body.deleted_topics):
+                    self._told.at.setdefault(name, []).append(now)
+            elif command.type == BaseCommand.PING:
+                self.transport.write(commands.pong())
+            elif command.type == BaseCommand.ERROR and not self.opened.done():
+                self.opened.set_exception(RuntimeError(command.error.message))
+
+
+class _Writer(threading.Thread):
+    """Makes topics over HTTP, so many a second; when each was asked for is in ``begun``."""
+
+    def __init__(self, address: tuple[str, int], names: Sequence[str], rate: float) -> None:
+        super().__init__(daemon=True)
+        self._address, self._names, self._rate = address, names, rate
+        self.begun: dict[str, float] = {}
+
+    def run(self) -> None:
+        connection = http.client.HTTPConnection(*self._address)
+        start = time.perf_counter()
+        for number, name in enumerate(self._names):
+            time.sleep(max(0.0, start + number / self._rate - time.perf_counter()))
+            self.begun[_BASE + name] = time.perf_counter()
+            connection.request("PUT", f"/admin/v2/persistent/{_NAMESPACE}/{name}")
+            answer = connection.getresponse()
+            answer.read()
+            if answer.status != 204:
+                raise RuntimeError(f"{name}: {answer.status}")
+        connection.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """Shares are of one core; bytes are of one watcher, its connection included."""
+
+    watchers: int
+    patterns: int
+    topics: int
+    changes: int
+    updates: int
+    median: float
+    p99: float
+    longest: float
+    busy: float
+    idle: float
+    resident: int
+    ping_p99: float
+    are_equal: bool
+
+
+async def measure(
+    folder: Path, *, watchers: int, patterns: int, topics: int, rate: float, seconds: float
+) -> Result:
+    """The figures of one scene; ``rate`` is in changes a second."""
+    _make(folder / "catalog.sqlite", patterns, topics)
+    (web,) = free_ports(1)
+    tables: dict[str, dict[str, object]] = {
+        "catalog": {"path": str(folder / "catalog.sqlite")},
+        "http": {"listen": f"127.0.0.1:{web}"},
+    }
+    with Served(folder, tables, start_seconds=120) as served:
+        pid, host, port = served.pid, *served.address
+        before = resident(pid)
+        told, loop = _Told(), asyncio.get_running_loop()
+        clients: list[_Watcher] = []
+        for low in range(0, watchers, _AT_ONCE):
+            made = [
+                _Watcher(number, _pattern(number % patterns, patterns), told)
+                for number in range(low, min(low + _AT_ONCE, watchers))
+            ]
+            await asyncio.gather(
+                *(loop.create_connection(partial(_itself, each), host, port) for each in made)
+            )
+            await asyncio.gather(*(each.opened for each in made))
+            clients += made
+        taken = resident(pid) - before
+        await asyncio.sleep(2)
+        idle = await _idle(pid, clients, seconds)
+        count = int(rate * seconds)
+        names = [f"g{number % patterns:05}-new-{number}" for number in range(count)]
+        writer = _Writer(("127.0.0.1", web), names, rate)
+        pinging = asyncio.create_task(_pings(host, port, seconds))
+        busy = cpu_seconds(pid)
+        writer.start()
+        await asyncio.to_thread(writer.join)
+        expected = sum(_followers(number % patterns, watchers, patterns) for number in range(count))
+        with suppress(AssertionError):  # what is missing is shown
+            await eventually(lambda: sum(map(len, told.at.values())) >= expected, 30)
+        busy = (cpu_seconds(pid) - busy) / max(seconds, 1e-9)
+        late = sorted(at - writer.begun[name] for name, times in told.at.items() for at in times)
+        latest = {number % patterns: told.hashes[number] for number in range(watchers)}
+        are_equal = len(late) == expected and all(
+            told.hashes[number] == latest[number % patterns] for number in range(watchers)
+        )
+        ping = await pinging
+        for client in clients:
+            client.transport.abort()
+        return Result(
+            watchers,
+            patterns,
+            topics,
+            count,
+            len(late),
+            statistics.median(late) if late else float("nan"),
+            late[int(len(late) * 0.99)] if late else float("nan"),
+            late[-1] if late else float("nan"),
+            busy,
+            idle,
+            taken // watchers,
+            ping,
+            are_equal,
+        )
+
+
+def _make(path: Path, patterns: int, topics: int) -> None:
+    with SqliteCatalog(path) as catalog:
+        names = [
+            TopicName("persistent", _NAMESPACE, f"g{number % patterns:05}-{number}")
+            for number in range(topics)
+        ]
+        for low in range(0, topics, 10_000):
+            catalog.edit_many(_NAMESPACE, [Edit(name, creation(name)) for name in names[low : low + 10_000]])
+
+
+def _itself(watcher: _Watcher) -> _Watcher:
+    return watcher
+
+
+def _pattern(group: int, patterns: int) -> str:
+    return f"{_BASE}.*" if patterns == 1 else f"{_BASE}g{group:05}-.*"
+
+
+def _followers(group: int, watchers: int, patterns: int) -> int:
+    return len(range(group, watchers, patterns))
+
+
+async def _idle(pid: int, clients: Sequence[_Watcher], seconds: float) -> float:
+    """The share of a core while nothing changes, and each watcher asks once a minute whether it has all topics."""
+    begun, start = cpu_seconds(pid), time.perf_counter()
+    due = 0.0
+    number = 0
+    while (now := time.perf_counter() - start) < seconds:
+        due = now * len(clients) / 60
+        while number < due:
+            clients[number % len(clients)].reconcile()
+            number += 1
+        await asyncio.sleep(0.01)
+    return (cpu_seconds(pid) - begun) / seconds
+
+
+async def _pings(host: str, port: int, seconds: float) -> float:
+    """The 99th percentile of the time to a PONG."""
+    reader, writer = await asyncio.open_connection(host, port)
+    writer.write(commands.connect("Pulsar-Java-v4.2.4"))
+    head = await reader.readexactly(4)
+    await reader.readexactly(int.from_bytes(head, "big"))
+    times = []
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        begun = time.perf_counter()
+        writer.write(commands.ping())
+        await reader.readexactly(len(commands.pong()))
+        times.append(time.perf_counter() - begun)
+        await asyncio.sleep(0.02)
+    writer.close()
+    return sorted(times)[int(len(times) * 0.99)]
+
+
+def _shown(result: Result) -> str:
+    return (
+        f"| {result.watchers:,} | {result.patterns:,} | {result.topics:,} | {result.changes:,} | {result.updates:,} "
+        f"| {1000 * result.median:.0f} | {1000 * result.p99:.0f} | {1000 * result.longest:.0f} "
+        f"| {100 * result.busy:.1f} % | {100 * result.idle:.2f} % | {result.resident:,} | {1000 * result.ping_p99:.1f} "
+        f"| {'yes' if result.are_equal else 'NO'} |"
+    )
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Print a table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--watchers", type=int, default=2000)
+    parser.add_argument("--patterns", type=int, default=40)
+    parser.add_argument("--topics", type=int, default=10_000)
+    parser.add_argument("--rate", type=float, default=50.0)
+    parser.add_argument("--seconds", type=float, default=20.0)
+    asked = parser.parse_args(arguments)
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    print(machine())
+    print(
+        "| watchers | patterns | topics | changes | updates | median ms | p99 ms | longest ms | CPU busy | CPU idle | "
+        "bytes a watcher | PING p99 ms | equal |"
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        result = asyncio.run(
+            measure(
+                Path(folder),
+                watchers=asked.watchers,
+                patterns=asked.patterns,
+                topics=asked.topics,
+                rate=asked.rate,
+                seconds=asked.seconds,
+            )
+        )
+    print(_shown(result))
+
+
+if __name__ == "__main__":
+    main()
