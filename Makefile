@@ -7,7 +7,7 @@ TEST_STAMP := .venv/.ready-to-test
 # Without compiled files each program that the tests start compiles all that it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup wheels run check unit test interop differential fuzz bench bench-growth bench-kafka bench-postgres bench-spark docs lint types format proto kafka-tables lock statements mutants clean-setup
+.PHONY: help setup wheels run check unit test interop differential fuzz bench bench-growth bench-kafka bench-postgres bench-spark bench-watch docs lint types format proto kafka-tables lock statements mutants clean-setup
 
 help:
 	@echo "make run      serve a demo catalogue on loopback"

@@ -34,7 +34,7 @@ def standalone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     served = Served(folder, {"catalog": {"path": str(folder / "catalog.sqlite")}})
     subprocess.run(
         [
-            *(broker_core_command(), "topics", "import"),
+            *(broker_core_command(), "topics", "import", "--as-names"),
             *("--config", str(served.config), VECTORS["namespace"], str(names)),
         ],
         check=True,

@@ -389,7 +389,6 @@ def test_everything_of_a_build_may_be_in_a_bucket(
     ("option", "value", "message"),
     [
         ("--report", "none/report.html", "none/report.html: cannot write it: No such file or directory"),
-        ("--export-parquet", "none/t.parquet", "none/t.parquet: cannot write it: No such file or directory"),
         (
             "--export-parquet",
             "nonsense://host/t.parquet",
