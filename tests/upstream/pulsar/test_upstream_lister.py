@@ -70,6 +70,22 @@ def questions(server: ScriptedServer) -> list[Any]:
     ]
 
 
+@pytest.mark.parametrize("mode", Mode)
+async def test_a_listing_that_another_broker_gives_otherwise_is_not_held(mode: Mode) -> None:
+    answers = [listing(NAMES[:100]), listing(NAMES[:10])]
+
+    async def script(peer: Peer, command: BaseCommand) -> None:
+        await answers.pop(0)(peer, command)
+
+    async with lister_to(script) as (lister, _):
+        await lister.list_topics(ListingRequest(NAMESPACE, mode))
+        if mode is Mode.PERSISTENT:
+            with pytest.raises(ListingFailed, match="90 of 100 topics"):
+                await lister.list_topics(ListingRequest(NAMESPACE, mode))
+        else:
+            assert len((await lister.list_topics(ListingRequest(NAMESPACE, mode))).topics or ()) == 10
+
+
 async def test_pattern_hash_and_properties_are_forwarded() -> None:
     async with lister_to(listing(NAMES[:3], filtered=True)) as (lister, server):
         request = ListingRequest(NAMESPACE, Mode.ALL, PATTERN, "76543210", {"region": "eu"})
