@@ -150,9 +150,14 @@ class _Run:
             request = v1_request(draw)
             lines = [f"{request.method} {request.target} HTTP/1.1", "Host: x", "Connection: close"]
             data = draw.damaged("\r\n".join([*lines, "", ""]).encode())
-        first, second = await self._both(
-            lambda each, at: each.alone(over, persona, _for(at, data, draw.holes), **options)
-        )
+        # A server drops what it has not answered yet once it sees the end of a damaged stream: either may have done so.
+        first = second = b""
+        for _ in range(4 if road == "damaged" else 1):
+            first, second = await self._both(
+                lambda each, at: each.alone(over, persona, _for(at, data, draw.holes), **options)
+            )
+            if first == second:
+                break
         if over == "http":
             first, second = (re.sub(rb"\r\nDate: [^\r]*", b"", each) for each in (first, second))
         return first, second, f"{over} {data!r} {options}"

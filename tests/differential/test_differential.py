@@ -30,7 +30,7 @@ async def test_a_planted_difference_is_found_on_each_road(tmp_path: Path) -> Non
     result = await result_against(tmp_path, {"authorization": {"super_roles": ["nobody"]}}, 300)
     found = {each.request.split(" as ")[0] for each in result.differences}
     assert found >= {"pulsar", "v1", "admin"}
-    assert any(each.startswith("audit lines of ") for each in found)
+    assert any(each.startswith("audit line of ") for each in found)
     assert all(each.first != each.second for each in result.differences)
 
 

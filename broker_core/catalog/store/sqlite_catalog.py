@@ -15,6 +15,7 @@ from broker_core.catalog.errors import (
 from broker_core.catalog.properties import check_properties
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.deleted_topics import DeletedTopic, deleted_topic
+from broker_core.catalog.store.format_migration import bring_forward_for_a_dry_run
 from broker_core.catalog.store.kafka_administration import KafkaAdministration
 from broker_core.catalog.store.namespace_change import (
     NamespaceChange,
@@ -195,6 +196,8 @@ class SqliteCatalog(KafkaAdministration):
         do (:exc:`CatalogBusy`, say) is raised, and nothing of any was written.
         """
         with self.changing(namespace, wait=wait, dry_run=dry_run) as (connection, change):
+            if dry_run:
+                bring_forward_for_a_dry_run(connection)
             done = edit_each(connection, change, edits)
             catalog_id = self._catalog_id
             version = change.version_in(catalog_id) if change.changed else read_version(connection, namespace)

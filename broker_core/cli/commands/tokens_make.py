@@ -54,9 +54,9 @@ def create_secret_key(
         typer.Option("--base64", "-b", help="Write Base64 text, as a data: URL has it.", show_default=False),
     ] = False,
 ) -> None:
-    """Make a secret that signs and verifies tokens. Without an algorithm it is one for HS256.
+    """Make a secret that signs and verifies tokens.
 
-    Whoever can read it can make tokens of any role.
+    Without an algorithm it is one for HS256. Whoever can read it can make tokens of any role.
     """
     import base64
 
@@ -85,9 +85,9 @@ def create_key_pair(
     ],
     algorithm: AlgorithmOption = None,
 ) -> None:
-    """Make a private key, which signs tokens, and its public key, which verifies them. Without an algorithm, for RS256.
+    """Make a private key, which signs tokens, and its public key, which verifies them.
 
-    The owner alone can read the file of the private key.
+    Without an algorithm they are for RS256. The owner alone can read the file of the private key.
     """
     from broker_core.access.authentication.tokens.signing import new_key_pair
 
@@ -135,7 +135,10 @@ def create_token(
     ] = None,
     algorithm: AlgorithmOption = None,
 ) -> None:
-    """Make a token of a role, signed by a key, and print it."""
+    """Make a token of a role, signed by a key.
+
+    It is printed.
+    """
     from broker_core.access.authentication.tokens.signing import private_key as parse_private_key
     from broker_core.access.authentication.tokens.signing import signed_token
     from broker_core.access.principal import Principal

@@ -44,7 +44,10 @@ def show_token(
     stdin: StdinOption = False,
     token_file: TokenFileOption = None,
 ) -> None:
-    """Print what a token says, its header and its claims. Nothing is verified."""
+    """Print what a token says, unverified.
+
+    That is its header and its claims.
+    """
     from broker_core.redaction.printable import printable
 
     parts = given_token(token, stdin=stdin, file=token_file).split(".")
@@ -83,9 +86,10 @@ def validate_token(
     ] = None,
     algorithm: AlgorithmOption = None,
 ) -> None:
-    """Verify the signature and the times of a token by a key, and print its claims.
+    """Verify a token by a key, and print its claims.
 
-    A server decides by the same rules. Without an algorithm, the token may have any that its key is for.
+    Its signature and its times are verified by the rules of a server. Without an algorithm, the token may have any that
+    its key is for.
     """
     from broker_core.access.authentication.failures import AuthenticationFailed
     from broker_core.access.authentication.tokens.compact_token import CompactToken, MalformedToken, read_json

@@ -53,7 +53,7 @@ _EXAMPLE: Final = {
 }
 #: Listings that are shown.
 _MOST: Final = 1000
-_NO_GUARD: Final = {501: Reply("This server lists no cluster: changes of its own catalogue are all meant.")}
+_NO_GUARD: Final = {409: Reply("This server lists no cluster: changes of its own catalogue are all meant.")}
 
 
 def operations(_services: ApiServices) -> list[Operation]:
@@ -126,7 +126,7 @@ async def _accept(request: ApiRequest) -> web.StreamResponse:
 def _guard(request: ApiRequest) -> ShrinkGuard:
     guard = request.services.guard
     if guard is None:
-        raise refused(501, "this server lists no cluster: changes of its own catalogue are all meant")
+        raise refused(409, "this server lists no cluster: changes of its own catalogue are all meant")
     return guard
 
 

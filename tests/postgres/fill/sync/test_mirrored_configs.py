@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import SqliteCatalog, configured, creation
+from broker_core.catalog import SqliteCatalog, creation, merge
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import Deletions
 from broker_core_postgres.fill.sync.catalog_source import CatalogSource
@@ -45,8 +45,8 @@ async def test_they_are_those_of_the_catalogue(connection: Any, catalog: SqliteC
     own = ('{"retention.ms": "1"}', 3)
     assert await rows(connection) == {"x-partition-0": own, "x-partition-1": own, "plain": (None, None)}
     assert not (await sync(connection, catalog)).written
-    catalog.edit(name("x"), configured(name("x"), lambda _: {}))
-    catalog.edit(name("plain"), configured(name("plain"), lambda _: {"segment.ms": "5"}))
+    catalog.edit(name("x"), merge(name("x"), {}, configs=None))
+    catalog.edit(name("plain"), merge(name("plain"), {}, configs={"segment.ms": "5"}))
     async with Mirror.read(connection, CatalogSource(catalog)) as mirror:
         (count,) = (await mirror.counts()).values()
         assert (count.added, count.changed, count.removed) == (0, 3, 0)

@@ -105,5 +105,5 @@ async def test_a_namespace_that_is_not_guarded() -> None:
 
 async def test_a_server_with_a_catalogue_of_its_own_has_no_guard(served: ApiServed) -> None:
     said = await served.ask("/v1/held-listings")
-    assert said.status == 501
-    assert (await served.ask("/v1/namespaces/a/b/held-listings/accept", "POST")).status == 501
+    assert said.status == 409
+    assert (await served.ask("/v1/namespaces/a/b/held-listings/accept", "POST")).status == 409
