@@ -18,6 +18,7 @@ help:
 	@echo "make differential  random requests to this tree and to another one; ARGS=\"--against FOLDER --seed 2\""
 	@echo "make bench    the tables of speeds (BENCH_PEER=1: with the real broker);  make bench-postgres: one of them"
 	@echo "make bench-growth  time and memory from ten thousand to ten million topics; ARGS=\"--sizes 10000,1000000\""
+	@echo "make bench-watch  updates of topic list watchers; ARGS=\"--watchers 10000\""
 	@echo "make bench-kafka  listings of Kafka clients; ARGS=\"--peer 127.0.0.1:9092\" for a real broker beside it"
 	@echo "make bench-spark  time and memory of a batch of 5 million topics and 1,020 patterns, and speed of serving"
 	@echo "make docs     the documentation, into docs/_build/html"

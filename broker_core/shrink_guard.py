@@ -92,7 +92,10 @@ class ShrinkGuard:
             return
         key, now = _digest(namespace, question), self._clock()
         last = self._remembered.get(key)
-        if last is not None and last.at < self._accepted.get(str(namespace), 0.0):
+        accepted = self._accepted.get(str(namespace), 0.0)
+        if last is not None and last.at < accepted <= now < accepted + limits.hold:
+            # Once for each question, and not for one that is asked much later.
+            del self._remembered[key]
             last = None
         if last is None or not _is_lost(last.count, count, limits.min_topics, limits.max_ratio):
             self._remember(key, count, now)

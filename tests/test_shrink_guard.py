@@ -159,3 +159,16 @@ async def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     assert len(own._remembered) == 10
     assert not held(own, 1, question="0")
     assert held(own, 1, question="99")
+
+
+def test_an_acceptance_passes_one_loss_of_each_question_and_none_much_later() -> None:
+    clock = WallClock()
+    own = guard(clock, hold="1h")
+    for question in ("a", "b"):
+        assert not held(own, 100, question=question)
+    clock.ahead += 1
+    own.accept(ONE)
+    assert not held(own, 100, question="a")
+    assert held(own, 5, question="a"), "the listing after the acceptance was whole: the acceptance is used up"
+    clock.ahead += 3601
+    assert held(own, 5, question="b"), "nobody meant a loss an hour later"

@@ -163,7 +163,8 @@ class _UnixConnection(http.client.HTTPConnection):
 def _said(response: http.client.HTTPResponse) -> str:
     """The status, and what the broker says of it."""
     try:
-        said = json.loads(response.read(_MOST_ERROR_BYTES))["error"]
+        body = json.loads(response.read(_MOST_ERROR_BYTES))
+        said = body["error"] if "error" in body else body["detail"]
         text = str(said).encode(errors="replace").decode()  # a lone surrogate could not be printed
     except (ValueError, TypeError, KeyError, RecursionError, OSError, http.client.HTTPException):
         return f"HTTP status {response.status}"
