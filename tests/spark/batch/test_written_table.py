@@ -35,8 +35,13 @@ def frame(spark: SparkSession, **columns: list[Any]) -> DataFrame:
     return spark.createDataFrame(pa.table(columns))
 
 
+def temporary_views(spark: SparkSession) -> set[str]:
+    """The names of the session's views, which other tests may have left there."""
+    return {table.name for table in spark.catalog.listTables() if table.isTemporary}
+
+
 def test_rows_are_appended_by_column_names(spark: SparkSession, schema: str) -> None:
-    address = f"table:{schema}.some"
+    address, views = f"table:{schema}.some", temporary_views(spark)
     check_table(spark, address)
     write_table(frame(spark, a=[1], b=["x"]), address)
     check_table(spark, address)
@@ -46,7 +51,7 @@ def test_rows_are_appended_by_column_names(spark: SparkSession, schema: str) -> 
     assert [(row["a"], row["b"]) for row in rows] == [(1, "x"), (2, "y"), (3, None)]
     with pytest.raises(BatchError, match=rf"Cannot write the table {address}: .*EXTRA_COLUMNS"):
         write_table(frame(spark, other=[4]), address)
-    assert not [table for table in spark.catalog.listTables() if table.isTemporary]
+    assert temporary_views(spark) == views
 
 
 def test_a_folder_is_replaced_or_appended_to(spark: SparkSession, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import signal
 import threading
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
@@ -62,7 +63,8 @@ def test_the_last_line_is_the_result(
     assert "\x07" not in err
     assert "no/where" in err
     assert report.is_file()
-    assert table.is_file()
+    (row,) = pq.read_table(table).to_pylist()
+    assert (row["pattern"], row["count"], row["generation"]) == ("a/b/orders-.*", 3, published.generation)
 
 
 def test_progress_and_metrics_are_written_where_they_are_asked_for(
@@ -93,21 +95,33 @@ def test_progress_and_metrics_are_written_where_they_are_asked_for(
     assert err.endswith("; the generation is published\n")
 
 
-def test_the_exit_code_and_the_metrics_of_a_build_whose_report_fails_agree(
-    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("module", "name", "reason"),
+    [
+        (html_report, "html_page", "Cannot write the report x: no space"),
+        (job, "write_build_record", "x: no space"),
+    ],
+    ids=["report", "record"],
+)
+def test_the_exit_code_and_the_metrics_of_a_build_whose_output_fails_agree(
+    arguments: list[str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    module: ModuleType,
+    name: str,
+    reason: str,
 ) -> None:
     def full(*_: object) -> None:
-        raise StoreFailed("report.html: no space")
+        raise StoreFailed("x: no space")
 
     metrics = tmp_path / "build.prom"
     more = [*arguments, "--property-keys", "region", "--metrics", str(metrics)]
     with monkeypatch.context() as patch:
-        patch.setattr(html_report, "html_page", full)
+        patch.setattr(module, name, full)
         assert run([*more, "--report", str(tmp_path / "report.html")]) == 1
     out, err = capsys.readouterr()
-    assert err.endswith(
-        "broker-core: Cannot write the report report.html: no space; the generation is published\n"
-    )
+    assert err.endswith(f"broker-core: {reason}; the generation is published\n")
     record = json.loads(out)
     published = current_pointer(open_store(str(tmp_path / "store")))
     assert published is not None
@@ -355,14 +369,19 @@ def test_everything_of_a_build_may_be_in_a_bucket(
     # The keys are no secrets here: the Spark of the tests runs already, without them in its environment.
     options = [f"--store-option={name}={value}" for name, value in s3_options.items()]
     addressed_file(f"{place}/patterns.jsonl", s3_options).write((tmp_path / "patterns.jsonl").read_bytes())
-    named = {"--patterns": "patterns.jsonl", "--report": "report.html", "--export-parquet": "totals.parquet"}
+    named = {"--patterns": "patterns.jsonl", "--report": "report.html", "--metrics": "build.prom"}
     build = [*arguments[:4], "--out", f"{place}/store", "--property-keys", "region"]
     for option, name in named.items():
         build += [option, f"{place}/{name}"]
+    build += [
+        "--export-parquet",
+        str(tmp_path / "totals.parquet"),
+    ]  # Spark's: into a bucket by its connector alone
     assert run([*build, *options]) == 0
     generation = json.loads(capsys.readouterr().out.splitlines()[-1])["generation"]
     assert b"orders-" in addressed_file(f"{place}/report.html", s3_options).read(1 << 20)
-    assert addressed_file(f"{place}/totals.parquet", s3_options).read(1 << 20).startswith(b"PAR1")
+    assert b"build_succeeded 1.0" in addressed_file(f"{place}/build.prom", s3_options).read(1 << 20)
+    assert pq.read_table(tmp_path / "totals.parquet").num_rows == 1
     stored = open_store(f"{place}/store", s3_options)
     assert list(stored.list("temporary")) == []
 
@@ -452,7 +471,7 @@ def test_a_signal_after_the_publication_says_so(
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(job, "export_totals", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(job, "write_table", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
     more = ["--property-keys", "region", "--export-parquet", str(tmp_path / "totals.parquet")]
     assert run([*arguments, *more]) == 143
     published = current_pointer(open_store(str(tmp_path / "store")))

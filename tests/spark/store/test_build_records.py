@@ -38,5 +38,5 @@ def test_a_record_that_cannot_be_written_is_told(monkeypatch: pytest.MonkeyPatch
         raise StoreFailed("no space")
 
     monkeypatch.setattr(store, "replace", fails)
-    with pytest.raises(StoreFailed, match="no space; the generation is published, and the record"):
+    with pytest.raises(StoreFailed, match="no space; the record of the build is not kept"):
         write_build_record(store, ID, {}, b"")

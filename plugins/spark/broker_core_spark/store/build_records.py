@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from broker_core_spark.errors import DamagedFile
+from broker_core_spark.errors import DamagedFile, StoreFailed
 from broker_core_spark.store.store import Store
 
 __all__ = [
@@ -32,10 +32,13 @@ def build_record_paths(generation: str) -> tuple[str, str]:
 
 
 def write_build_record(store: Store, generation: str, record: Mapping[str, Any], totals: bytes) -> None:
-    """Write both files, in place of those of an earlier build of an equal generation."""
+    """Write both files, in place of those of an earlier build of an equal generation. Raises :exc:`StoreFailed`."""
     record_path, totals_path = build_record_paths(generation)
-    store.replace(totals_path, totals)
-    store.replace(record_path, json.dumps(record, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+    try:
+        store.replace(totals_path, totals)
+        store.replace(record_path, json.dumps(record, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+    except StoreFailed as error:
+        raise StoreFailed(f"{error}; the record of the build is not kept") from error
 
 
 def read_build_record(store: Store, generation: str) -> dict[str, Any] | None:

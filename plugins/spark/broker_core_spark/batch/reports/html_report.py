@@ -11,6 +11,7 @@ from html import escape
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.reports.question_table import content_policy, questions_section, read_part
+from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 from broker_core_spark.store.addressed_file import addressed_file
 
@@ -28,7 +29,10 @@ _LONGEST: Final = 300  # characters of a text in a cell
 
 def write_html_report(address: str, result: BuildResult, options: Mapping[str, str] | None = None) -> None:
     """Write the page to a path or into a bucket with ``options``. Raises :exc:`StoreFailed`."""
-    addressed_file(address, options).write(html_page(result).encode())
+    try:
+        addressed_file(address, options).write(html_page(result).encode())
+    except StoreFailed as error:
+        raise StoreFailed(f"Cannot write the report {error}") from error
 
 
 def html_page(result: BuildResult) -> str:
