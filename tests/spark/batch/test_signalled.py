@@ -38,11 +38,19 @@ def of_session(leader: int) -> list[str]:
     return found
 
 
+def is_sum(path: Path) -> bool:
+    """Whether a file has the sum of another one, which is there."""
+    return path.suffix == ".crc" and path.with_name(path.name[1:].removesuffix(".crc")).is_file()
+
+
 def left_by(folder: Path) -> list[str]:
     """Files of a build that is not under way any more, which none may leave."""
-    left = [str(path) for path in (folder / "out").rglob(".*")]
+    out = folder / "out"
+    # Spark keeps a sum of each file on a disk beside it, and what it writes in a folder until a table is whole.
+    left = [str(path) for path in out.rglob(".*") if not is_sum(path)]
+    left += [str(path) for path in out.rglob("_temporary")]
     for part in ("marks", "temporary"):
-        left += [str(path) for path in (folder / "out" / "store" / part).glob("*")]
+        left += [str(path) for path in (out / "store" / part).glob("*")]
     return left
 
 
