@@ -42,15 +42,26 @@ class AskedPatterns:
 
     def __init__(self) -> None:
         self._asked: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
+        #: What was asked for as a topic, though it looks like a pattern.
+        self._topics: BoundedCache[tuple[str | None, str | None, str, str], bool] = BoundedCache(_LIMIT)
 
     def note(self, asker: Asker, text: str) -> None:
         """A client asked with this pattern."""
         if not _looks_like_a_pattern(text):
             self._asked.put(_key(asker, text), True, _EACH + 2 * len(text))
 
+    def note_topic(self, asker: Asker, text: str) -> None:
+        """A client asked for the partitions of a topic of this name, as before it produces or consumes, and never for a
+        pattern. The topic may be made by the LOOKUP that follows.
+        """
+        if _looks_like_a_pattern(text):
+            self._topics.put(_key(asker, text), True, _EACH + 2 * len(text))
+
     def __contains__(self, asked: tuple[Asker, str]) -> bool:
         """Whether the text is a pattern of this client."""
-        return _looks_like_a_pattern(asked[1]) or _key(*asked) in self._asked
+        if _looks_like_a_pattern(asked[1]):
+            return _key(*asked) not in self._topics
+        return _key(*asked) in self._asked
 
 
 class OwnAddress:
@@ -101,7 +112,9 @@ class PatternLookups:
 
     async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
         """The whole frame that answers the command. Raises :exc:`ListingFailed`."""
-        if command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.asked:
+        if command.type == BaseCommand.PARTITIONED_METADATA:
+            self.asked.note_topic(asker, command.partitionMetadata.topic)
+        elif command.type == BaseCommand.LOOKUP and (asker, command.lookupTopic.topic) in self.asked:
             namespace = _namespace_of(command)
             if namespace is not None and not await self._is_topic(command, asker):
                 await self._pipeline.authorize(Access("list", namespace, None, asker))

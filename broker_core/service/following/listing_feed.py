@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import structlog
 
@@ -47,6 +47,8 @@ _KEPT_BYTES: Final = 1024 * 1024
 _QUICK: Final = 16 * 1024
 #: What a kept change takes besides its text.
 _EACH: Final = 300
+#: Joined updates that are kept, from different answers to the one of now.
+_KEPT_UPDATES: Final = 4
 #: Between the topics hash and the rest of an event's id.
 _PLACE: Final = "~"
 #: Gates that are asked at a time.
@@ -56,17 +58,30 @@ _COPIED: Final = 64 * 1024
 _MUCH_LARGER: Final = 4
 
 
+_Updates: TypeAlias = "tuple[tuple[bytes, Selection], ...]"
+
+
 class JoinedUpdates:
     """The next updates of a follower that has ``base``, each with what it has then, on the way to ``target``."""
 
-    __slots__ = ("__weakref__", "base", "target", "updates")
+    __slots__ = ("__weakref__", "_whole", "base", "target", "updates")
 
     def __init__(
-        self, base: Selection, target: Selection, updates: tuple[tuple[bytes, Selection], ...]
+        self, base: Selection, target: Selection, updates: _Updates, whole: JoinedUpdates | None = None
     ) -> None:
         self.base = base
         self.target = target
         self.updates = updates
+        self._whole = whole  # it has the permits
+
+    def after(self, base: Selection) -> JoinedUpdates | None:
+        """What is left for a follower that has ``base``, if some of the updates lead to it."""
+        if base is self.base:
+            return self
+        for number, (_, has) in enumerate(self.updates[:-1], 1):
+            if has is base:
+                return JoinedUpdates(base, self.target, self.updates[number:], self)
+        return None
 
     @property
     def size(self) -> int:
@@ -107,7 +122,9 @@ class ListingFeed:
         #: What the last event of this answer has as its id.
         self.event_id = ""
         self._standing: StandingAnswer | None = None
-        self._joined: JoinedUpdates | None = None
+        #: The last ones to the answer of now, for followers that are at different places on the way.
+        self._joined: list[JoinedUpdates] = []
+        self._joining = asyncio.Lock()
         self._changes: deque[ChangeEvent] = deque()
         self._kept_bytes = 0
         self._runs: NextRuns[Asker, None] = NextRuns()
@@ -202,13 +219,20 @@ class ListingFeed:
     async def joined(self, base: Selection, follower: Follower) -> JoinedUpdates:
         """The updates of a follower that has the topics of ``base``, the first ones where there are many.
 
-        They are made once for all followers that have the same. Raises :exc:`ListingFailed`.
+        They are made once for all followers that have the same, one after the other. Raises :exc:`ListingFailed`.
         """
+        if (known := self._known_updates(base)) is not None:
+            return known
+        async with self._joining:
+            return self._known_updates(base) or await self._made_updates(base, follower)
+
+    def _known_updates(self, base: Selection) -> JoinedUpdates | None:
+        left = (each.after(base) for each in self._joined if each.target is self.selection)
+        return next((each for each in left if each is not None), None)
+
+    async def _made_updates(self, base: Selection, follower: Follower) -> JoinedUpdates:
         target = self.selection
         assert target is not None
-        known = self._joined
-        if known is not None and known.base is base and known.target is target:
-            return known
         permits, asker = self._pipeline.permits, follower.asker
         size = difference_bytes(target, base) + MOST
         try:
@@ -225,7 +249,7 @@ class ListingFeed:
             raise TooManyRequests("Failed due to snapshot memory limit exceeded", reason="snapshot_memory")
         permits.leases.hold(made, kept)
         if self.selection is target:
-            self._joined = made
+            self._joined = [made, *self._joined[: _KEPT_UPDATES - 1]]
         return made
 
     # -- asking again
@@ -334,13 +358,13 @@ class ListingFeed:
         self._hold(answer, selection)
         before = self.selection
         if before is not None and answer.topics_hash == self.topics_hash:
-            self.selection, self._joined = selection, None
+            self.selection, self._joined = selection, []
             return
         event: ChangeEvent | None = None
         if before is not None:
             event = await self._event(asker, selection, before, answer.topics_hash)
             await self._check_rights()
-        self.selection, self.topics_hash, self._joined = selection, answer.topics_hash, None
+        self.selection, self.topics_hash, self._joined = selection, answer.topics_hash, []
         self.event_id = self._id_of(answer.topics_hash)
         self.told = {"filtered": answer.filtered}
         self._keep(event, before)

@@ -17,6 +17,7 @@ from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ServerError
 from broker_core.names import TopicName
+from broker_core.service.following import listing_feed
 from broker_core.settings import Settings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
@@ -400,3 +401,30 @@ async def test_after_random_changes_each_watcher_has_what_a_listing_has(tmp_path
             watched = await client.until(listed.topics, number)
             assert watched.hash == listed.topics_hash
         asking.close()
+
+
+async def test_a_difference_is_made_once_for_all_watchers_of_a_question(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if it is more than one update, and half of them do not read."""
+    made: list[int] = []
+    make = listing_feed._joined
+
+    def counted(*asked: Any) -> listing_feed.JoinedUpdates:
+        made.append(1)
+        return make(*asked)
+
+    monkeypatch.setattr(listing_feed, "_joined", counted)
+    async with broker(tmp_path) as opened:
+        clients = [await RawClient.open(opened.pulsar_address) for _ in range(20)]
+        for client in clients:
+            await client.send(commands.watch_topics(1, 1, "public/default", ".*", None))
+            await client.receive()
+        catalog_of(opened).create(topic("o" * 100), partitions=5000)
+        for client in clients[::2]:
+            told = 0
+            while told < 5000:
+                told += len((await client.receive()).watchTopicUpdate.new_topics)
+        assert 1 <= len(made) <= 3, "a watcher may have asked before all of them came"
+        for client in clients:
+            client.close()

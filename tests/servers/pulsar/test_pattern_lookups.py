@@ -59,6 +59,20 @@ async def test_a_topic_of_such_a_name_is_a_topic(tmp_path: Path) -> None:
         assert (await looked_up(opened, name + "+")).response == CommandLookupTopicResponse.Connect
 
 
+async def test_a_name_whose_partitions_are_asked_for_is_a_topic_to_be(tmp_path: Path) -> None:
+    """A producer may make it: its LOOKUP is for the brokers, which there are none of here."""
+    async with Broker(settings(tmp_path)) as opened:
+        client = await RawClient.open(opened.pulsar_address)
+        await client.send(commands.partitioned_metadata(1, "persistent://public/default/new+"))
+        await client.receive()
+        client.close()
+        told = await looked_up(opened, "persistent://public/default/new+")
+        assert told.response == CommandLookupTopicResponse.Failed
+        assert (await looked_up(opened, "persistent://public/default/new+.*")).response == (
+            CommandLookupTopicResponse.Connect
+        )
+
+
 async def test_a_text_without_special_characters_is_a_pattern_once_this_client_asked_it(
     tmp_path: Path,
 ) -> None:
