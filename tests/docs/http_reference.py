@@ -81,11 +81,11 @@ $ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/
 """,
     "listHeldListings": """\
 $ curl -sS http://127.0.0.1:8080/v1/held-listings
-{"type": "about:blank", "title": "Not Implemented", "status": 501, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}
+{"type": "about:blank", "title": "Conflict", "status": 409, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}
 """,
     "acceptHeldListings": f"""\
 $ curl -sS -X POST {_URL}/public/default/held-listings/accept
-{{"type": "about:blank", "title": "Not Implemented", "status": 501, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}}
+{{"type": "about:blank", "title": "Conflict", "status": 409, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}}
 """,
     "openapi": """\
 $ curl -sS http://127.0.0.1:8080/v1/openapi.json

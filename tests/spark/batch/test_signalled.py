@@ -46,9 +46,10 @@ def is_sum(path: Path) -> bool:
 def left_by(folder: Path) -> list[str]:
     """Files of a build that is not under way any more, which none may leave."""
     out = folder / "out"
-    # Spark keeps a sum of each file on a disk beside it, and what it writes in a folder until a table is whole.
-    left = [str(path) for path in out.rglob(".*") if not is_sum(path)]
-    left += [str(path) for path in out.rglob("_temporary")]
+    # Spark keeps a sum of each file on a disk beside it, and what it writes in `_temporary` until a table is whole. An
+    # interrupted export may leave that folder: docs/reference/spark.md#exported-table
+    found = [path for path in out.rglob(".*") if "_temporary" not in path.parts]
+    left = [str(path) for path in found if not is_sum(path)]
     for part in ("marks", "temporary"):
         left += [str(path) for path in (out / "store" / part).glob("*")]
     return left
