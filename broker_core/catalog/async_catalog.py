@@ -89,7 +89,7 @@ class AsyncCatalog:
         return await asyncio.to_thread(self._file.found, names)
 
     def found_now(self, names: Sequence[TopicName]) -> list[tuple[TopicRecord | None, int]] | None:
-        """The same of a few; ``None`` where the file cannot be read at once."""
+        """A few topics without waiting; ``None`` if the file cannot be read at once."""
         return None if self._at_once is None else self._at_once.read_now(partial(found_topics, names=names))
 
     def topics_by_id_now(self, ids: Sequence[uuid.UUID]) -> list[TopicRecord | None] | None:

@@ -195,7 +195,7 @@ class RunningBroker:
         return get(self.url, path, timeout=timeout, credentials=self.credentials)
 
     def post(self, path: str, *, timeout: float = TIMEOUT) -> str:
-        """The same for a POST without a body."""
+        """The body of the answer to a POST without a body, as of :meth:`get`."""
         return get(self.url, path, timeout=timeout, credentials=self.credentials, method="POST")
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from broker_core.client import ClientTls, Credentials
 
 __all__ = [
+    "LONGEST_SECRET",
     "NO_CREDENTIALS",
     "CaOption",
     "CertOption",
@@ -26,7 +27,7 @@ __all__ = [
 ]
 
 #: Bytes of a secret; more than any header has room for, and any server takes.
-_LONGEST: Final = 64 * 1024
+LONGEST_SECRET: Final = 64 * 1024
 
 #: Of OpenSSL's words for a certificate of an authority that is not trusted.
 _UNKNOWN_AUTHORITY: Final = ("self-signed certificate", "local issuer certificate", "first certificate")
@@ -77,11 +78,11 @@ def secret_text(option: str, file: Path, *, encoding: str = "utf-8", first_line:
     """
     try:
         with file.open("rb") as stream:
-            data = stream.readline(_LONGEST + 1) if first_line else stream.read(_LONGEST + 1)
+            data = stream.readline(LONGEST_SECRET + 1) if first_line else stream.read(LONGEST_SECRET + 1)
     except OSError as error:
         raise UnusableCredentials(f"{option} {file}: {(error.strerror or str(error)).lower()}") from None
     try:
-        return data.decode(encoding) if len(data) <= _LONGEST else ""
+        return data.decode(encoding) if len(data) <= LONGEST_SECRET else ""
     except UnicodeDecodeError:
         return ""
 

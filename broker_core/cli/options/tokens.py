@@ -6,12 +6,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from broker_core.cli.error_line import say
-from broker_core.cli.options.credentials import secret_text
+from broker_core.cli.options.credentials import LONGEST_SECRET, secret_text
 from broker_core.cli.options.question import UnusableQuestion
 from broker_core.settings import Algorithm
 
@@ -24,9 +24,6 @@ __all__ = [
     "given_token",
     "key_bytes",
 ]
-
-#: Bytes of a token, more than any server takes.
-_LONGEST: Final = 64 * 1024
 
 AlgorithmOption: TypeAlias = Annotated[
     Algorithm | None,
@@ -111,7 +108,7 @@ def given_token(token: str | None, *, stdin: bool, file: Path | None) -> str:
         _warn_of_command_line("a token", "--token-file FILE, or --stdin")
         found = token
     elif stdin:
-        found = sys.stdin.buffer.read(_LONGEST + 1).decode(errors="replace")
+        found = sys.stdin.buffer.read(LONGEST_SECRET + 1).decode(errors="replace")
     elif file is not None:
         found = secret_text("--token-file", file)
     else:
@@ -121,7 +118,7 @@ def given_token(token: str | None, *, stdin: bool, file: Path | None) -> str:
                 "there is no token: say --token-file FILE or --stdin, or set the variable TOKEN"
             )
     found = found.strip()
-    if not found or len(found) > _LONGEST:
+    if not found or len(found) > LONGEST_SECRET:
         raise UnusableQuestion(
             f"there is no token: {'it is empty' if not found else 'it is too long for one'}"
         )
