@@ -1,30 +1,119 @@
-"""Weak entity tags of listings, and those that a client has: ``ETag`` and ``If-None-Match`` (RFC 9110, 8.8 and 13)."""
+"""Entity tags of listings and topics, and what requests ask of them: ``If-Match``, ``If-None-Match`` (RFC 9110)."""
 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import Final
 
-from aiohttp import hdrs, web
+from broker_core.catalog import PreconditionFailed, TopicRecord, topic_id_text
+from broker_core.servers.http.api.operation import Parameter, Schema
 
-__all__ = ["etag", "held_etags", "holds"]
+__all__ = [
+    "IF_MATCH",
+    "IF_NONE_MATCH",
+    "KNOWN",
+    "EntityTags",
+    "check_conditions",
+    "listing_etag",
+    "topic_etag",
+]
 
-_TAG: Final = re.compile(r'(?:W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
-#: More are not looked at: a client has one of a URL.
-_MOST: Final = 32
+_TAG: Final = re.compile(r'[ \t]*(?:(W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")[ \t]*)?(?:,|$)')
+
+#: What :class:`EntityTags` reads, for the document; spaces and empty elements of the list aside.
+_ENTITY_TAGS: Final[Schema] = {
+    "type": "string",
+    "format": "entity-tags",
+    "pattern": r'^(\*|(W/)?"[!#-~]*"(, ?(W/)?"[!#-~]*")*)$',
+}
 
 
-def etag(opaque: str) -> str:
+def listing_etag(opaque: str) -> str:
     """The header ``ETag`` for a listing: weak, since its forms (JSON, text, gzip ...) differ in bytes."""
     return f'W/"{opaque}"'
 
 
-def held_etags(request: web.Request) -> tuple[str, ...]:
-    """The opaque parts of the tags in ``If-None-Match``; ``*`` is no tag, and is left out: nothing is known of it."""
-    header = ",".join(request.headers.getall(hdrs.IF_NONE_MATCH, ()))
-    return tuple(found[1] for _, found in zip(range(_MOST), _TAG.finditer(header), strict=False))
+def topic_etag(topic: TopicRecord) -> str:
+    """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew."""
+    content = repr(
+        (
+            str(topic.listed),
+            sorted(topic.properties.items()),
+            sorted(topic.configs.items()),
+            topic.replication,
+        )
+    )
+    digest = blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
+    return f'"{topic_id_text(topic.topic_id)}-{digest}"'
 
 
-def holds(request: web.Request, opaque: str) -> bool:
-    """Whether the client has this already, so that 304 is the answer."""
-    return opaque in held_etags(request)
+class EntityTags:
+    """A list of tags in a header, or ``*`` for any. Raises :exc:`ValueError` for anything else."""
+
+    def __init__(self, text: str) -> None:
+        self.any = text.strip() == "*"
+        self._tags: list[tuple[bool, str]] = []
+        place = len(text) if self.any else 0
+        while place < len(text):
+            tag = _TAG.match(text, place)
+            if tag is None:
+                raise ValueError('must be * or entity tags, such as "xyzzy"')
+            if tag[2] is not None:
+                self._tags.append((tag[1] is not None, tag[2]))
+            place = tag.end()
+        if not (self.any or self._tags):
+            raise ValueError('must be * or entity tags, such as "xyzzy"')
+
+    def matches(self, etag: str, *, weakly: bool = False) -> bool:
+        """Whether this tag is one of the list; if not compared ``weakly``, a weak one of the list is equal to none."""
+        etag = etag.removeprefix("W/")
+        return self.any or any(tag == etag and (weakly or not weak) for weak, tag in self._tags)
+
+    @property
+    def lone(self) -> str | None:
+        """What the only tag of the list has between its quotes; ``None`` of several, and of what no tag of ours has."""
+        tags = [tag[1:-1] for _, tag in self._tags]
+        return tags[0] if len(tags) == 1 and tags[0].isascii() else None
+
+
+IF_MATCH: Final = Parameter(
+    "If-Match",
+    "The ETag that the topic must have, or `*` for any topic that is there; otherwise the answer is 412.",
+    read=EntityTags,
+    schema=_ENTITY_TAGS,
+    within="header",
+)
+IF_NONE_MATCH: Final = Parameter(
+    "If-None-Match",
+    "`*`: the topic must not be there; otherwise the answer is 412.",
+    read=EntityTags,
+    schema=_ENTITY_TAGS,
+    within="header",
+)
+KNOWN: Final = Parameter(
+    IF_NONE_MATCH.name,
+    "The ETags that the client has, or `*` for any; 304 if one of them is still that of the answer.",
+    read=EntityTags,
+    schema=_ENTITY_TAGS,
+    within="header",
+)
+
+
+def check_conditions(
+    topic: TopicRecord | None, if_match: EntityTags | None, if_none_match: EntityTags | None
+) -> None:
+    """Raise :exc:`~broker_core.catalog.PreconditionFailed` unless a topic, or ``None``, meets what is asked of it."""
+    if if_match is not None:
+        if topic is None:
+            raise PreconditionFailed("If-Match: the topic is not there")
+        if not if_match.matches(topic_etag(topic)):
+            raise PreconditionFailed(
+                f"If-Match: the topic is another one now, with the ETag {topic_etag(topic)}"
+            )
+    if (
+        if_none_match is not None
+        and topic is not None
+        and if_none_match.matches(topic_etag(topic), weakly=True)
+    ):
+        raise PreconditionFailed("If-None-Match: the topic is there")

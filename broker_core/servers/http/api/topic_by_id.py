@@ -21,8 +21,8 @@ from broker_core.catalog import (
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.immutable.copies import copied
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.etag import IF_MATCH, KNOWN, check_conditions
 from broker_core.servers.http.api.namespaces.show_topic import (
-    IF_NONE_MATCH,
     SHOWN_REPLIES,
     asked_by,
     shown,
@@ -30,7 +30,6 @@ from broker_core.servers.http.api.namespaces.show_topic import (
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog, needs_changes
-from broker_core.servers.http.api.topic_etag import IF_MATCH, check_conditions
 from broker_core.servers.http.api.topic_object import TOPIC_ID_PATTERN
 from broker_core.servers.http.api.writes.change_topic import NAMESPACE_VERSION
 from broker_core.service import Asked, Found, version_text
@@ -70,7 +69,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             _show,
             SHOWN_REPLIES | {404: _UNKNOWN, 501: CHANGE_PROBLEMS[501]},
             description="A name that is made anew is another topic: the former id stays unknown.",
-            parameters=(_TOPIC_ID, IF_NONE_MATCH),
+            parameters=(_TOPIC_ID, KNOWN),
         ),
         Operation(
             "DELETE",

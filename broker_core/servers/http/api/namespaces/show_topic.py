@@ -14,16 +14,16 @@ from aiohttp import hdrs, web
 from broker_core.catalog import topic_id_text
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.etag import KNOWN, EntityTags, topic_etag
+from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topic_etag import ENTITY_TAGS, EntityTags, topic_etag
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
 from broker_core.servers.http.json_responses import json_response
 from broker_core.service import Asked, Found
 
-__all__ = ["IF_NONE_MATCH", "SHOWN_REPLIES", "asked_by", "operations", "shown"]
+__all__ = ["SHOWN_REPLIES", "asked_by", "operations", "shown"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
 #: What only the catalogue knows for sure.
@@ -36,13 +36,6 @@ _SHOWN: Final[Schema] = {
         for name, schema in TOPIC_SCHEMA["properties"].items()
     },
 }
-IF_NONE_MATCH: Final = Parameter(
-    "If-None-Match",
-    "The ETags that the client has; 304 where one of them is still that of the topic.",
-    read=EntityTags,
-    schema=ENTITY_TAGS,
-    within="header",
-)
 #: What a topic that is shown may be answered with.
 SHOWN_REPLIES: Final = {
     200: Reply(
@@ -68,7 +61,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             SHOWN_REPLIES | {404: Reply("There is none for this client.")},
             description="What hides a topic from the listings of a client hides it here too. A null is not known: of a "
             "topic that a plugin lists, or brokers.",
-            parameters=(TOPIC, IF_NONE_MATCH),
+            parameters=(TOPIC, KNOWN),
         )
     ]
 
@@ -99,13 +92,13 @@ def asked_by(request: ApiRequest) -> Asked:
 
 
 async def shown(request: ApiRequest, found: Found) -> web.Response:
-    """The response that shows a topic; 304 if the request has the parameter :data:`IF_NONE_MATCH`, and it is met."""
+    """The response that shows a topic; 304 if the request has the parameter :data:`KNOWN`, and it is met."""
     assert found.name is not None
     if found.record is None:
         return json_response(200, _object(found.name, found))
     services, record = request.services, found.record
     etag = topic_etag(record)
-    known: EntityTags | None = request.values.get(IF_NONE_MATCH.name)
+    known: EntityTags | None = request.values.get(KNOWN.name)
     if known is not None and known.matches(etag, weakly=True):
         return web.Response(status=304, headers={hdrs.ETAG: etag})
     assert services.change_log is not None

@@ -11,6 +11,7 @@ from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.etag import KNOWN
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
 from broker_core.servers.http.api.listing_outcome import namespace_of
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
@@ -137,7 +138,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             "Without `limit` all names are in one answer, in the order of the topics hash, up to a bound of the server "
             "(`http.most_items`); above it the answer is the first page. Pages are in the order of names: who follows "
             "`next` gets no name twice, and each name that was there throughout.",
-            parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT, _LAST_EVENT_ID),
+            parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT, KNOWN, _LAST_EVENT_ID),
             question=_question_text,
         )
     ]

@@ -11,7 +11,7 @@ from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody
-from broker_core.servers.http.api.etag import etag, holds
+from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_outcome import sending
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import cursor_of
@@ -49,8 +49,9 @@ async def paged_listing(
         headers = listing_headers(answer) | _link(request.http, following, media_type)
         tag = _tag(request, asked, answer, version)
         if tag is not None:
-            headers["ETag"] = etag(tag)
-            if holds(request.http, tag):
+            headers["ETag"] = listing_etag(tag)
+            known: EntityTags | None = request.values[KNOWN.name]
+            if known is not None and known.matches(headers["ETag"], weakly=True):
                 return web.Response(status=304, headers=headers)
         more: dict[str, Any] = {}
         if asked.count:

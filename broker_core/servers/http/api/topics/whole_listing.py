@@ -12,7 +12,7 @@ from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
-from broker_core.servers.http.api.etag import etag, held_etags
+from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_outcome import sending
 from broker_core.servers.http.api.negotiation import VARY
 from broker_core.servers.http.api.problem_details import refused
@@ -31,14 +31,14 @@ async def whole_listing(
 
     ``None`` where there are more than ``http.most_items``.
     """
-    held = held_etags(request.http)
-    if len(held) == 1:
-        question = replace(question, topics_hash=held[0])
+    known: EntityTags | None = request.values[KNOWN.name]
+    if known is not None and known.lone is not None:
+        question = replace(question, topics_hash=known.lone)
     answer = await answer_to(request, question, uncompiled)
     with sending(answer):
-        headers = listing_headers(answer) | {"ETag": etag(answer.topics_hash)}
+        headers = listing_headers(answer) | {"ETag": listing_etag(answer.topics_hash)}
         selection = answer.selection
-        if selection is None or answer.topics_hash in held:
+        if selection is None or (known is not None and known.matches(headers["ETag"], weakly=True)):
             return web.Response(status=304, headers=headers)
         if len(selection) > request.services.http.most_items:
             return None

@@ -22,10 +22,10 @@ from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right, Schema
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_changes
-from broker_core.servers.http.api.topic_etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
 from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.service import version_text
