@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -53,7 +53,9 @@ def standalone(tmp_path: Path) -> Iterator[str]:
     environment = {
         **os.environ,
         "JAVA_HOME": str(find_java_home()),
-        "SPARK_DAEMON_JAVA_OPTS": quick_java_options(),
+        # With the default the master gives an application up after ten executors whose processes did not start, within
+        # a tenth of a second, as on a machine that has no memory for one more right now.
+        "SPARK_DAEMON_JAVA_OPTS": f"{quick_java_options()} -Dspark.deploy.maxExecutorRetries=-1",
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
@@ -83,6 +85,16 @@ def standalone(tmp_path: Path) -> Iterator[str]:
         yield master
 
 
+@contextmanager
+def _logs_shown(folder: Path) -> Iterator[None]:
+    """Print how the logs of master, workers and executors end: pytest shows it if the test fails."""
+    try:
+        yield
+    finally:
+        for log in [*sorted(folder.glob("log-*")), *sorted(folder.glob("work*/*/*/stderr"))]:
+            print(log, log.read_text(errors="replace")[-4000:], sep="\n")
+
+
 @pytest.mark.parametrize("kind", ["local[2]", "local-cluster[2,1,1024]", "standalone"])
 def test_a_generation_has_the_same_bytes(kind: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
     master = request.getfixturevalue("standalone") if kind == "standalone" else kind
@@ -95,22 +107,23 @@ def test_a_generation_has_the_same_bytes(kind: str, request: pytest.FixtureReque
         "spark.executor.memory": "512m",
         "spark.executor.extraJavaOptions": quick_java_options(),
     }
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", _JOB, str(tmp_path), master),
-            *(str(SEGMENT_BYTES), json.dumps(PARTITIONS), json.dumps(conf)),
-        ],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=600,
-        env={
-            **os.environ,
-            "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
-            "SPARK_WORKER_DIR": str(tmp_path / "work"),
-        },
-    )
-    assert (done.returncode, done.stderr) == (0, "")  # no progress bars either
+    with _logs_shown(tmp_path):
+        done = subprocess.run(
+            [
+                *(sys.executable, "-c", _JOB, str(tmp_path), master),
+                *(str(SEGMENT_BYTES), json.dumps(PARTITIONS), json.dumps(conf)),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+            env={
+                **os.environ,
+                "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
+                "SPARK_WORKER_DIR": str(tmp_path / "work"),
+            },
+        )
+        assert (done.returncode, done.stderr) == (0, "")  # no progress bars either
     *built, ran_at = map(json.loads, done.stdout.splitlines())
     assert ran_at == master
     wanted = expected_generation(

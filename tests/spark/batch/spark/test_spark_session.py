@@ -13,7 +13,7 @@ from asyncio import CancelledError
 from io import BytesIO
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
@@ -176,14 +176,28 @@ def test_settings_of_a_local_one(spark: SparkSession) -> None:
         assert spark.conf.get(key) == LOCAL_SETTINGS[key]
 
 
+@pytest.mark.parametrize(
+    ("fault", "logged", "reason"),
+    [
+        ("stopped", "", "java.lang.IllegalStateException: stopped"),
+        (
+            "Cannot call methods on a stopped SparkContext",
+            (
+                "26/11/24 17:33:46 ERROR Backend: Application has been killed. Reason: Master removed it: FAILED\n"
+                "26/11/24 17:33:46 ERROR Inbox: Ignoring error\n"
+            ),
+            "Backend: Application has been killed. Reason: Master removed it: FAILED",
+        ),
+    ],
+)
 def test_an_error_of_java_at_the_start_is_one_line(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, fault: str, logged: str, reason: str
 ) -> None:
-    def start(*_: object) -> None:
-        said = (
-            "An error occurred while calling None.org.X.\n: java.lang.IllegalStateException: stopped\n\tat X"
+    def start(_: object, said: IO[bytes]) -> None:
+        said.write(logged.encode())
+        raise Py4JError(
+            f"An error occurred while calling None.org.X.\n: java.lang.IllegalStateException: {fault}\n\tat X"
         )
-        raise Py4JError(said)
 
     monkeypatch.setattr(type(spark), "getActiveSession", lambda: None)
     monkeypatch.setattr("os.environ", dict(os.environ))
@@ -191,10 +205,7 @@ def test_an_error_of_java_at_the_start_is_one_line(
     monkeypatch.setattr("broker_core_spark.batch.spark.spark_session._start_context", start)
     with pytest.raises(SessionFailed) as raised, spark_session(master="spark://host:1"):
         pass
-    assert (
-        str(raised.value)
-        == "Spark does not start at spark://host:1: java.lang.IllegalStateException: stopped"
-    )
+    assert str(raised.value) == f"Spark does not start at spark://host:1: {reason}"
 
 
 def test_without_pyspark_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,6 +57,8 @@ _SHOWN: Final = 256 * 1024  # bytes of what Java said last that are shown after 
 #: The bridge to the JVM that this process has started: later sessions have it too.
 _jvms: Final[list[Any]] = []
 _CONNECT: Final = "sc://"
+#: What Java says of a context that Spark itself stopped, as after ten executors that did not start.
+_STOPPED: Final = "stopped SparkContext"
 #: Set by spark-submit, whose JVM runs already and whose options say where the job runs.
 _SUBMITTED: Final = "PYSPARK_GATEWAY_PORT"
 
@@ -146,6 +148,12 @@ def _reason(lines: list[str]) -> str:
     return re.sub(r'^Exception in thread "[^"]*" ', "", lines[fault].strip())[:1000] if lines else ""
 
 
+def _logged_reason(lines: list[str]) -> str:
+    """The reason that Spark logged before it stopped its context itself: its master's, or its last error."""
+    errors = [line.partition(" ERROR ")[2] for line in lines if " ERROR " in line]
+    return next((error for error in errors if "Reason:" in error), errors[-1] if errors else "")[:1000]
+
+
 def _on_this_machine(settings: Mapping[str, str]) -> dict[str, str]:
     """The settings of a JVM here: its folder of temporary files, and a home if its user has none.
 
@@ -220,6 +228,8 @@ def _made(master: str | None, conf: dict[str, str], name: str, said: IO[bytes]) 
         if not is_spark_error(error):
             raise
         reason = spark_message(error)
+        if _STOPPED in reason:
+            reason = _logged_reason(_lines(said)) or reason
         connect = isinstance(error, ImportError) and (master or "").startswith(_CONNECT)
         advice = ". Spark Connect needs more of PySpark: pip install 'pyspark[connect]'" if connect else ""
         raise SessionFailed(
