@@ -52,7 +52,7 @@ class Talk:
         """The same server, and a client that has not sent anything."""
         peer = Peer("192.0.2.2:1", "pulsar")
         handler = PulsarCommandHandler(
-            self.handler._services, peer, _now, Unasked(self.unasked.append, _taken)
+            self.handler._services, peer, _now, Unasked(self.unasked.append, _taken, lambda: False)
         )
         return replace(self, handler=handler)
 
@@ -88,7 +88,7 @@ def talk(
         None if admission is None else admission(metrics),
     )
     handler = PulsarCommandHandler(
-        services, Peer("192.0.2.1:4711", "pulsar"), _now, Unasked(unasked.append, _taken)
+        services, Peer("192.0.2.1:4711", "pulsar"), _now, Unasked(unasked.append, _taken, lambda: False)
     )
     return Talk(handler, pipeline, metrics, slots, unasked)
 

@@ -8,6 +8,8 @@ a large answer goes out in pieces, each only when the one before has left; their
 - A *small* answer (up to 64 KiB) takes permits for its size from the reserve, and never queues behind large ones for
   them. The answers to questions that came together are written together. A peer for which more than :data:`CROWDED`
   bytes wait gets no more of them: it cannot take the whole reserve.
+- A frame that nobody asked for, such as an update of a watcher, is *pushed*: it goes to a peer for which less than
+  :data:`PUSHED` bytes wait, since many peers that read nothing must leave room for those that do.
 - A *large* answer waits for permits for the least piece only, and keeps these to its end; one at a time on a
   connection. Larger pieces are for peers that read quickly, while half of the permits are free: so the slow ones leave
   room for the answers of others, however many they are.
@@ -32,19 +34,22 @@ from broker_core.memory.permit_errors import PermitError, PermitTimeout
 from broker_core.memory.permits import SMALL_ANSWER, Permits
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
-__all__ = ["CROWDED", "WINDOW", "AnswerWriter"]
+__all__ = ["CROWDED", "PUSHED", "WINDOW", "AnswerWriter"]
 
 #: Bytes of an answer that are written in one turn of the event loop where no other connection writes.
 WINDOW: Final = 1024 * 1024
 #: Bytes of small frames that may wait for a peer; with more, nothing is done for it until it has read some.
 CROWDED: Final = 128 * 1024
+#: Bytes that may wait for a peer, besides one frame in its transport, with one that is pushed.
+PUSHED: Final = 16 * 1024
 
 
 class AnswerWriter:
     """The sending side of one connection; made when it is open, told of its transport's flow control.
 
     ``min_rate`` is in bytes a second (0: any). ``on_stalled`` is called when the peer has stopped reading, or reads too
-    slowly, with the seconds that it had; ``on_room`` when it is crowded no more. Both, and all
+    slowly, with the seconds that it had; ``on_room`` when it is crowded no more, or has read all that waited when a
+    frame was pushed. Both, and all
     writing that follows from flow control, come from the event loop, never from within a call of the transport: that
     would end the connection twice if a write failed there.
     """
@@ -55,6 +60,7 @@ class AnswerWriter:
         "_flushing",
         "_gathered",
         "_gathered_bytes",
+        "_has_pushed",
         "_in_frame",
         "_is_gathering",
         "_large",
@@ -101,6 +107,7 @@ class AnswerWriter:
         self._backlog: deque[tuple[bytes, Permit | None]] = deque()
         self._backlog_bytes = 0
         self.is_crowded = False  # more than CROWDED bytes wait in the backlog
+        self._has_pushed = False  # what waits, or is in the way of a pushed frame
         self._is_gathering = False
         self._gathered: list[bytes] = []  # small answers that are written with the next ones
         self._gathered_bytes = 0
@@ -151,6 +158,19 @@ class AnswerWriter:
         if not self._is_gathering:
             self._write_gathered()
         return True
+
+    def push(self, frame: bytes) -> bool:
+        """Send a small frame that nobody asked for, if there is room; else nothing happens and it is ``False``."""
+        crowds = self._backlog_bytes + len(frame) > PUSHED
+        waits = self._paused or self._in_frame or bool(self._backlog)
+        is_sent = not (crowds and waits) and self.send_answer_now(frame)
+        self._has_pushed = self._paused or self._in_frame or bool(self._backlog)
+        return is_sent
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the peer has yet to read what waits, and not only a large answer that is being written."""
+        return not self._in_frame and (self._paused or bool(self._backlog))
 
     def gather(self) -> None:
         """Write the small answers from here to :meth:`write_gathered` together.
@@ -342,7 +362,7 @@ class AnswerWriter:
         self._stop_timer()
         self._release_unsent()
         self._wake()
-        if self._backlog and self._flushing is None:
+        if (self._backlog or self._has_pushed) and self._flushing is None:
             self._flushing = self._loop.call_soon(self._flush)
 
     def closed(self) -> None:
@@ -364,8 +384,10 @@ class AnswerWriter:
             self._backlog_bytes -= len(frame)
             self._write(frame, permit)
         self._wake()
-        if self.is_crowded and self._backlog_bytes <= CROWDED:
-            self.is_crowded = False
+        was_crowded, self.is_crowded = self.is_crowded, self._backlog_bytes > CROWDED
+        has_read = self._has_pushed and not (self._paused or self._in_frame or self._backlog)
+        self._has_pushed = self._has_pushed and not has_read
+        if has_read or (was_crowded and not self.is_crowded):
             self._loop.call_soon(self._on_room)
 
     async def _change(self) -> None:

@@ -101,7 +101,7 @@ class ClientConnection(asyncio.Protocol):
         if not self._address:
             peer = transport.get_extra_info("peername")
             self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
-        self._handler = self._make_handler(self._address, Unasked(self._unasked, self._push))
+        self._handler = self._make_handler(self._address, Unasked(self._unasked, self._push, self._is_behind))
         self._writer = AnswerWriter(
             transport,
             context.permits,
@@ -295,7 +295,10 @@ class ClientConnection(asyncio.Protocol):
 
     def _push(self, frame: bytes) -> bool:
         gone = self._transport.is_closing() or self._last is not None or self._handler.draining
-        return gone or self._writer.send_answer_now(frame)
+        return gone or self._writer.push(frame)
+
+    def _is_behind(self) -> bool:
+        return self._writer.is_behind
 
     def _begin(self, job: Job, size: int) -> None:
         """Answer at once what is known and small, where there is room; let the rest have a place and a task."""

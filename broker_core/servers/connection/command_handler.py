@@ -45,14 +45,21 @@ class Awaited:
 class Unasked:
     """Does what a handler says without a command having asked for it; nothing where the connection ends already.
 
-    ``push`` sends a small frame that its client may be too slow for; false: there is no room for it now.
+    ``push`` sends a small frame; false: there is no room for it now. ``is_behind`` says whether that is because the
+    client has not read what was sent before.
     """
 
-    __slots__ = ("_do", "push")
+    __slots__ = ("_do", "is_behind", "push")
 
-    def __init__(self, do: Callable[[bytes | Closing], None], push: Callable[[bytes], bool]) -> None:
+    def __init__(
+        self,
+        do: Callable[[bytes | Closing], None],
+        push: Callable[[bytes], bool],
+        is_behind: Callable[[], bool],
+    ) -> None:
         self._do = do
         self.push = push
+        self.is_behind = is_behind
 
     def __call__(self, reply: bytes | Closing) -> None:
         self._do(reply)

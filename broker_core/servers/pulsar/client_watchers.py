@@ -40,6 +40,9 @@ _MOST: Final = 1000
 _LARGEST: Final = 56 * 1024
 #: Seconds after which a client without room is looked at again though nothing told of any.
 _LOOK: Final = 0.1
+_LOOK_AT_UNREAD: Final = 1.0
+#: Seconds in which a client may leave updates unread while others have no room for theirs.
+_PATIENCE: Final = 1.0
 
 _Reply: TypeAlias = "bytes | WatchJob"
 
@@ -77,6 +80,8 @@ class Watching:
     count_watch: Callable[[str], None] = field(init=False)
     #: How many are open.
     open: int = 0
+    #: The connections that do not read what they were sent, the longest first, and since when.
+    behind: dict[ClientWatchers, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         metrics = self.metrics
@@ -89,6 +94,13 @@ class Watching:
             known=("opened", "reconciled"),
         )
         metrics.gauge("watchers", "Topic list watchers that are open.", lambda: self.open)
+
+    def make_room(self, now: float) -> None:
+        """Close the client that has left its updates unread for longest, if that is long: others have no room."""
+        slowest = next(iter(self.behind), None)
+        if slowest is not None and now - self.behind[slowest] >= _PATIENCE:
+            del self.behind[slowest]
+            slowest.close("slow", "peer does not read updates of its watcher while others wait for room")
 
 
 class ClientWatchers:
@@ -183,6 +195,7 @@ class ClientWatchers:
 
     def closed(self) -> None:
         """The connection is over."""
+        self._watching.behind.pop(self, None)
         for watcher_id in list(self._watchers):
             self.close_watcher(watcher_id)
 
@@ -204,23 +217,37 @@ class ClientWatchers:
             return True
         if len(frame) > SMALL_ANSWER:
             self._unasked(frame)
-        elif not self._unasked.push(frame):
+        elif not self._push(frame):
             return False
         self._watching.count_update()
         return True
+
+    def _push(self, frame: bytes) -> bool:
+        watching, now = self._watching, asyncio.get_running_loop().time()
+        is_sent = self._unasked.push(frame)
+        if self.is_behind:
+            watching.behind.setdefault(self, now)
+        elif not is_sent and not self._client.pipeline.permits.reserve.has_room(len(frame)):
+            watching.make_room(now)
+        return is_sent
+
+    @property
+    def is_behind(self) -> bool:
+        return self._unasked.is_behind()
 
     async def room(self) -> None:
         if self._room is None:
             self._room = asyncio.Event()
         self._room.clear()
         try:
-            async with asyncio.timeout(_LOOK):
+            async with asyncio.timeout(_LOOK_AT_UNREAD if self.is_behind else _LOOK):
                 await self._room.wait()
         except TimeoutError:
             pass
 
     def has_room(self) -> None:
         """The client has read what waited."""
+        self._watching.behind.pop(self, None)
         if self._room is not None:
             self._room.set()
 

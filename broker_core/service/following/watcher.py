@@ -38,7 +38,11 @@ class Outlet(Protocol):
     def asker(self) -> Asker: ...
 
     def write(self, watcher_id: int, update: bytes, /) -> bool:
-        """Send an update, as the renderer made it; false where the client has no room for it now."""
+        """Send an update, as the renderer made it; false: there is no room for it now."""
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether there is no room because the client has not read what was written; else others have it."""
 
     async def room(self) -> None:
         """Wait until there may be room again."""
@@ -158,11 +162,12 @@ class Watcher:
             self._catch_up()
         elif not self._outlet.write(self.watcher_id, updates[0]):
             self._base = before
-            now = asyncio.get_running_loop().time()
-            if now - self._slow_at < _SLOW_AGAIN:
-                self._outlet.close("slow", "peer reads updates of its watcher too slowly")
-                return
-            self._slow_at = now
+            if self._outlet.is_behind:
+                now = asyncio.get_running_loop().time()
+                if now - self._slow_at < _SLOW_AGAIN:
+                    self._outlet.close("slow", "peer reads updates of its watcher too slowly")
+                    return
+                self._slow_at = now
             self._has_to_wait = True
             self._catch_up()
 

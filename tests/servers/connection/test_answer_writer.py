@@ -14,7 +14,7 @@ import pytest
 from broker_core.errors import TooManyRequests
 from broker_core.listing.fields_reader import FieldsReader
 from broker_core.memory.permits import DIRECT_RESERVE, Permits
-from broker_core.servers.connection.answer_writer import CROWDED, WINDOW, AnswerWriter
+from broker_core.servers.connection.answer_writer import CROWDED, PUSHED, WINDOW, AnswerWriter
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, PIECE
 from broker_core.settings import LimitsSettings
 from tests.support.clock import time_passes
@@ -283,6 +283,42 @@ async def test_nobody_passes_an_answer_that_waits_for_permits() -> None:
         held.release()
         await asyncio.gather(first, second)
         assert await w.read(25 * KIB) == b"1" * (20 * KIB) + b"2" * (5 * KIB)
+
+
+async def test_a_peer_that_does_not_read_gets_only_so_much_that_it_did_not_ask_for() -> None:
+    async with wire() as w:
+        pushed = 0
+        while w.writer.push(bytes([pushed % 251]) * KIB):
+            pushed += 1
+        assert w.writer.is_behind
+        assert w.permits.reserve.acquired <= PUSHED + KIB
+        assert await w.read(pushed * KIB) == b"".join(bytes([each % 251]) * KIB for each in range(pushed))
+        await eventually(lambda: w.rooms > 0 and not w.writer.is_behind)
+        w.assert_nothing_held()
+
+
+async def test_what_others_left_unread_does_not_make_a_peer_slow() -> None:
+    async with wire() as w:
+        held = await w.permits.reserve.acquire(w.permits.reserve.maximum)
+        assert not w.writer.push(b"x")
+        assert not w.writer.is_behind
+        held.release()
+        assert w.writer.push(b"x")
+        assert await w.read(1) == b"x"
+
+
+async def test_a_large_answer_that_is_being_written_does_not_make_a_peer_slow() -> None:
+    async with wire() as w:
+        body = body_of(200 * KIB, 1)
+        sending = start(w.writer.send_answer(b"", body, b"", FOREVER))
+        await eventually(lambda: w.waits)
+        assert not w.writer.push(b"x" * (PUSHED + 1))
+        assert not w.writer.is_behind
+        assert await w.read(200 * KIB) == bytes(body)
+        await sending
+        await eventually(lambda: w.rooms > 0)
+        assert w.writer.push(b"x" * (PUSHED + 1))
+        assert await w.read(PUSHED + 1) == b"x" * (PUSHED + 1)
 
 
 async def test_a_peer_that_does_not_read_gets_only_so_many_answers() -> None:

@@ -369,6 +369,35 @@ async def test_a_client_that_does_not_read_is_told_one_difference_and_then_close
         assert watched.hash == (await client.watch(ALL, topics_hash=watched.hash)).hash
 
 
+async def test_watchers_that_do_not_read_leave_room_for_those_that_do(tmp_path: Path) -> None:
+    """In a reserve that is full with one update of each of them."""
+    async with broker(tmp_path, limits={"direct_permits": 2 * 1024 * 1024}) as opened:
+        catalog, reserve = catalog_of(opened), opened.pipeline.permits.reserve
+        silent = [await RawClient.open(opened.pulsar_address, receive_buffer=4096) for _ in range(40)]
+        for each in silent:
+            await each.send(commands.watch_topics(1, 1, "public/default", ".*", None))
+            await each.receive()
+        async with watching(opened) as client:
+            await client.watch(ALL)
+            names = set[str]()
+
+            def is_told() -> float:
+                return sample(opened, "connections_closed_total", reason="slow")
+
+            for number in range(200):
+                local = f"t{number}-" + "y" * 300
+                catalog.create(topic(local), partitions=150)
+                names |= {f"{topic(local)}-partition-{index}" for index in range(150)}
+                assert (await client.until(names)).topics == names
+                if is_told():
+                    break
+            assert is_told(), "no silent client had to make room"
+            assert reserve.acquired <= reserve.maximum
+            await client.client.ping()
+        for each in silent:
+            each.close()
+
+
 @pytest.mark.parametrize("seed", range(3))
 async def test_after_random_changes_each_watcher_has_what_a_listing_has(tmp_path: Path, seed: int) -> None:
     chosen = random.Random(seed)

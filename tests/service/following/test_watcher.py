@@ -45,6 +45,7 @@ class Client:
     def __init__(self) -> None:
         self.asker = Asker()
         self.places = 1000
+        self.is_behind = True
         self.topics: set[str] = set()
         self.told: list[str] = []
         self.closed: list[str] = []
@@ -177,6 +178,18 @@ async def test_a_slow_client_is_told_one_difference_and_closed_when_it_is_slow_a
     scene.create("e")
     await scene.refresh()
     assert scene.client.closed == ["slow"]
+
+
+async def test_a_client_is_not_slow_if_others_have_the_room(scene: Scene) -> None:
+    await scene.open()
+    scene.client.is_behind = False
+    for local in "abc":
+        scene.client.places = 0
+        scene.create(local)
+        await scene.refresh()
+        scene.client.reads()
+        await scene.is_right()
+    assert not scene.client.closed
 
 
 async def test_a_client_that_is_slow_now_and_then_is_not_closed(
