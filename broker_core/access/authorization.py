@@ -11,6 +11,7 @@ from typing import Final
 
 from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
+from broker_core.access.rights import RULES_OF
 from broker_core.access.rule_patterns import RulePattern
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.names.namespace_name import MAX_NAMESPACE
@@ -22,7 +23,6 @@ __all__ = [
     "AllowsEverybody",
     "Authorization",
     "Decision",
-    "rule_action",
     "rule_actions",
     "rule_text",
 ]
@@ -96,18 +96,25 @@ class Authorization:
             found.append(self.decide(asker.original_principal, action, namespace))
         return found
 
-    def check(self, access: Access) -> None:
-        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, unless this is allowed."""
+    def check(self, access: Access, action: str | None = None) -> None:
+        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, unless this is allowed.
+
+        ``action`` is what the rules are asked in place of what gates are.
+        """
         if self.on:
-            self.check_action(access.asker, rule_action(access.action), str(access.namespace))
+            self.check_action(access.asker, action or access.action, str(access.namespace))
 
     def check_action(self, asker: Asker, action: str, namespace: str | None) -> None:
-        """The same for an action of the rules, also for the whole server."""
-        for decision in self.decisions(asker, action, namespace):
-            if not decision.allowed:
+        """The same for an action of the table (:data:`~broker_core.access.rights.RULES_OF`), also for all of the
+        server."""
+        any_of = RULES_OF[action]
+        for principals in zip(*(self.decisions(asker, each, namespace) for each in any_of), strict=True):
+            if not any(decision.allowed for decision in principals):
                 where = "all namespaces" if namespace is None else f"namespace {namespace}"
                 raise ListingFailed(
-                    _denial(decision.role, action, where), cause=Cause.DENIED, reason="denied"
+                    _denial(principals[0].role, " or ".join(any_of), where),
+                    cause=Cause.DENIED,
+                    reason="denied",
                 )
 
     def allows_list(self, asker: Asker, namespace: str) -> bool:
@@ -181,11 +188,6 @@ class _Rule:
         return any(
             of_tenant.matches(tenant) and of_name.matches(name) for of_tenant, of_name in self._namespaces
         )
-
-
-def rule_action(action: str) -> str:
-    """The word of the rules for what a client wants (:data:`~broker_core.access.access.ACTIONS`)."""
-    return action if action in {"list", "admin"} else "lookup"
 
 
 def rule_actions(rule: AuthorizationRule) -> frozenset[str]:

@@ -218,15 +218,21 @@ class Pipeline:
         return self.authorization.allows_list(asker, str(namespace)) and not self.dispatcher.gates(namespace)
 
     async def authorize(
-        self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None
+        self,
+        access: Access,
+        deadline: float | None = None,
+        steps: list[ChainStep] | None = None,
+        *,
+        rules: str | None = None,
     ) -> None:
         """Ask the rules, then all gates, whether this may be done, by ``deadline`` (else within the time of a listing).
 
-        Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or ``TIME``. No gate is asked
-        about what the rules deny.
+        ``rules`` is the action that the rules are asked about, if it is not that of the gates. Raises
+        :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or ``TIME``. No gate is asked about
+        what the rules deny.
         """
         try:
-            self.authorization.check(access)
+            self.authorization.check(access, rules)
         except ListingFailed as denied:
             asker = access.asker
             self.metrics.denied(access.action, "rules")

@@ -55,13 +55,15 @@ class Asked:
     """Who asks, and by which right. One for each question, however many topics it names.
 
     ``action`` is asked of rules and gates about each topic, or once about the namespace (``of_namespace``); ``None`` is
-    none, before a change that asks itself. ``allowed`` are ACLs; ``can_have`` says which topics there can be at all in
-    the words of a protocol. ``wants`` are columns of details, for topics that the catalogue does not hold.
+    none, before a change that asks itself. ``rules`` is what the rules are asked in its place. ``allowed`` are ACLs;
+    ``can_have`` says which topics there can be at all in the words of a protocol. ``wants`` are columns of details, for
+    topics that the catalogue does not hold.
     ``namespace`` is the only one in which ids are looked for, and then those of persistent topics; ``None``: all.
     """
 
     asker: Asker
     action: str | None = "describe"
+    rules: str | None = None
     of_namespace: bool = False
     allowed: Callable[[TopicName], bool] | None = None
     can_have: Callable[[TopicName], bool] | None = None
@@ -250,7 +252,9 @@ class Find:
             about = None if asked.of_namespace else topic
             try:
                 await self._pipeline.authorize(
-                    Access(search.asked.action, topic.namespace, about, asked.asker), asked.deadline
+                    Access(search.asked.action, topic.namespace, about, asked.asker),
+                    asked.deadline,
+                    rules=asked.rules,
                 )
             except ListingFailed as failure:
                 failures |= dict.fromkeys(search.open if asked.of_namespace else (place,), failure)

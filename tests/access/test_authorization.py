@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from broker_core.access.access import ACTIONS, Access
 from broker_core.access.asker import Asker
-from broker_core.access.authorization import AllowsEverybody, Authorization, rule_action
+from broker_core.access.authorization import AllowsEverybody, Authorization
+from broker_core.access.rights import RULES_OF
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.names import NamespaceName
 from broker_core.settings import AuthorizationSettings
@@ -139,16 +140,26 @@ def test_a_proxy_and_whom_it_asks_for_must_both_be_allowed(
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_each_action_of_a_gate_has_its_word(action: str) -> None:
-    assert rule_action(action) == (action if action in {"list", "admin"} else "lookup")
+def test_a_denial_names_the_actions_of_which_one_is_needed(action: str) -> None:
     access = Access(action, NamespaceName("other", "ns"), None, Asker("team-a"))
     with pytest.raises(ListingFailed) as caught:
         made().check(access)
     assert caught.value.cause is Cause.DENIED
     assert caught.value.reason == "denied"
-    assert (
-        caught.value.message == f"Role 'team-a' has no right to {rule_action(action)} in namespace other/ns"
-    )
+    words = " or ".join(RULES_OF[action])
+    assert caught.value.message == f"Role 'team-a' has no right to {words} in namespace other/ns"
+
+
+@pytest.mark.parametrize("action", ["describe", "schema"])
+@pytest.mark.parametrize("rule", ["list", "lookup", "monitor", "admin"])
+def test_list_or_lookup_shows_what_is_known_of_a_topic(action: str, rule: str) -> None:
+    authorization = made(rules=[{"roles": ["a", "b"], "namespaces": ["*"], "actions": [rule]}])
+    access = Access(action, NamespaceName("t", "n"), None, Asker("a", "b"))
+    if rule in {"list", "lookup"}:
+        authorization.check(access)
+        return
+    with pytest.raises(ListingFailed, match="no right to list or lookup"):
+        authorization.check(access)
 
 
 def test_a_denial_quotes_a_role() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
-    from broker_core.settings import Settings
+    from broker_core.settings import AuthorizationRule, Settings
 
 __all__ = ["authorization_checks"]
 
@@ -40,4 +40,17 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
         elif number in unused:
             yield Check.warning(name, f"it never applies: {unused[number]}")
         else:
-            yield Check.ok(name, rule_text(rule))
+            yield Check.ok(name, f"{rule_text(rule)}{_more(rule)}")
+
+
+def _more(rule: AuthorizationRule) -> str:
+    """What the actions of a rule have come to allow, which took `lookup` before."""
+    actions = set(rule.actions)
+    if actions & {"lookup", "*"} or not actions & {"list", "admin"}:
+        return ""
+    gained = []
+    if "list" in actions:
+        gained.append("list shows partitions, schemas and configs of topics too")
+    if "admin" in actions:
+        gained.append("admin deletes topics over Kafka too")
+    return f"; without lookup: {', '.join(gained)}"

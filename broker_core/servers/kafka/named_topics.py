@@ -74,13 +74,14 @@ class NamedTopics:
         *,
         operation: Operation | None = Operation.DESCRIBE,
         action: str = "describe",
+        rules: str | None = None,
         wants: frozenset[str] = _WANTS,
     ) -> list[NamedTopic]:
         """The topics of these names in the order of the names, each with the code that it is answered with.
 
-        ACLs have to allow ``operation``, ``None``: none are asked; rules and gates the ``action``.
+        ACLs have to allow ``operation``, ``None``: none are asked; gates the ``action``, and rules that or ``rules``.
         """
-        asked = self._asked(caller, operation, action, wants)
+        asked = self._asked(caller, operation, action, wants, rules)
         rows: list[NamedTopic] = []
         for low in range(0, len(names), _READ):
             await loop_turn().time()
@@ -91,10 +92,15 @@ class NamedTopics:
         return rows
 
     async def by_id(
-        self, caller: Caller, ids: Sequence[uuid.UUID], *, operation: Operation | None = Operation.DESCRIBE
+        self,
+        caller: Caller,
+        ids: Sequence[uuid.UUID],
+        *,
+        operation: Operation | None = Operation.DESCRIBE,
+        rules: str | None = None,
     ) -> list[NamedTopic]:
         """The same of topics by their ids. What is not there, hidden or of another namespace is 100, before ACLs."""
-        asked = self._asked(caller, operation, of_ids=True)
+        asked = self._asked(caller, operation, rules=rules, of_ids=True)
         return list(map(_of_id, ids, await self._find.by_id(asked, ids)))
 
     def _asked(
@@ -103,6 +109,7 @@ class NamedTopics:
         operation: Operation | None = Operation.DESCRIBE,
         action: str = "describe",
         wants: frozenset[str] = _WANTS,
+        rules: str | None = None,
         *,
         of_ids: bool = False,
     ) -> Asked:
@@ -116,6 +123,7 @@ class NamedTopics:
         return Asked(
             asker=caller.asker,
             action=action,
+            rules=rules,
             allowed=allowed,
             can_have=_is_possible if of_ids else _is_listed,
             wants=wants,

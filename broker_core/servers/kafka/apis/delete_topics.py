@@ -21,7 +21,7 @@ from broker_core.servers.kafka.row_error import (
     error_of,
     error_row,
 )
-from broker_core.service import AuditRow, Changes
+from broker_core.service import AuditRow, Changes, right_to
 from broker_core.wire.kafka import DELETE_TOPICS, ZERO_ID, ErrorCode, Fields
 
 __all__ = ["DELETE_TOPICS_ROW"]
@@ -90,9 +90,10 @@ class _Topics:
     async def find(self, names: Sequence[str], ids: Sequence[uuid.UUID]) -> list[Fields]:
         """Find what may be deleted; returns the rows of the others."""
         call, topics = self._call, self._call.services.named
-        operation = None if self._everything else Operation.DESCRIBE
-        named = {row.name: row for row in await topics.by_name(call, names, operation=operation)}
-        by_id = await topics.by_id(call, ids, operation=None)
+        operation, right = None if self._everything else Operation.DESCRIBE, right_to("delete_topic")
+        found = await topics.by_name(call, names, operation=operation, rules=right)
+        named = {row.name: row for row in found}
+        by_id = await topics.by_id(call, ids, operation=None, rules=right)
         known = [row.name for row in (*named.values(), *by_id) if row.name is not None and not row.error]
         denied = await self._denied(known)
         return [*self._of_ids(by_id, denied), *self._of_names(named, denied)]

@@ -1,0 +1,177 @@
+"""The table of rights: which action each operation of each transport asks of gates, and which of the rules.
+
+``list`` sees topics and what is known of them, ``lookup`` is where a topic is served, ``admin`` changes, and
+``monitor`` looks at the server, as ``admin`` does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+__all__ = ["RIGHTS", "RULES_OF", "Right", "rights_table"]
+
+#: The actions of the rules of which one is enough, by what gates are asked (``access.ACTIONS``), and ``monitor``.
+RULES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "list": ("list",),
+        "describe": ("list", "lookup"),
+        "lookup": ("lookup",),
+        "schema": ("list", "lookup"),
+        "put_schema": ("lookup",),
+        "admin": ("admin",),
+        "monitor": ("monitor",),
+    }
+)
+
+
+class Right(NamedTuple):
+    """What some operations ask, one after the other; ``asks`` is empty of those that every role may ask.
+
+    ``gates`` are asked the same, unless it is given. ``masks`` says what plugins that hide topics do to them.
+    """
+
+    transport: str
+    operations: tuple[str, ...]
+    asks: tuple[str, ...] = ()
+    masks: str = "no"
+    gates: str | None = None
+    note: str = ""
+
+    @property
+    def rules(self) -> str:
+        """What the rules are asked, in words."""
+        return ", then ".join(" or ".join(f"`{each}`" for each in RULES_OF[action]) for action in self.asks)
+
+
+_HIDDEN: Final = "a hidden topic does not exist"
+_TOPIC: Final = "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"
+_SCHEMA: Final = "/admin/v2/schemas/{tenant}/{namespace}/{topic}/schema"
+
+#: Operations of HTTP are those of the OpenAPI document by their id, and others by method and path.
+RIGHTS: Final = (
+    Right("Pulsar", ("CONNECT", "PING")),
+    Right("Pulsar", ("GET_TOPICS_OF_NAMESPACE", "WATCH_TOPIC_LIST"), ("list",), "yes"),
+    Right("Pulsar", ("PARTITIONED_METADATA",), ("describe",), _HIDDEN),
+    Right("Pulsar", ("LOOKUP",), ("lookup",), _HIDDEN),
+    Right("Pulsar", ("GET_SCHEMA",), ("schema",), _HIDDEN),
+    Right("Pulsar", ("GET_OR_CREATE_SCHEMA",), ("put_schema",), _HIDDEN),
+    Right("HTTP `/v1`", ("openapi",), note="without credentials, unless `http.protect` is on"),
+    Right("HTTP `/v1`", ("listTopics", "showNamespace"), ("list",), "yes"),
+    Right("HTTP `/v1`", ("listNamespaces",), ("list",), note="shows the namespaces that the client may list"),
+    Right("HTTP `/v1`", ("showTopic", "showTopicById"), ("list",), _HIDDEN),
+    Right("HTTP `/v1`", ("listChanges",), ("list",), "409 where topics are hidden"),
+    Right("HTTP `/v1`", ("putTopic", "patchTopic", "deleteTopic", "importTopics"), ("admin",)),
+    Right("HTTP `/v1`", ("deleteTopicById",), ("admin",), _HIDDEN),
+    Right("HTTP `/v1`", ("explainListing",), ("admin", "list"), "yes"),
+    Right("HTTP `/v1`", ("listHeldListings",), ("admin",), note="shows such namespaces"),
+    Right("HTTP `/v1`", ("acceptHeldListings",), ("admin",)),
+    Right(
+        "HTTP `/admin/v2`",
+        (
+            "GET /admin/v2/namespaces/{tenant}/{namespace}/topics",
+            "GET /admin/v2/{domain}/{tenant}/{namespace}",
+            "GET /admin/v2/{domain}/{tenant}/{namespace}/partitioned",
+        ),
+        ("list",),
+        "yes",
+    ),
+    Right(
+        "HTTP `/admin/v2`",
+        ("GET /admin/v2/tenants", "GET /admin/v2/namespaces/{tenant}"),
+        ("list",),
+        note="shows the namespaces that the client may list",
+    ),
+    Right("HTTP `/admin/v2`", ("GET /admin/v2/namespaces/{tenant}/{namespace}",), ("list",)),
+    Right(
+        "HTTP `/admin/v2`", (f"GET {_TOPIC}/partitions", f"GET {_TOPIC}/properties"), ("describe",), _HIDDEN
+    ),
+    Right("HTTP `/admin/v2`", (f"GET {_SCHEMA}", f"GET {_SCHEMA}/{{version}}"), ("schema",), _HIDDEN),
+    Right(
+        "HTTP `/lookup/v2`",
+        ("GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}",),
+        ("lookup",),
+        _HIDDEN,
+    ),
+    Right(
+        "HTTP `/admin/v2`",
+        (
+            f"PUT {_TOPIC}",
+            f"DELETE {_TOPIC}",
+            f"PUT {_TOPIC}/partitions",
+            f"POST {_TOPIC}/partitions",
+            f"DELETE {_TOPIC}/partitions",
+            f"PUT {_TOPIC}/properties",
+            f"DELETE {_TOPIC}/properties",
+            "PUT /admin/v2/namespaces/{tenant}/{namespace}",
+            "DELETE /admin/v2/namespaces/{tenant}/{namespace}",
+        ),
+        ("admin",),
+    ),
+    Right(
+        "HTTP pages",
+        ("GET /questions",),
+        ("monitor",),
+        gates="`list`",
+        note="in some namespace; shows such namespaces",
+    ),
+    Right("HTTP pages", ("GET /plugins",), ("monitor",), gates="no", note="in all namespaces"),
+    Right(
+        "HTTP pages",
+        ("GET /metrics",),
+        ("monitor",),
+        gates="no",
+        note="in all namespaces; open unless `http.protect` is on",
+    ),
+    Right(
+        "HTTP pages", ("GET /-/live", "GET /-/ready"), note="without credentials, unless `http.protect` is on"
+    ),
+    Right(
+        "Kafka",
+        ("ApiVersions", "SaslHandshake", "SaslAuthenticate"),
+        note="ApiVersions without credentials",
+    ),
+    Right(
+        "Kafka",
+        (
+            "DescribeCluster",
+            "ListGroups",
+            "DescribeGroups",
+            "Produce",
+            "Fetch",
+            "FindCoordinator",
+            "InitProducerId",
+        ),
+        note="and DescribeConfigs and ListConfigResources of nodes; the last four are refused to all",
+    ),
+    Right(
+        "Kafka",
+        ("ListTopics", "ListConfigResources"),
+        ("list",),
+        "yes",
+        note="and Metadata and DescribeTopicPartitions of all topics",
+    ),
+    Right(
+        "Kafka",
+        ("Metadata", "DescribeTopicPartitions", "DescribeConfigs", "ListOffsets"),
+        ("describe",),
+        _HIDDEN,
+        note="of topics that are named",
+    ),
+    Right("Kafka", ("CreateTopics",), ("admin",)),
+    Right("Kafka", ("CreatePartitions", "AlterConfigs", "IncrementalAlterConfigs"), ("admin",), _HIDDEN),
+    Right("Kafka", ("DeleteTopics",), ("admin",), _HIDDEN, gates="`describe`, then `admin`"),
+    Right("Kafka", ("DescribeAcls", "CreateAcls", "DeleteAcls"), ("admin",)),
+)
+
+
+def rights_table() -> Iterator[str]:
+    """The lines of the table in Markdown, as docs/how-to/secure.md has it."""
+    yield "| transport | operation | rules | gates | masks |"
+    yield "|---|---|---|---|---|"
+    for right in RIGHTS:
+        names = ", ".join(f"`{name}`" if "/" in name else name for name in right.operations)
+        note = f" ({right.note})" if right.note else ""
+        gates = right.gates or (", then ".join(f"`{action}`" for action in right.asks) or "no")
+        yield f"| {right.transport} | {names}{note} | {right.rules or 'any role'} | {gates} | {right.masks} |"

@@ -1,0 +1,333 @@
+"""The table of rights: it is complete, it is what the page has, and each operation of each transport asks just that."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from broker_core.access.access import ACTIONS
+from broker_core.access.rights import RIGHTS, RULES_OF, rights_table
+from broker_core.errors import ServerError
+from broker_core.names import TopicName
+from broker_core.servers.http.api.api import Api as HttpApi
+from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.kafka.apis import HANDLERS
+from broker_core.wire.kafka import ErrorCode
+from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, CommandWatchTopicList, commands
+from tests.support.api_serving import ApiServed, Said, api_served
+from tests.support.kafka_serving import raw_client
+from tests.support.raw_client import RawClient
+
+PAGE: Final = Path(__file__).parents[2] / "docs/how-to/secure.md"
+RULES: Final = ("list", "lookup", "monitor", "admin")
+BASE: Final = "/v1/namespaces/public/default"
+TOPIC: Final = "persistent://public/default/bills"
+#: What an operation is asked with each time: its name, and whether it was let in.
+Asks = Mapping[str, Callable[[], Awaitable[bool]]]
+
+
+def test_the_page_has_the_table() -> None:
+    table = "\n".join(rights_table())
+    assert table in PAGE.read_text(encoding="utf-8"), f"docs/how-to/secure.md needs this table:\n\n{table}"
+
+
+def test_every_action_of_gates_has_actions_of_the_rules() -> None:
+    assert RULES_OF.keys() == {*ACTIONS, "monitor"}
+    assert {rule for rules in RULES_OF.values() for rule in rules} == set(RULES)
+
+
+def test_every_command_and_api_is_in_the_table() -> None:
+    assert _asked_by("Kafka").keys() == {row.api.name for row in HANDLERS.values()}
+    pulsar = _asked_by("Pulsar")
+    for name, kind in BaseCommand.Type.items():
+        if kind in LOOKUP_COMMANDS:
+            assert pulsar[name] == (LOOKUP_COMMANDS[kind].action,)
+
+
+async def test_every_operation_of_http_is_in_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declared: list[Operation] = []
+    routes = HttpApi.routes
+
+    def noted(api: HttpApi) -> Any:
+        declared.extend(api.operations)
+        return routes(api)
+
+    monkeypatch.setattr(HttpApi, "routes", noted)
+    async with api_served(tmp_path):
+        pass
+    asked = _asked_by("HTTP")
+    names = {_name(operation) for operation in declared}
+    assert names == {name for name in asked if not name.startswith(("GET /-", "GET /q", "GET /p", "GET /m"))}
+    for operation in declared:  # of the others the handler asks
+        assert operation.needs.action in (None, *asked[_name(operation)][:1])
+
+
+@pytest.mark.parametrize("action", [*RULES, None])
+async def test_each_operation_is_allowed_by_the_actions_of_the_table(
+    tmp_path: Path, action: str | None
+) -> None:
+    rules = [{"roles": ["anyone"], "namespaces": ["*"], "actions": [action]}] if action else []
+    async with api_served(
+        tmp_path,
+        authentication={"anonymous_role": "anyone"},
+        authorization={"mode": "rules", "rules": rules},
+        kafka={"listen": "127.0.0.1:0", "super_users": ["User:anyone"]},
+        http={"protect": True, "questions": True},
+    ) as served:
+        for transport, asks in (
+            ("HTTP", _over_http(served)),
+            ("Kafka", _over_kafka(served)),
+            ("Pulsar", _over_pulsar(served)),
+        ):
+            told = {name: await ask() for name, ask in asks.items()}
+            asked = _asked_by(transport)
+            expected = {
+                name: all(action in _enough(each) for each in asked[name]) if asked[name] else True
+                for name in told
+            }
+            assert told == expected, transport
+            # What nothing can be seen of here: no listing is held, and what is refused to all.
+            silent = {"listHeldListings", "Produce", "Fetch", "FindCoordinator", "InitProducerId"}
+            assert asked.keys() - told.keys() <= silent | {"SaslHandshake", "SaslAuthenticate"}
+
+
+def _enough(action: str) -> tuple[str, ...]:
+    return (*RULES_OF[action], "admin") if action == "monitor" else RULES_OF[action]
+
+
+def _asked_by(transport: str) -> dict[str, tuple[str, ...]]:
+    return {
+        name: right.asks
+        for right in RIGHTS
+        if right.transport.startswith(transport)
+        for name in right.operations
+    }
+
+
+def _name(operation: Operation) -> str:
+    if operation.path.startswith("/v1"):
+        return operation.operation_id
+    path = operation.path
+    for domain in ("non-persistent", "persistent"):
+        path = path.replace(f"/{domain}/", "/{domain}/")
+    return f"{operation.method} {path}"
+
+
+def _over_http(served: ApiServed) -> Asks:
+    def ask(
+        path: str, method: str = "GET", *, is_seen: Callable[[Said], Any] = lambda _: True, **options: Any
+    ) -> Callable[[], Awaitable[bool]]:
+        async def asked() -> bool:
+            said = await served.ask(path, method, **options)
+            assert said.status not in {405, 500}, said
+            return said.status != 403 and bool(is_seen(said))
+
+        return asked
+
+    async def topic_id() -> str:
+        assert served.broker.catalog is not None
+        record = served.broker.catalog.topic(TopicName.parse(TOPIC))
+        assert record is not None
+        return str(record.topic_id)
+
+    def by_id(method: str) -> Callable[[], Awaitable[bool]]:
+        async def asked() -> bool:
+            path = f"/v1/topics/by-id/{await topic_id()}"
+            return (await served.ask(path, method, headers={"If-Match": '"no"'})).status not in {403, 404}
+
+        return asked
+
+    def items(said: Said) -> Any:
+        return said.json["items"]
+
+    admin = "/admin/v2/persistent/public/default"
+    found = {
+        "openapi": ask("/v1/openapi.json"),
+        "listTopics": ask(f"{BASE}/topics"),
+        "showNamespace": ask(BASE),
+        "listNamespaces": ask("/v1/namespaces", is_seen=items),
+        "showTopic": ask(f"{BASE}/topics/bills"),
+        "showTopicById": by_id("GET"),
+        "listChanges": ask(f"{BASE}/changes"),
+        "putTopic": ask(f"{BASE}/topics/bills", "PUT", json={}, headers={"If-None-Match": "*"}),
+        "patchTopic": ask(
+            f"{BASE}/topics/none",
+            "PATCH",
+            data="{}",
+            headers={"Content-Type": "application/merge-patch+json"},
+        ),
+        "deleteTopic": ask(f"{BASE}/topics/none", "DELETE"),
+        "deleteTopicById": by_id("DELETE"),
+        "importTopics": ask(
+            f"{BASE}/topics:import", "POST", data="", headers={"Content-Type": "application/x-ndjson"}
+        ),
+        "explainListing": ask(
+            f"{BASE}/explain", "POST", json={}, is_seen=lambda said: "error" not in said.json
+        ),
+        "acceptHeldListings": ask(f"{BASE}/held-listings/accept", "POST"),
+        "GET /admin/v2/namespaces/{tenant}/{namespace}/topics": ask(
+            "/admin/v2/namespaces/public/default/topics"
+        ),
+        "GET /admin/v2/{domain}/{tenant}/{namespace}": ask(admin),
+        "GET /admin/v2/{domain}/{tenant}/{namespace}/partitioned": ask(f"{admin}/partitioned"),
+        "GET /admin/v2/tenants": ask("/admin/v2/tenants", is_seen=lambda said: said.json),
+        "GET /admin/v2/namespaces/{tenant}": ask(
+            "/admin/v2/namespaces/public", is_seen=lambda said: said.status == 200
+        ),
+        "GET /admin/v2/namespaces/{tenant}/{namespace}": ask("/admin/v2/namespaces/public/default"),
+        "GET /lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}": ask(
+            "/lookup/v2/topic/persistent/public/default/bills"
+        ),
+    }
+    for name in _asked_by("HTTP"):
+        if name in found or " " not in name:
+            continue
+        method, path = name.split()
+        options: dict[str, Any] = {"json": {}} if method in {"PUT", "POST"} else {}
+        filled = path.format(
+            domain="persistent", tenant="public", namespace="default", topic="none", version="1"
+        )
+        found[name] = ask(filled, method, **options)
+    return found
+
+
+_DENIED: Final = {
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED,
+}
+
+
+def _codes(value: Any) -> Iterator[int]:
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            if name.endswith("error_code"):
+                yield inner
+            yield from _codes(inner)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _codes(each)
+
+
+def _over_kafka(served: ApiServed) -> Asks:
+    topic = {"name": "bills"}
+    entry = {
+        "resource_type": 2,
+        "resource_name": "x",
+        "resource_pattern_type": 3,
+        "principal": "User:x",
+        "host": "*",
+        "operation": 3,
+        "permission_type": 3,
+    }
+    acl_filter = {
+        "resource_type_filter": 2,
+        "resource_name_filter": "none",
+        "pattern_type_filter": 3,
+        "principal_filter": None,
+        "host_filter": None,
+        "operation": 1,
+        "permission_type": 1,
+    }
+    config = {"name": "retention.ms", "value": "1"}
+    bodies: dict[str, dict[str, Any]] = {
+        "ApiVersions": {"client_software_name": "test", "client_software_version": "1"},
+        "DescribeCluster": {"endpoint_type": 1},
+        "ListGroups": {},
+        "DescribeGroups": {"groups": ["g"]},
+        "ListTopics": {},
+        "ListConfigResources": {"resource_types": [2]},
+        "Metadata": {"topics": [topic | {"topic_id": uuid.UUID(int=0)}]},
+        "DescribeTopicPartitions": {"topics": [topic], "response_partition_limit": 10, "cursor": None},
+        "DescribeConfigs": {"resources": [{"resource_type": 2, "resource_name": "bills"}]},
+        "ListOffsets": {
+            "replica_id": -1,
+            "topics": [{"name": "bills", "partitions": [{"partition_index": 0, "timestamp": -1}]}],
+        },
+        "CreateTopics": {
+            "topics": [{"name": "new", "num_partitions": 1, "replication_factor": 1}],
+            "validate_only": True,
+        },
+        "CreatePartitions": {"topics": [topic | {"count": 5}], "validate_only": True, "timeout_ms": 1000},
+        "AlterConfigs": {
+            "resources": [{"resource_type": 2, "resource_name": "bills", "configs": [config]}],
+            "validate_only": True,
+        },
+        "IncrementalAlterConfigs": {
+            "resources": [
+                {
+                    "resource_type": 2,
+                    "resource_name": "bills",
+                    "configs": [config | {"config_operation": 0}],
+                }
+            ],
+            "validate_only": True,
+        },
+        "DescribeAcls": acl_filter,
+        "CreateAcls": {"creations": [entry]},
+        "DeleteAcls": {"filters": [acl_filter]},
+        "DeleteTopics": {"topics": [topic | {"topic_id": uuid.UUID(int=0)}], "timeout_ms": 1000},
+    }
+    apis = {row.api.name: row.api for row in HANDLERS.values()}
+
+    def ask(name: str) -> Callable[[], Awaitable[bool]]:
+        async def asked() -> bool:
+            assert served.broker.kafka_address is not None
+            async with raw_client(served.broker.kafka_address) as client:
+                said = await client.ask(apis[name], max(apis[name].versions), bodies[name])
+            return _DENIED.isdisjoint(_codes(said))
+
+        return asked
+
+    return {name: ask(name) for name in bodies}
+
+
+def _over_pulsar(served: ApiServed) -> Asks:
+    def ask(command: BaseCommand) -> Callable[[], Awaitable[bool]]:
+        async def asked() -> bool:
+            client = await RawClient.open(served.broker.pulsar_address)
+            await client.send(commands.encode(command))
+            answer = await client._after_pings()
+            client.close()
+            return ServerError.AuthorizationError not in {
+                code
+                for field, body in answer.ListFields()
+                if field.message_type is not None
+                for inner, code in body.ListFields()
+                if inner.name in {"error", "error_code"}
+            }
+
+        return asked
+
+    listing = BaseCommand(type=BaseCommand.GET_TOPICS_OF_NAMESPACE)
+    listing.getTopicsOfNamespace.namespace, listing.getTopicsOfNamespace.request_id = "public/default", 1
+    watch = BaseCommand(type=BaseCommand.WATCH_TOPIC_LIST)
+    watch.watchTopicList.CopyFrom(
+        CommandWatchTopicList(
+            request_id=1, watcher_id=1, namespace="public/default", topics_pattern="public/default/.*"
+        )
+    )
+    ping = BaseCommand(type=BaseCommand.PING)
+    ping.ping.SetInParent()
+    found = {
+        "CONNECT": ask(ping),
+        "PING": ask(ping),
+        "GET_TOPICS_OF_NAMESPACE": ask(listing),
+        "WATCH_TOPIC_LIST": ask(watch),
+    }
+    for name, kind in BaseCommand.Type.items():
+        if kind not in LOOKUP_COMMANDS:
+            continue
+        command = BaseCommand(type=kind)
+        body = LOOKUP_COMMANDS[kind].request_body(command)
+        body.topic, body.request_id = TOPIC, 1
+        if name == "GET_OR_CREATE_SCHEMA":
+            body.schema = b""
+        found[name] = ask(command)
+    return found
