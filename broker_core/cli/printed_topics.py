@@ -29,7 +29,7 @@ FEW: Final = 5_000
 class ListedTopics:
     """An answer to a listing as it is printed. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
 
-    ``matched_by`` says who applied the pattern, in words.
+    ``matched_by`` says in words by what the pattern was applied; ``warnings`` are for standard error.
     """
 
     names: Any
@@ -37,6 +37,7 @@ class ListedTopics:
     changed: bool
     topics_hash: str | None
     matched_by: str | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Any]:

@@ -47,7 +47,7 @@ from broker_core.client.pulsar.redirects import follow_redirects as follow_redir
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.client.shared_questions import SharedQuestions as SharedQuestions
-from broker_core.client.topic_listing import TopicListing
+from broker_core.client.topic_listing import ListingWarning, TopicListing
 from broker_core.client.topics_question import TopicsQuestion as TopicsQuestion
 from broker_core.lazy_exports import lazy_exports
 
@@ -69,6 +69,7 @@ __all__ = [
     "HandshakeRefused",
     "InvalidQuestion",
     "InvalidServiceUrl",
+    "ListingWarning",
     "LookupClient",
     "LookupSession",
     "OperationTimeout",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from types import TracebackType
@@ -23,9 +24,10 @@ from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress, default_client_version
 from broker_core.client.pulsar.pulsar_service import PulsarService
 from broker_core.client.shared_questions import SharedQuestions
-from broker_core.client.topic_listing import TopicListing
+from broker_core.client.topic_listing import ListingWarning, TopicListing
 from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.redaction.printable import printable
 from broker_core.service_addresses import is_tls
 
 __all__ = ["MAX_ANSWER", "LookupClient", "check_seconds"]
@@ -131,10 +133,14 @@ class LookupClient:
 
         The pattern must match ``tenant/namespace/topic`` in full, without a partition suffix; its scheme does not
         count. Where the server does not apply it (``filtered`` is false), the client does, with RE2: the names match
-        it either way. Raises :exc:`~broker_core.errors.InvalidPattern` where that is needed and not possible.
+        it either way. Raises :exc:`~broker_core.errors.InvalidPattern` where that is needed and not possible. Warns
+        (:exc:`~broker_core.client.ListingWarning`) of a question that selects otherwise than it seems.
         """
         question = TopicsQuestion.of(namespace, mode, topics_pattern, topics_hash, properties)
-        return await self._ask(question, lambda: self._service.topics(question), timeout)
+        listing = await self._ask(question, lambda: self._service.topics(question), timeout)
+        for text in listing.warnings:
+            warnings.warn(printable(text), ListingWarning, stacklevel=2)
+        return listing
 
     async def partitioned_metadata(
         self, topic: str | TopicName, *, auto_create: bool = False, timeout: float | None = None

@@ -7,9 +7,13 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, overload
 
-__all__ = ["TopicListing"]
+__all__ = ["ListingWarning", "TopicListing"]
 
 _BLOCK: Final = 4096  # names that are Python strings at a time
+
+
+class ListingWarning(UserWarning):
+    """The warning of a question that selects otherwise than it seems, such as a pattern without its namespace."""
 
 
 class TopicListing(Sequence[str]):
@@ -20,13 +24,20 @@ class TopicListing(Sequence[str]):
     """
 
     def __init__(
-        self, names: Any, *, filtered: bool = True, changed: bool = True, topics_hash: str | None = None
+        self,
+        names: Any,
+        *,
+        filtered: bool = True,
+        changed: bool = True,
+        topics_hash: str | None = None,
+        warnings: tuple[str, ...] = (),
     ) -> None:
         """``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``."""
         self._given: Final = names
         self._filtered: Final = filtered
         self._changed: Final = changed
         self._topics_hash: Final = topics_hash
+        self._warnings: Final = warnings
 
     @property
     def filtered(self) -> bool:
@@ -44,6 +55,13 @@ class TopicListing(Sequence[str]):
         slice.
         """
         return self._topics_hash
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What its question may not have meant: a pattern that can match no topic of the namespace, or properties that
+        nothing selects by (as a server over HTTP says). Each was a :exc:`ListingWarning` too.
+        """
+        return self._warnings
 
     @property
     def names(self) -> Any:

@@ -55,22 +55,47 @@ class TopicsQuestion:
         return cls(namespace, Mode(mode), pattern, topics_hash, tuple(sorted(pairs)))
 
     async def listing(
-        self, names: Any, *, filtered: bool, changed: bool, topics_hash: str | None
+        self,
+        names: Any,
+        *,
+        filtered: bool,
+        changed: bool,
+        topics_hash: str | None,
+        warnings: tuple[str, ...] = (),
     ) -> TopicListing:
         """The listing of a server's answer: ``names`` are a list of a few or a ``pyarrow.LargeStringArray``.
 
         What the server did not filter is filtered here; a hash that it did not send is computed, and compared with that
-        of the question. Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that RE2 does not support, and
+        of the question. ``warnings`` are those of the server; a pattern that matches nothing is looked at here too.
+        Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that RE2 does not support, and
         :exc:`~broker_core.client.errors.UnexpectedAnswer` for names that are none of the namespace and mode.
         """
         if not changed:
-            return TopicListing([], filtered=filtered, changed=False, topics_hash=topics_hash)
+            return TopicListing(
+                [], filtered=filtered, changed=False, topics_hash=topics_hash, warnings=warnings
+            )
         to_filter = self.pattern is not None and not filtered
         work = partial(self._selected, names, to_filter=to_filter, to_hash=topics_hash is None)
         names, computed = work() if len(names) <= _FEW else await asyncio.to_thread(work)
+        if not warnings and not len(names):
+            warnings = self.warnings_of_none()
         if computed is not None and computed == self.topics_hash:
-            return TopicListing([], filtered=filtered, changed=False, topics_hash=computed)
-        return TopicListing(names, filtered=filtered, topics_hash=topics_hash or computed)
+            return TopicListing([], filtered=filtered, changed=False, topics_hash=computed, warnings=warnings)
+        return TopicListing(names, filtered=filtered, topics_hash=topics_hash or computed, warnings=warnings)
+
+    def warnings_of_none(self) -> tuple[str, ...]:
+        """Why no topic matches, where the pattern alone says so."""
+        if self.pattern is None:
+            return ()
+        from broker_core.patterns import compile_pattern
+        from broker_core.patterns.no_match import no_match
+
+        try:
+            pattern = compile_pattern(self.pattern, max_length=_LONGEST_PATTERN, remember=False)
+        except InvalidPattern:  # of another dialect: its server knows
+            return ()
+        warning = no_match(pattern, self.namespace)
+        return () if warning is None else (warning,)
 
     def _selected(self, names: Any, *, to_filter: bool, to_hash: bool) -> tuple[Any, str | None]:
         """The names that match, in the order of the hash, and their hash; as they are where neither is asked for."""

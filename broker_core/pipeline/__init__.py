@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.answer import Answer, QuestionWarning, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.explain import explain
 from broker_core.pipeline.in_flight import NextRuns
@@ -24,6 +24,7 @@ __all__ = [
     "Pipeline",
     "PipelineOptions",
     "QuestionText",
+    "QuestionWarning",
     "Sight",
     "StandingAnswer",
     "TopicQuestions",

@@ -6,6 +6,7 @@ import time
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import pyarrow as pa
 
@@ -18,7 +19,18 @@ from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import ChainStep
 
-__all__ = ["Answer", "RestTrace", "Trace"]
+__all__ = ["Answer", "QuestionWarning", "RestTrace", "Trace"]
+
+
+class QuestionWarning(NamedTuple):
+    """What a client should know of its question, in words.
+
+    ``kind`` is ``pattern`` (it can match no topic of the namespace), ``properties`` (nothing selects by them) or
+    ``unfiltered`` (the answer has what the pattern does not match, too).
+    """
+
+    kind: Literal["pattern", "properties", "unfiltered"]
+    text: str
 
 
 @dataclass(slots=True)
@@ -49,6 +61,7 @@ class Answer:
     shown: int | None = None
     #: Whether nobody is sent it, and the same question is asked again in its place.
     replaced: bool = False
+    warnings: tuple[QuestionWarning, ...] = ()
     #: Called with the release: with why the answer could not be sent, or ``None``.
     on_release: tuple[Callable[[ListingFailed | None], object], ...] = ()
 

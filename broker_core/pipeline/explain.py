@@ -52,8 +52,8 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     ``snapshot`` has the ``age_s`` of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists
     for all, or ``all`` where brokers know no principals; ``null`` where they were asked themselves.
     A request that fails has ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an
-    operator should know
-    besides: a plugin that claims what is not so, and a former answer, taken or to be had, in place of a failure.
+    operator should know besides: a question that selects otherwise than it seems, a plugin that claims what is not so,
+    and a former answer, taken or to be had, in place of a failure.
     """
     trace = Trace()
     started = time.perf_counter()
@@ -121,7 +121,12 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "permits": trace.permits,
             "kept": _kept(pipeline, request),
             "snapshot": None if notes.snapshot is None else dict(notes.snapshot),
-            "warnings": [*trace.false_claims, *_former_answers(pipeline, trace.chain), *notes.warnings],
+            "warnings": [
+                *(warning.text for warning in answer.warnings),
+                *trace.false_claims,
+                *_former_answers(pipeline, trace.chain),
+                *notes.warnings,
+            ],
             "ms": _ms(time.perf_counter() - started),
         }
     finally:

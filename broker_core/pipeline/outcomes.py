@@ -15,7 +15,7 @@ from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.metrics.frequent_questions import QuestionCounter
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline.access_lines import AccessLines
-from broker_core.pipeline.answer import Answer, Trace
+from broker_core.pipeline.answer import Answer, QuestionWarning, Trace
 from broker_core.pipeline.listing_spans import answered, asked, refused
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.question_text import QuestionText
@@ -33,6 +33,9 @@ Ended: TypeAlias = Callable[[ListingFailed | None], None]
 #: Characters of an error that observers are told.
 _LONGEST_TOLD: Final = 4096
 
+#: The kinds of warnings that are counted and logged.
+_TOLD: Final = ("pattern", "properties")
+
 _NONE: Final[Mapping[str, str]] = {}
 
 _log = structlog.get_logger(__name__)
@@ -47,12 +50,22 @@ class Outcomes:
         dispatcher: Dispatcher,
         options: PipelineOptions,
         sight: Sight,
+        warnings: Callable[..., tuple[QuestionWarning, ...]],
     ) -> None:
+        self._warnings = warnings
         self._metrics = metrics
         self._dispatcher = dispatcher
         self._options = options
         #: How often each question was asked.
         self.questions = QuestionCounter()
+        #: Called with the kind of a warning.
+        self._warned = metrics.counter(
+            "listing_warnings",
+            "Questions that select otherwise than they seem: by a pattern that can match no topic of the namespace, by "
+            "properties that nothing selects by.",
+            "kind",
+            known=_TOLD,
+        )
         access_log = sight.access_log
         self._tracing = sight.tracing
         self._lines = None if access_log is None else AccessLines(access_log)
@@ -78,6 +91,7 @@ class Outcomes:
         A ``tentative`` answer is told of when it is released, unless it was replaced.
         """
         seconds = time.perf_counter() - started
+        answer.warnings = self._warnings(request, filtered=answer.filtered, topics=answer.topics)
         if tentative:
             answer.on_release += (partial(self._kept, request, answer, seconds, trace),)
         else:
@@ -100,6 +114,8 @@ class Outcomes:
         selection = answer.selection
         outcome, topics = ("unchanged", 0) if selection is None else ("served", len(selection))
         self._metrics.listing(outcome, answer.plan, topics, seconds)
+        if answer.warnings:
+            self._warn(request.asker, request, answer.warnings)
         keys = self._options.selecting_keys
         properties = (
             {key: value for key, value in request.properties.items() if key in keys} if keys else _NONE
@@ -135,6 +151,9 @@ class Outcomes:
             standing.topics if standing.changed else 0,
             seconds,
         )
+        warnings = self._warnings(question, filtered=standing.filtered, topics=standing.topics)
+        if warnings:
+            self._warn(asker, question, warnings)
         self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
         if self._tracing is not None:
             values = asked(QuestionText.of(question), asker) | answered(standing, lister)
@@ -142,6 +161,20 @@ class Outcomes:
         if self._lines is None:
             return _nothing
         return partial(self._lines.ended_again, standing, asker, lister, seconds)
+
+    def _warn(self, asker: Asker, request: ListingRequest, warnings: tuple[QuestionWarning, ...]) -> None:
+        """Count and tell what a client may not have meant; a pattern that is not applied is counted by its plan."""
+        for warning in warnings:
+            if warning.kind in _TOLD:
+                self._warned(warning.kind)
+                _log.info(
+                    "a question selects otherwise than it seems",
+                    reason=warning.kind,
+                    peer=asker.remote_address,
+                    role=asker.role,
+                    namespace=str(request.namespace),
+                    warning=warning.text,
+                )
 
     def refused(
         self,

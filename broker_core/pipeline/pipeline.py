@@ -42,6 +42,7 @@ from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.outcomes import Ended, Outcomes
 from broker_core.pipeline.paging import Paging
 from broker_core.pipeline.question_text import QuestionText
+from broker_core.pipeline.question_warnings import QuestionWarnings
 from broker_core.pipeline.remembered.answer_store import AnswerStore
 from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
 from broker_core.pipeline.remembered.last_good_answers import LastGoodAnswers
@@ -94,7 +95,9 @@ class Pipeline:
         self.changes.subscribe(self.kept.forget)
         #: Where listings are told of, besides the metrics.
         self.sight = sight or Sight()
-        self._outcomes = Outcomes(metrics, dispatcher, self.options, self.sight)
+        #: Called with a question, and with what is known of its answer: what its client should know of it.
+        self.warnings = QuestionWarnings(lister, dispatcher).of
+        self._outcomes = Outcomes(metrics, dispatcher, self.options, self.sight, self.warnings)
         #: How often each question was asked.
         self.questions = self._outcomes.questions
         self.workers = Workers()

@@ -52,6 +52,20 @@ async def test_what_the_server_did_not_filter_is_filtered_here(pattern: str) -> 
         assert (found.filtered, found.topics_hash) == (False, "server")
 
 
+async def test_a_pattern_that_can_match_nothing_is_told_where_nothing_matches() -> None:
+    found = await listing(question("a.*"), [], filtered=True)
+    (warning,) = found.warnings
+    assert "can match no topic of t/n" in warning
+    filtered_here = await listing(question("a.*"))
+    assert (len(filtered_here), filtered_here.warnings) == (0, (warning,))
+    empty = topics_hash([])
+    assert (await listing(question("a.*", empty), topics_hash=None)).warnings == (warning,)
+    # Whoever filtered these took the pattern for another one.
+    assert (await listing(question("a.*"), filtered=True)).warnings == ()
+    for pattern in ("t/n/nothing", "ftp://x", "(?=x)", None):
+        assert (await listing(question(pattern), [], filtered=True)).warnings == ()
+
+
 async def test_a_hash_that_was_not_sent_is_computed() -> None:
     found = await listing(question("t/n/a"), topics_hash=None)
     assert found.topics_hash == topics_hash(A)

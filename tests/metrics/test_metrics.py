@@ -46,6 +46,7 @@ OURS = {
     "broker_core_ignored_properties",
     "broker_core_listing_claim_mismatch",
     "broker_core_listing_errors_sent",
+    "broker_core_listing_warnings",
     "broker_core_listing_names",
     "broker_core_listing_plugin_abandoned_calls",
     "broker_core_listing_plugin_breaker_state",

@@ -17,6 +17,7 @@ from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.name_columns import with_ends
 from broker_core.patterns import compile_pattern
+from broker_core.patterns.no_match import no_match
 
 __all__ = ["TopicState", "change_topics", "topics_matching"]
 
@@ -98,11 +99,15 @@ def topics_matching(
 ) -> Iterator[TopicState]:
     """The topics of a namespace (``number`` in the file) whose name matches in full, as they are.
 
-    Raises :exc:`~broker_core.errors.InvalidPattern`, also where RE2 does not support the pattern.
+    Raises :exc:`~broker_core.errors.InvalidPattern`, also if RE2 does not support the pattern, or if it can match no
+    topic of the namespace.
     """
     compiled = compile_pattern(pattern)
     if not compiled.supported:
         raise InvalidPattern(f"Unsupported topics pattern {pattern[:200]!r}: {compiled.reason}")
+    warning = no_match(compiled, namespace)
+    if warning is not None:
+        raise InvalidPattern(warning)
     for domain in range(len(DOMAINS)):
         rows = connection.execute(_TOPICS, (number, domain)).fetchall()
         names = pa.array([row[0] for row in rows], pa.large_string())

@@ -82,6 +82,8 @@ def list_topics(
     """Ask a server for the topics of a namespace, as a consumer with a topics pattern does."""
     import asyncio
 
+    from broker_core.cli.error_line import say
+
     require_reader(form)
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
@@ -124,6 +126,8 @@ def list_topics(
     )
     listed = asyncio.run(_told_what_to_do(credentials, question))
     print_topics(listed, form, *asked)
+    for warning in listed.warnings:
+        say(f"warning: {warning}")
     if form == "names":
         _say_more(listed, pattern)
 
@@ -140,7 +144,7 @@ async def _ask(
     given: GivenCredentials,
 ) -> ListedTopics:
     """The answer as the server gave it, of one connection and one question: nothing is asked again."""
-    from broker_core.client import LookupSession
+    from broker_core.client import LookupSession, TopicsQuestion
 
     async with LookupSession(
         url,
@@ -152,8 +156,14 @@ async def _ask(
         answer = await session.get_topics(str(namespace), mode, pattern, topics_hash, properties)
     names = answer.topics if len(answer) <= FEW else answer.column()
     matched_by = f"pattern {'applied' if answer.filtered else 'not applied'} by the server"
+    question = TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
     return ListedTopics(
-        names, answer.filtered, answer.changed, answer.topics_hash, matched_by if pattern else None
+        names,
+        answer.filtered,
+        answer.changed,
+        answer.topics_hash,
+        matched_by if pattern else None,
+        () if len(answer) else question.warnings_of_none(),
     )
 
 
@@ -198,7 +208,12 @@ async def _ask_over_http(
         await service.close()
     matched_by = f"pattern applied by the {'server' if listing.filtered else 'client'}"
     return ListedTopics(
-        listing.names, listing.filtered, listing.changed, listing.topics_hash, matched_by if pattern else None
+        listing.names,
+        listing.filtered,
+        listing.changed,
+        listing.topics_hash,
+        matched_by if pattern else None,
+        listing.warnings,
     )
 
 
@@ -211,19 +226,28 @@ async def _watch(
     given: GivenCredentials,
     **options: Any,
 ) -> None:
+    import warnings
+
+    from broker_core.cli.error_line import say
     from broker_core.cli.server_process.server_log import silence_logs
     from broker_core.cli.watched_topics import watch_topics
-    from broker_core.client import LookupClient
+    from broker_core.client import ListingWarning, LookupClient
+
+    def shown(message: Warning | str, *_: Any, **__: Any) -> None:
+        say(f"warning: {message}")
 
     silence_logs()  # the watch says what goes wrong
-    async with LookupClient(
-        url,
-        auth=given.of_client(),
-        tls=given.tls(),
-        operation_timeout=timeout,
-        connect_timeout=min(timeout, 10.0),
-    ) as client:
-        await watch_topics(client, namespace, mode, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", ListingWarning)
+        warnings.showwarning = shown
+        async with LookupClient(
+            url,
+            auth=given.of_client(),
+            tls=given.tls(),
+            operation_timeout=timeout,
+            connect_timeout=min(timeout, 10.0),
+        ) as client:
+            await watch_topics(client, namespace, mode, **options)
 
 
 async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:

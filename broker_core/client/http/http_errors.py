@@ -22,7 +22,7 @@ from broker_core.client.errors import (
 )
 from broker_core.errors import Cause, ServerError
 
-__all__ = ["connection_error", "is_reason", "refusal"]
+__all__ = ["connection_error", "is_reason", "refusal", "wants_unfiltered"]
 
 #: Codes of answers that name no cause, as those of a broker.
 _CODES: Final[Mapping[int, ServerError]] = MappingProxyType(
@@ -63,6 +63,11 @@ def refusal(status: int, body: bytes) -> ServerRefused:
 def is_reason(body: bytes) -> bool:
     """Whether the body of an error is that of a broker's web service, ``{"reason": ...}``."""
     return isinstance(_object(body).get("reason"), str)
+
+
+def wants_unfiltered(body: bytes) -> bool:
+    """Whether the body of an error says that the server leaves the pattern to a client that asks for all topics."""
+    return _object(body).get("retry_with") == "unfiltered=true"
 
 
 def connection_error(failed: Exception, shown: str) -> ClientError:

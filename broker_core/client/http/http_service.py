@@ -29,7 +29,7 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
 )
 from broker_core.client.http.address_turns import AddressTurns
-from broker_core.client.http.http_errors import connection_error, is_reason, refusal
+from broker_core.client.http.http_errors import connection_error, is_reason, refusal, wants_unfiltered
 from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.client.pulsar.credentials import Credentials
@@ -52,6 +52,9 @@ _MOST_PAGES: Final = 10_000  # of one listing
 _ARROW: Final = "application/vnd.apache.arrow.stream"
 _PROBLEM: Final = "application/problem+json"
 _FILTERED: Final = "Topics-Filtered"
+_WARNINGS: Final = "Topics-Warnings"
+#: What a server that does not apply the pattern says to ask with; older ones list all topics without it.
+_UNFILTERED: Final = "unfiltered=true"
 _ORIGINAL: Final = "X-Original-Principal"
 #: The tag of a listing of names: their hash. Pages have another one.
 _HASH_TAG: Final = re.compile(r'(?:W/)?"([0-9a-f]{8})"')
@@ -213,16 +216,23 @@ class HttpService:
         seen: set[str] = set()
         room = self._max_answer
         filtered, topics_hash = True, None
+        warnings: tuple[str, ...] = ()
         while path is not None:
             if path in seen or len(seen) == _MOST_PAGES:
                 raise UnexpectedAnswer(f"the pages of the listing of {shown(address)} do not end")
             seen.add(path)
-            response = await self._answered(address, path, headers, (200, 304, 404), room=room)
+            response = await self._answered(address, path, headers, (200, 304, 400, 404), room=room)
             room -= len(response.body)
+            if response.status == 400:
+                if _UNFILTERED in path or not wants_unfiltered(response.body):
+                    raise refusal(response.status, response.body)
+                path = f"{path}&{_UNFILTERED}"
+                continue
+            warnings = warnings or _warnings(response)
             if response.status == 304:
                 if hdrs.IF_NONE_MATCH not in headers:
                     raise UnexpectedAnswer(f"{shown(address)} says unchanged to a question without a hash")
-                return TopicListing([], changed=False, topics_hash=question.topics_hash)
+                return TopicListing([], changed=False, topics_hash=question.topics_hash, warnings=warnings)
             if response.status == 404:
                 if response.media_type == _PROBLEM:
                     raise refusal(response.status, response.body)
@@ -239,7 +249,9 @@ class HttpService:
             headers.pop(hdrs.IF_NONE_MATCH, None)
             path = response.next
         column = names[0] if len(names) == 1 else await asyncio.to_thread(pa.concat_arrays, names)
-        return await question.listing(column, filtered=filtered, changed=True, topics_hash=topics_hash)
+        return await question.listing(
+            column, filtered=filtered, changed=True, topics_hash=topics_hash, warnings=warnings
+        )
 
     # ---- requests ------------------------------------------------------------------------------------------
 
@@ -390,6 +402,17 @@ async def _body(
         response.close()
         raise UnexpectedAnswer(f"the answer of {shown(address)} is larger than {room} bytes")
     return b"".join(parts)
+
+
+def _warnings(response: _Response) -> tuple[str, ...]:
+    """What the server says of the question. Raises :exc:`UnexpectedAnswer`."""
+    try:
+        said = json.loads(response.headers.get(_WARNINGS, "[]"))
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, list) or not all(isinstance(text, str) for text in said):
+        raise UnexpectedAnswer(f"{shown(response.address)} sent warnings that are no JSON array of texts")
+    return tuple(said)
 
 
 def _path_of(topic: str) -> str:

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -115,10 +115,10 @@ class ListingFeed:
         self._renderers: set[Renderer] = set()
         #: Those that follow, in the order in which they came.
         self.followers: dict[Follower, None] = {}
-        #: The last answer, its hash, and what else clients are told of it.
+        #: The last answer, its hash, and whether the pattern was applied.
         self.selection: Selection | None = None
         self.topics_hash = ""
-        self.told: dict[str, Any] = {}
+        self.filtered = False
         #: What the last event of this answer has as its id.
         self.event_id = ""
         self._standing: StandingAnswer | None = None
@@ -366,7 +366,7 @@ class ListingFeed:
             await self._check_rights()
         self.selection, self.topics_hash, self._joined = selection, answer.topics_hash, []
         self.event_id = self._id_of(answer.topics_hash)
-        self.told = {"filtered": answer.filtered}
+        self.filtered = answer.filtered
         self._keep(event, before)
 
     def _keep(self, event: ChangeEvent | None, before: Selection | None) -> None:

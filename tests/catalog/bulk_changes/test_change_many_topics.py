@@ -69,6 +69,8 @@ def test_what_matches_is_what_a_listing_has(catalog: SqliteCatalog) -> None:
 
         assert matching("a/b/a.") == [(0, "a1"), (0, "a3"), (1, "a2")]
         assert matching("persistent://a/b/a3") == [(0, "a3")]
-        assert matching("a3") == []
+        assert matching("a/b/a") == []
+        with pytest.raises(InvalidPattern, match=r"can match no topic of a/b: .* such as 'a/b/a3'"):
+            matching("a3")
         with pytest.raises(InvalidPattern, match="Unsupported"):
             matching("(?!a).*")

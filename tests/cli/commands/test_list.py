@@ -77,6 +77,18 @@ def test_a_table(cli: Cli, url: str) -> None:
     assert "\x1b" not in said.out
 
 
+def test_a_pattern_without_its_namespace_gets_a_hint(cli: Cli, url: str) -> None:
+    said = cli("list", "public/default", "--url", url, "--pattern", "orders.*")
+    assert (said.code, said.out) == (0, "")
+    assert said.err.startswith("broker-core: warning: the topics pattern 'orders.*' can match no topic")
+    for form in ("json", "table", "ndjson"):
+        assert (
+            "such as 'public/default/orders.*'"
+            in cli("list", "public/default", "--url", url, "--pattern", "orders.*", "--format", form).err
+        )
+    assert cli("list", "public/default", "--url", url, "--pattern", "public/default/none").err == ""
+
+
 def test_an_unfiltered_answer_says_so(cli: Cli, url: str) -> None:
     said = cli("list", "public/default", "--url", url, "--pattern", "public/default/(?!x).*")
     assert len(said.out.splitlines()) == 4

@@ -90,6 +90,12 @@ def test_what_does_not_fit_together(cli: Cli, filled: Path, arguments: list[str]
     assert reason in said.only_error
 
 
+@pytest.mark.parametrize("more", [[], ["--dry-run"]])
+def test_a_pattern_without_its_namespace_is_refused(cli: Cli, filled: Path, more: list[str]) -> None:
+    said = cli("topics", "delete", "a/b", "--pattern", "t.*", *more)
+    assert (said.code, "can match no topic of a/b" in said.only_error) == (1, True)
+
+
 def test_what_re2_does_not_run_deletes_nothing(cli: Cli, filled: Path) -> None:
     assert "Unsupported topics pattern" in cli("topics", "delete", "a/b", "--pattern", "(?!t).*").only_error
     assert names(cli) == 303

@@ -51,6 +51,7 @@ def test_of_a_pattern(cli: Cli) -> None:
         (["a/b", "orders", "k=v", "--unset", "k"], 2, "both set and unset"),
         (["a/b/orders", "k=v", "--pattern", "x"], 2, "topics of a namespace"),
         (["a/b", "k=v", "--pattern", "(?!x)"], 1, "Unsupported topics pattern"),
+        (["a/b", "k=v", "--pattern", "orders"], 1, "such as 'a/b/orders'"),
         (["a/b", "--replace"], 2, "is a namespace: name the topic as well"),
     ],
 )

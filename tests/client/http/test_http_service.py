@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 
 import pytest
 from aiohttp import web
@@ -13,6 +14,7 @@ from broker_core.client import (
     HandshakeRefused,
     HttpService,
     InvalidQuestion,
+    ListingWarning,
     LookupClient,
     ServerRefused,
     Token,
@@ -47,6 +49,51 @@ async def test_a_listing_of_this_server() -> None:
         assert (request.headers["Accept"], request.headers["If-None-Match"]) == (ARROW, 'W/"0000"')
         await client.get_topics_under_namespace("t/n")
         assert "If-None-Match" not in server.requests[1].headers
+
+
+async def test_a_server_that_does_not_apply_the_pattern_is_asked_for_all_topics() -> None:
+    """Older servers list them without being asked to."""
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if request.query.get("unfiltered") == "true":
+            return arrow(NAMES, Topics_Filtered="false")
+        refused = {"cause": "PATTERN", "detail": "not applied", "retry_with": "unfiltered=true"}
+        return web.json_response(refused, status=400, content_type="application/problem+json")
+
+    for each in (answer, always(lambda: arrow(NAMES, Topics_Filtered="false"))):
+        async with ScriptedHttpServer(each) as server, LookupClient(server.url) as client:
+            found = await client.get_topics_under_namespace("t/n", topics_pattern="t/n/[ab]")
+            assert found == NAMES[:3]
+            assert (found.filtered, found.warnings) == (False, ())
+
+
+async def test_an_error_that_asks_for_the_same_again_is_one() -> None:
+    def again() -> web.Response:
+        refused = {"cause": "PATTERN", "detail": "never", "retry_with": "unfiltered=true"}
+        return web.json_response(refused, status=400, content_type="application/problem+json")
+
+    async with ScriptedHttpServer(always(again)) as server, LookupClient(server.url) as client:
+        with pytest.raises(ServerRefused, match="never"):
+            await client.get_topics_under_namespace("t/n", topics_pattern="t/n/a")
+        assert len(server.requests) == 2
+
+
+async def test_warnings_of_the_server_are_warnings_here() -> None:
+    said = json.dumps(["nothing selects by \x1b[1m"])
+    answer = always(lambda: arrow(NAMES, Topics_Warnings=said))
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
+        with pytest.warns(ListingWarning, match=r"^nothing selects by \\x1b\[1m$"):
+            found = await client.get_topics_under_namespace("t/n", properties={"colour": "red"})
+        assert found.warnings == ("nothing selects by \x1b[1m",)
+        assert found[1:].warnings == ()
+
+
+@pytest.mark.parametrize("said", ["nothing", "{}", "[1]", "[" * 100_000])
+async def test_warnings_that_are_none(said: str) -> None:
+    answer = always(lambda: arrow(NAMES, Topics_Warnings=said))
+    async with ScriptedHttpServer(answer) as server, LookupClient(server.url) as client:
+        with pytest.raises(UnexpectedAnswer, match="warnings"):
+            await client.get_topics_under_namespace("t/n")
 
 
 async def test_an_unchanged_listing() -> None:

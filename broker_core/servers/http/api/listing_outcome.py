@@ -17,7 +17,11 @@ from broker_core.servers.http.api.services import ApiServices
 __all__ = ["namespace_of", "sending", "tell_refused"]
 
 #: Labels of metrics for what HTTP refuses itself; of all else ``bad_request``.
-_REASONS: Final = {Cause.NAME: "bad_namespace", Cause.NOT_FOUND: "bad_namespace"}
+_REASONS: Final = {
+    Cause.NAME: "bad_namespace",
+    Cause.NOT_FOUND: "bad_namespace",
+    Cause.PATTERN: "bad_pattern",
+}
 
 
 @contextmanager

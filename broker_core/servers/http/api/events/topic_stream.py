@@ -6,7 +6,7 @@ import asyncio
 import secrets
 from collections.abc import Hashable
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import HttpVersion11, hdrs, web
 
@@ -26,6 +26,7 @@ from broker_core.servers.http.api.events.event_text import (
     snapshot_text,
 )
 from broker_core.servers.http.api.events.subscriber import Subscriber
+from broker_core.servers.http.api.listing_warnings import require_filtered, warning_headers, warning_members
 from broker_core.servers.http.api.negotiation import VARY
 from broker_core.service import ListingFeed
 
@@ -70,7 +71,12 @@ async def stream_topics(
         try:
             feed = await feeds.join(question, subscriber, last_id)
             try:
-                return await _TopicStream(request, feed, subscriber).run(headers)
+                warnings = services.pipeline.warnings(
+                    question, filtered=feed.filtered, topics=len(feed.selection or ())
+                )
+                require_filtered(request, warnings)
+                stream = _TopicStream(request, feed, subscriber, warning_members(warnings))
+                return await stream.run(headers | warning_headers(warnings))
             finally:
                 feeds.leave(feed, subscriber)
         finally:
@@ -92,8 +98,12 @@ def _client(asker: Asker) -> Hashable:
 class _TopicStream:
     """The writing of one stream."""
 
-    def __init__(self, request: ApiRequest, feed: ListingFeed, subscriber: Subscriber) -> None:
+    def __init__(
+        self, request: ApiRequest, feed: ListingFeed, subscriber: Subscriber, more: dict[str, Any]
+    ) -> None:
+        """``more`` are members of the last event of all topics."""
         self._request = request
+        self._more = more
         self._feed = feed
         self._subscriber = subscriber
         self._chunked = request.http.version >= HttpVersion11
@@ -156,7 +166,8 @@ class _TopicStream:
         """All topics of this moment; what changes meanwhile comes after them."""
         feed, subscriber, request = self._feed, self._subscriber, self._request
         subscriber.begin_anew()
-        selection, topics_hash, told, event_id = feed.selection, feed.topics_hash, feed.told, feed.event_id
+        selection, topics_hash, event_id = feed.selection, feed.topics_hash, feed.event_id
+        told = {"filtered": feed.filtered} | self._more
         assert selection is not None
         low = 0
         workers = request.services.pipeline.workers

@@ -14,6 +14,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
 from broker_core.servers.http.api.listing_outcome import namespace_of
+from broker_core.servers.http.api.listing_warnings import UNFILTERED, WARNINGS
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
@@ -50,6 +51,13 @@ _END: Mapping[str, Schema] = {
     "version": {
         "type": ["string", "null"],
         "description": "The version of the namespace before the answer (`count`), if it is known.",
+    },
+    "warnings": {
+        "type": "array",
+        "minItems": 1,
+        "items": {"type": "string"},
+        "description": "If there are any: that the pattern can match no topic of the namespace, that no topic is "
+        "selected by a property.",
     },
 }
 _ENVELOPE: Schema = {
@@ -108,6 +116,7 @@ _HEADERS: Final = {
     "Link": "The address of the next page, if there is one. Where the form has `next`, a very long one is left out.",
     "Vary": VARY,
     FILTERED: "Whether the server applied the pattern: `true` or `false`.",
+    WARNINGS: "The `warnings` as a JSON array in ASCII, if there are any.",
 }
 _LAST_EVENT_ID: Final = Parameter(
     LAST_EVENT_ID,
@@ -138,7 +147,18 @@ def operations(_services: ApiServices) -> list[Operation]:
             "Without `limit` all names are in one answer, in the order of the topics hash, up to a bound of the server "
             "(`http.most_items`); above it the answer is the first page. Pages are in the order of names: who follows "
             "`next` gets no name twice, and each name that was there throughout.",
-            parameters=(PATTERN, MODE, PROPERTY, LIMIT, CURSOR, DETAIL, COUNT, KNOWN, _LAST_EVENT_ID),
+            parameters=(
+                PATTERN,
+                MODE,
+                PROPERTY,
+                UNFILTERED,
+                LIMIT,
+                CURSOR,
+                DETAIL,
+                COUNT,
+                KNOWN,
+                _LAST_EVENT_ID,
+            ),
             question=_question_text,
         )
     ]

@@ -13,11 +13,12 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_outcome import sending
+from broker_core.servers.http.api.listing_warnings import warning_members
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import cursor_of
 from broker_core.servers.http.api.topics.forms import JSON, NDJSON, ListingEnd, details_body, names_body
 from broker_core.servers.http.api.topics.pages import Asked, Counted, counted
-from broker_core.servers.http.api.topics.whole_listing import listing_headers, write_listing
+from broker_core.servers.http.api.topics.whole_listing import answer_to, listing_headers, write_listing
 from broker_core.service import version_text
 
 __all__ = ["paged_listing"]
@@ -38,12 +39,12 @@ async def paged_listing(
     services = request.services
     version = await _known_version(services, question.namespace)
     total = await counted(request, question, uncompiled) if asked.count and asked.page is not None else None
-    answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
+    answer = await answer_to(request, asked.of(question), uncompiled)
     if asked.page is None and answer.topics > services.http.most_items:
         total = Counted.of(answer)
         answer.release()
         asked = asked.first(services.http.most_items)
-        answer = await services.pipeline.answer(asked.of(question), topics_pattern=uncompiled)
+        answer = await answer_to(request, asked.of(question), uncompiled)
     with sending(answer):
         following = None if answer.next is None else cursor_of(answer.next)
         headers = listing_headers(answer) | _link(request.http, following, media_type)
@@ -57,6 +58,7 @@ async def paged_listing(
         if asked.count:
             total = Counted.of(answer) if total is None else total
             more = {"total": total.total, "topics_hash": total.topics_hash, "version": version}
+        more |= warning_members(answer.warnings)
         end = ListingEnd(answer.filtered, more.get("topics_hash"), following, more)
         return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
 

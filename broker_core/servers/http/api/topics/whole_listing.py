@@ -14,8 +14,9 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_outcome import sending
+from broker_core.servers.http.api.listing_warnings import require_filtered, warning_headers, warning_members
 from broker_core.servers.http.api.negotiation import VARY
-from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.topics.forms import ListingEnd, names_body
 
 __all__ = ["FILTERED", "answer_to", "listing_headers", "whole_listing", "write_listing"]
@@ -42,7 +43,7 @@ async def whole_listing(
             return web.Response(status=304, headers=headers)
         if len(selection) > request.services.http.most_items:
             return None
-        end = ListingEnd(answer.filtered, answer.topics_hash)
+        end = ListingEnd(answer.filtered, answer.topics_hash, more=warning_members(answer.warnings))
         body = names_body(media_type, selection, selection.fields_size, end)
         return await write_listing(request, body, headers, answer)
 
@@ -50,7 +51,8 @@ async def whole_listing(
 def listing_headers(answer: Answer) -> dict[str, str]:
     """The headers of a listing: it is for who asked, and may be kept to be asked about again."""
     filtered = "true" if answer.filtered else "false"
-    return {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
+    headers = {"Vary": VARY, "Cache-Control": "private, no-cache", FILTERED: filtered}
+    return headers | warning_headers(answer.warnings)
 
 
 async def write_listing(
@@ -65,7 +67,17 @@ async def write_listing(
 
 
 async def answer_to(request: ApiRequest, question: ListingRequest, uncompiled: str | None) -> Answer:
-    """The pipeline's answer, at once where it can be. Raises :exc:`~broker_core.errors.ListingFailed`."""
+    """The pipeline's answer, at once where it can be.
+
+    Raises :exc:`~broker_core.errors.ListingFailed`, and the error 400 for one that is not filtered, unless the client
+    asks for that.
+    """
     pipeline = request.services.pipeline
     answer = pipeline.answer_now(question) if uncompiled is None else None
-    return answer or await pipeline.answer(question, topics_pattern=uncompiled)
+    answer = answer or await pipeline.answer(question, topics_pattern=uncompiled)
+    try:
+        require_filtered(request, answer.warnings)
+    except RequestRefused:
+        with sending(answer):
+            raise
+    return answer
