@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import Any, Final
 
 from broker_core.redaction.printable import printable
 
 __all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable"]
+
+#: Spaces between the columns of a table.
+_BETWEEN: Final = 3
+#: Columns of a terminal that a folded cell keeps.
+_NARROWEST: Final = 8
 
 
 def print_lines(lines: Iterable[str]) -> None:
@@ -42,36 +49,62 @@ def print_table(
     title: str | None = None,
     caption: str | None = None,
 ) -> None:
-    """A table as wide as it needs: what is cut off cannot be copied. Title and caption are lines around it."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
+    """A table as wide as it needs: what is cut off cannot be copied. Title and caption are lines around it.
 
-    table = Table(box=box.SIMPLE, pad_edge=False)
-    table.show_header = any(columns)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_shown(cell)) for cell in row))
-    console = _console()
-    if title:
-        console.print(Text(title))
-    console.print(table)
-    if caption:
-        console.print(Text(caption))
+    On a terminal, cells of the widest columns are folded where a line would not fit. Made without rich's tables, which
+    take a second for ten thousand rows.
+    """
+    shown = [[_shown(cell) for cell in row] for row in rows]
+    header = [list(columns)] if any(columns) else []
+    widths = [max(map(_width, cells)) for cells in zip(*header, *shown, strict=True)]
+    if sys.stdout.isatty():
+        widths = _fitted(widths, shutil.get_terminal_size().columns)
+    lines = [*([title] if title else []), ""]
+    for head in header:
+        lines += _lines(head, widths)
+        lines.append(f" {'─' * (sum(widths) + _BETWEEN * (len(widths) - 1))}")
+    for row in shown:
+        lines += _lines(row, widths)
+    _write("\n".join([*lines, "", *([caption] if caption else []), ""]))
 
 
 def _shown(cell: object) -> str:
-    return "\n".join(printable(line) for line in str("" if cell is None else cell).split("\n"))
+    text = "" if cell is None else str(cell)
+    return "\n".join(map(printable, text.split("\n"))) if "\n" in text else printable(text)
 
 
-def _console() -> Any:
-    from rich.console import Console
+def _width(cell: str) -> int:
+    """The columns of a terminal that a cell takes."""
+    if cell.isascii() and "\n" not in cell:
+        return len(cell)
+    from rich.cells import cell_len
 
-    if sys.stdout.isatty():
-        return Console()
-    # Into a file or a pipe: no colours, and no width that would break lines.
-    return Console(file=sys.stdout, no_color=True, width=200, highlight=False)
+    return max(map(cell_len, cell.split("\n")))
+
+
+def _fitted(widths: list[int], room: int) -> list[int]:
+    """The widths where the widest give way until a line has room, but for a few columns each."""
+    widths = [*widths]
+    while sum(widths) + _BETWEEN * (len(widths) - 1) + 1 > room and max(widths) > _NARROWEST:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """The lines of a row: one, unless a cell has several or is folded."""
+    folded = [_folded(cell, width) for cell, width in zip(row, widths, strict=True)]
+    between = " " * _BETWEEN
+    for parts in zip_longest(*folded, fillvalue=""):
+        cells = (part + " " * (width - _width(part)) for part, width in zip(parts, widths, strict=True))
+        yield f" {between.join(cells)}".rstrip()
+
+
+def _folded(cell: str, width: int) -> list[str]:
+    if "\n" not in cell and len(cell) <= width and (cell.isascii() or _width(cell) <= width):
+        return [cell]
+    from rich.cells import chop_cells
+
+    return [part for line in cell.split("\n") for part in (chop_cells(line, width) if line else [""])]
 
 
 def _write(text: str) -> None:

@@ -1,25 +1,30 @@
-"""Printing the topics of a listing: names, JSON, NDJSON, an Arrow stream or a table.
+"""Printing the topics of a listing: names, JSON, NDJSON, an Arrow stream, CSV or a table.
 
-What is no table is made by Arrow's kernels, a piece at a time: a million names are no million Python strings.
+Names that are no table are made by Arrow's kernels, a piece at a time: a million names are no million Python strings.
 """
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from broker_core.cli.printed_output import print_json, print_lines, print_pieces, print_table
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from broker_core.names import Mode, NamespaceName
 
 __all__ = ["FEW", "Form", "ListedTopics", "print_change", "print_topics", "require_reader"]
 
-Form: TypeAlias = Literal["names", "json", "table", "ndjson", "arrow"]
+Form: TypeAlias = Literal["names", "json", "table", "ndjson", "arrow", "csv"]
 
 #: So many names are printed without Arrow, which takes longer to load than to print them.
 FEW: Final = 5_000
@@ -29,7 +34,8 @@ FEW: Final = 5_000
 class ListedTopics:
     """An answer to a listing as it is printed. ``names`` is a list of a few names, or a ``pyarrow.LargeStringArray``.
 
-    ``matched_by`` says in words by what the pattern was applied; ``warnings`` are for standard error.
+    ``matched_by`` says in words by what the pattern was applied; ``warnings`` are for standard error. ``details`` is a
+    table of the names with details of their topics, if they were asked for.
     """
 
     names: Any
@@ -38,6 +44,7 @@ class ListedTopics:
     topics_hash: str | None
     matched_by: str | None = None
     warnings: tuple[str, ...] = ()
+    details: pa.Table | None = None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -61,10 +68,15 @@ def require_reader(form: Form) -> None:
 def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mode: Mode) -> None:
     """Print an answer."""
     asked = {"namespace": str(namespace), "mode": mode.name}
+    if listed.details is not None:
+        _print_details(listed, listed.details, form, asked)
+        return
     few = isinstance(listed.names, list) and len(listed.names) <= FEW
     if form == "table":
         rows = ([name] for name in _strings(listed.names))
         print_table(["topic"], rows, caption=", ".join(_facts(listed)))
+    elif form == "csv":
+        print_lines(_csv(["name"], ([name] for name in _strings(listed.names))))
     elif form == "arrow":
         from broker_core.listing.rendered.names import names_arrow
 
@@ -87,6 +99,40 @@ def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mod
         print_lines(_lines(_strings(listed.names)))
     else:
         print_pieces(_text(listed.column))
+
+
+def _print_details(listed: ListedTopics, table: pa.Table, form: Form, asked: dict[str, Any]) -> None:
+    rows = (row for batch in table.to_batches() for row in batch.to_pylist(maps_as_pydicts="strict"))
+    if form == "table":
+        cells = ([_cell(value) for value in row.values()] for row in rows)
+        print_table(["topic", *table.column_names[1:]], cells, caption=", ".join(_facts(listed)))
+    elif form == "csv":
+        print_lines(_csv(table.column_names, ([_csv_cell(value) for value in row.values()] for row in rows)))
+    elif form == "json":
+        print_json(asked | {"topics": list(rows)} | listed.facts)
+    elif form == "ndjson":
+        print_lines(json.dumps(row, ensure_ascii=False) for row in chain(rows, [listed.facts]))
+    else:
+        from broker_core.listing.rendered.arrow_stream import arrow_stream
+        from broker_core.listing.rendered.block_size import BlockSize
+
+        print_pieces(arrow_stream(table.schema, iter(table.to_batches()), BlockSize()))
+
+
+def _csv(columns: list[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Lines of RFC 4180; a name with a line feed is within quotes."""
+    for row in chain([columns], rows):
+        line = io.StringIO()
+        csv.writer(line, lineterminator="\r\n").writerow(row)  # it quotes what has a character of these
+        yield line.getvalue().removesuffix("\r\n")
+
+
+def _csv_cell(value: object) -> object:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+
+
+def _cell(value: object) -> object:
+    return " ".join(f"{key}={of}" for key, of in value.items()) if isinstance(value, dict) else value
 
 
 def print_change(sign: Literal["+", "-"], names: Any, form: Form) -> None:

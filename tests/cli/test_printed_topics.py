@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from broker_core.cli.printed_topics import FEW, Form, ListedTopics, print_change, print_topics
 from broker_core.errors import BrokerCoreError
 from broker_core.names import Mode, NamespaceName
+from broker_core.redaction.printable import printable
 
 NAMESPACE = NamespaceName("public", "default")
 SMALL = [f"persistent://public/default/{name}" for name in ("größe", 'quo"te', "a\\b", "x\x1b")]
@@ -39,6 +41,45 @@ def test_each_form_says_the_same(capfd: pytest.CaptureFixture[str], names: list[
     assert whole == {"namespace": "public/default", "mode": "ALL", "topics": names} | facts
     *lines, trailer = map(json.loads, printed(capfd, given, "ndjson").splitlines())
     assert (lines, trailer) == (names, facts)
+    header, *rows = csv.reader(io.StringIO(printed(capfd, given, "csv")))
+    assert (header, [name for (name,) in rows]) == (["name"], names)
+    table = printed(capfd, given, "table").splitlines()
+    assert [line.strip() for line in table[3:-2]] == [printable(name) for name in names]
+
+
+def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    properties = pa.map_(pa.string(), pa.string())
+    rows: list[dict[str, Any]] = [
+        {"name": 'quo"te, comma', "partitions": 2, "properties": {"region": "eu", "team": "a"}},
+        {"name": "t\nu", "partitions": None, "properties": {}},
+    ]
+    table = pa.table(
+        {
+            "name": pa.array([row["name"] for row in rows]),
+            "partitions": pa.array([2, None], pa.int32()),
+            "properties": pa.array([[("region", "eu"), ("team", "a")], []], properties),
+        }
+    )
+    listed = ListedTopics([], True, True, "3b616a66", details=table)
+
+    def written(form: Form) -> bytes:
+        print_topics(listed, form, NAMESPACE, Mode.ALL)
+        return capfdbinary.readouterr().out
+
+    def said(form: Form) -> str:
+        return written(form).decode()
+
+    assert json.loads(said("json"))["topics"] == rows
+    *lines, trailer = map(json.loads, said("ndjson").splitlines())
+    assert (lines, trailer) == (rows, listed.facts)
+    header, first, second = csv.reader(io.StringIO(said("csv"), newline=""))
+    assert header == ["name", "partitions", "properties"]
+    assert first == ['quo"te, comma', "2", '{"region": "eu", "team": "a"}']
+    assert second == ["t\nu", "", "{}"]
+    shown = said("table").splitlines()
+    assert shown[1].split() == ["topic", "partitions", "properties"]
+    assert shown[3].endswith("   2            region=eu team=a")
+    assert pa.ipc.open_stream(written("arrow")).read_all().equals(table)
 
 
 def test_an_arrow_stream(capfdbinary: pytest.CaptureFixture[bytes]) -> None:

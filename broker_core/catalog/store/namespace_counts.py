@@ -1,7 +1,7 @@
 """How many names each namespace lists, by domain, for pages of namespaces: counted once for each version.
 
 What a listing leaves out (:mod:`~broker_core.names.system_topics`) is not counted, so that a count is the length of the
-listing. A large namespace is counted again only where its change log does not lead from the last count.
+listing. A namespace is counted again only where its change log does not lead from the last count.
 """
 
 from __future__ import annotations
@@ -10,32 +10,36 @@ import json
 import sqlite3
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
-from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.system_topics import SystemTopics, system_topics_rule
 
 __all__ = ["NamespaceCount", "NamespaceCounts"]
 
-#: Topics from which on the count of a namespace is kept, and how many counts are.
-_LARGE: Final = 256
-_KEPT: Final = 4096
+#: Counts that are kept: those of the largest page, some four megabytes.
+_KEPT: Final = 10_000
 #: Changes up to which a count is moved.
 _MOVED: Final = 5000
 _NAMES: Final = (
     "SELECT name FROM namespaces n WHERE name > ? AND EXISTS (SELECT 1 FROM topics WHERE namespace = n.id)"
     " ORDER BY name LIMIT ?"
 )
-_VERSIONS: Final = (
-    "SELECT n.name, n.id, n.version, s.stamp FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
+_STATES: Final = (
+    "SELECT n.name, n.id, n.version, coalesce(s.stamp, '') FROM json_each(?) asked"
+    " JOIN namespaces n ON n.name = asked.value"
     " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version"
 )
+#: A namespace's number in the file, its version and the stamp of that.
+_State: TypeAlias = Sequence[Any]
+#: That of one without a row: it never had a topic.
+_NEVER: Final = (0, 0, "")
 #: In the order of the table, so that nothing is sorted; with how many topics have to be looked at once more.
 _ROWS: Final = (
     "SELECT namespace, domain, count(*), total(listed <> '*' OR instr(base, ?)) FROM topics"
@@ -55,10 +59,6 @@ class NamespaceCount:
     namespace: NamespaceName
     version: CatalogVersion
     names: tuple[int, ...]
-
-    def of(self, mode: Mode) -> int:
-        """How many names a listing of this mode has."""
-        return sum(count for domain, count in zip(DOMAINS, self.names, strict=True) if mode.lists(domain))
 
 
 class NamespaceCounts:
@@ -81,28 +81,47 @@ class NamespaceCounts:
         """The counts of namespaces, in their order, all of one state of the catalogue."""
         asked = list(namespaces)
         with self._catalog.reading() as connection:
-            found = {namespace: self._moved(connection, namespace) for namespace in asked}
-            missing = [namespace for namespace, count in found.items() if count is None]
-            counted = {count.namespace: count for count in _counted(connection, missing)}
-        for count in (*found.values(), *counted.values()):
-            if count is not None and sum(count.names) >= _LARGE:
-                self._keep(count)
-        return [found[namespace] or counted[namespace] for namespace in asked]
+            catalog_id = read_catalog_id(connection)
+            rows = connection.execute(_STATES, (json.dumps([str(namespace) for namespace in asked]),))
+            states = {name: state for name, *state in rows}
+            found = {each: self._moved(connection, each, catalog_id, states.get(str(each))) for each in asked}
+            missing = {
+                namespace: states.get(str(namespace), _NEVER)
+                for namespace, count in found.items()
+                if count is None
+            }
+            if missing:
+                found |= {count.namespace: count for count in _counted(connection, catalog_id, missing)}
+        counts = [count for namespace in asked if (count := found[namespace]) is not None]
+        self._keep(counts)
+        return counts
 
-    def _moved(self, connection: sqlite3.Connection, namespace: NamespaceName) -> NamespaceCount | None:
+    def _moved(
+        self,
+        connection: sqlite3.Connection,
+        namespace: NamespaceName,
+        catalog_id: str,
+        state: _State | None,
+    ) -> NamespaceCount | None:
         """The count that is kept, moved to the version now; ``None`` where it has to be counted."""
         with self._lock:
             kept = self._kept.get(namespace)
         if kept is None:
             return None
-        changes = read_changes(connection, namespace, kept.version, most=_MOVED)
+        version = kept.version
+        _, number, stamp = state or _NEVER
+        if (version.number, version.stamp, version.catalog_id) == (number, stamp, catalog_id):
+            return kept
+        changes = read_changes(connection, namespace, version, most=_MOVED)
         return None if isinstance(changes, Gap) else _after(kept, changes)
 
-    def _keep(self, count: NamespaceCount) -> None:
+    def _keep(self, counts: Iterable[NamespaceCount]) -> None:
         with self._lock:
-            self._kept[count.namespace] = count
-            self._kept.move_to_end(count.namespace)
-            if len(self._kept) > _KEPT:
+            for count in counts:
+                if any(count.names):  # clients may ask about any name
+                    self._kept[count.namespace] = count
+                    self._kept.move_to_end(count.namespace)
+            while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
 
 
@@ -116,18 +135,16 @@ def _after(count: NamespaceCount, changes: Changes) -> NamespaceCount:
     return NamespaceCount(count.namespace, changes.version, tuple(names[domain] for domain in DOMAINS))
 
 
-def _counted(connection: sqlite3.Connection, namespaces: Iterable[NamespaceName]) -> Iterator[NamespaceCount]:
+def _counted(
+    connection: sqlite3.Connection, catalog_id: str, states: Mapping[NamespaceName, _State]
+) -> Iterator[NamespaceCount]:
     """Count namespaces within the caller's transaction."""
-    asked = {str(namespace): namespace for namespace in namespaces}
-    catalog_id = read_catalog_id(connection)
-    states = {name: state for name, *state in connection.execute(_VERSIONS, (json.dumps(list(asked)),))}
     rule = system_topics_rule()
     rows: dict[tuple[int, int], tuple[int, bool]] = {}
     numbers = json.dumps([number for number, *_ in states.values()])
     for number, code, count, others in connection.execute(_ROWS, (rule.mark or "%", numbers)):
         rows[number, code] = count, bool(others)
-    for name, namespace in asked.items():
-        number, version, stamp = states.get(name, (0, 0, ""))
+    for namespace, (number, version, stamp) in states.items():
         names = []
         for code, domain in enumerate(DOMAINS):
             count, others = rows.get((number, code), (0, False))
@@ -135,7 +152,7 @@ def _counted(connection: sqlite3.Connection, namespaces: Iterable[NamespaceName]
             if count and (others or prefixes or not rule.mark):
                 count = _looked_at(connection, number, code, rule, prefixes)
             names.append(count)
-        yield NamespaceCount(namespace, CatalogVersion(catalog_id, version, stamp or ""), tuple(names))
+        yield NamespaceCount(namespace, CatalogVersion(catalog_id, version, stamp), tuple(names))
 
 
 def _looked_at(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -10,17 +10,28 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
 
+if TYPE_CHECKING:
+    from broker_core.patterns import TopicsPattern
+
 __all__ = ["EXAMPLES", "list_topics"]
 
 EXAMPLES: Final = examples(
     "broker-core kafka topics list --bootstrap kafka-1:9092,kafka-2:9092",
     "broker-core kafka topics list --bootstrap kafka:9093 --user alice --password-file pw.txt --ca ca.pem",
-    "broker-core kafka topics list --ids --format json",
+    "broker-core kafka topics list 'orders-.*' --ids --format json",
 )
 
 
 async def list_topics(
     invocation: Invocation,
+    pattern: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REGEX]",
+            help="Only topics whose name matches in full: 'orders-.*'.",
+            show_default=False,
+        ),
+    ] = None,
     *,
     internal: Annotated[
         bool, typer.Option("--internal", help="List internal topics too.", show_default=False)
@@ -36,17 +47,26 @@ async def list_topics(
     ] = "names",
     server: GivenKafka,
 ) -> None:
-    """List the topics that the asker may see."""
+    """List the topics that the asker may see.
+
+    All of them, or those whose name matches.
+    """
     from broker_core.cli.options.question import UnusableQuestion
     from broker_core.cli.printed_output import print_json, print_lines, print_table
     from broker_core.names.topic_id import topic_id_text
 
     if ids and form == "names":
         raise UnusableQuestion("--ids goes with --format table or json")
+    compiled = None if pattern is None else _compiled(pattern)
     async with server.connected(invocation) as client:
-        listed = await client.list_topics(list_internal=internal, topic_ids=ids)
+        topics = list(await client.list_topics(list_internal=internal, topic_ids=ids))
+    if compiled is not None:
+        import pyarrow as pa
+
+        matched = compiled.match_column(pa.array([topic.name for topic in topics], pa.large_string()))
+        topics = [topic for topic, fits in zip(topics, matched.to_pylist(), strict=True) if fits]
     if form == "names":
-        print_lines(listed.names())
+        print_lines(topic.name for topic in topics)
         return
     rows = [
         {
@@ -54,7 +74,7 @@ async def list_topics(
             **({"topic_id": topic_id_text(topic.topic_id)} if ids else {}),
             "internal": topic.is_internal,
         }
-        for topic in listed
+        for topic in topics
     ]
     if form == "json":
         print_json(rows)
@@ -64,3 +84,16 @@ async def list_topics(
             ([*(row | {"internal": "yes" if row["internal"] else "no"}).values()] for row in rows),
             caption="1 topic" if len(rows) == 1 else f"{len(rows)} topics",
         )
+
+
+def _compiled(pattern: str) -> TopicsPattern:
+    """A pattern of local names. Raises :exc:`UnusableQuestion`."""
+    from broker_core.cli.options.question import usable
+    from broker_core.errors import InvalidPattern
+    from broker_core.patterns import compile_pattern
+
+    with usable():
+        compiled = compile_pattern(pattern, remember=False)
+        if not compiled.supported:
+            raise InvalidPattern(f"Unsupported topics pattern {pattern!r:.100}: {compiled.reason}")
+        return compiled

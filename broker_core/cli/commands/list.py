@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
@@ -29,6 +30,7 @@ from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresse
 
 if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
+    from broker_core.quantities import ListenAddress
     from broker_core.settings import Settings
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ EXAMPLES: Final = examples(
     "broker-core list public/default --pattern 'public/default/orders-.*' --property region=eu",
     "broker-core list public/default --url pulsar://broker:6650 --mode all --format json",
     "broker-core list acme/shop --url http://broker:8080 --watch",
+    "broker-core list acme/shop --url http://broker:8080 --detail partitions,properties --format csv",
     "broker-core list acme/shop --url pulsar+ssl://broker:6651 --token-file token.jwt --ca ca.pem",
 )
 
@@ -61,6 +64,15 @@ def list_topics(
     ] = None,
     topics_hash: HashOption = None,
     form: Annotated[Form, typer.Option("--format", help="How to print the answer.")] = "names",
+    details: Annotated[
+        str | None,
+        typer.Option(
+            "--detail",
+            metavar="WORDS",
+            help="Show details of the topics too, with commas between: partitions, topic_id, properties. Over HTTP.",
+            show_default=False,
+        ),
+    ] = None,
     timeout: Annotated[
         float, typer.Option(metavar="SECONDS", help="How long to wait for the answer.", min=0.001)
     ] = 30.0,
@@ -87,11 +99,14 @@ def list_topics(
     require_reader(form)
     asked = parse_namespace(namespace), parse_mode(mode)
     given = parse_properties(properties)
+    columns = () if details is None else _details(details, form, asks_again=watch or topics_hash is not None)
     where = (
-        service_url(invocation.load().settings, tls=credentials.has_certificates)
+        service_url(invocation.load().settings, tls=credentials.has_certificates, http=bool(columns))
         if url is None
         else _checked(url)
     )
+    if columns and not where.startswith(("http://", "https://")):
+        raise UnusableQuestion("--detail is asked over HTTP: give --url http://HOST:PORT")
     if not is_tls(where):
         credentials.refuse_certificates(where)
     if watch:
@@ -114,8 +129,8 @@ def list_topics(
             )
         )
         return
-    asking = _ask_over_http if where.startswith(("http://", "https://")) else _ask
-    question = asking(
+    over_http = where.startswith(("http://", "https://"))
+    question = (partial(_ask_over_http, columns=columns) if over_http else _ask)(
         where,
         *asked,
         pattern=pattern,
@@ -177,8 +192,9 @@ async def _ask_over_http(
     properties: dict[str, str],
     timeout: float,
     given: GivenCredentials,
+    columns: Sequence[str],
 ) -> ListedTopics:
-    """The same over HTTP, where a client filters what the server does not."""
+    """The answer over HTTP, with these details; a client filters what the server does not."""
     import asyncio
 
     from broker_core.client import (
@@ -199,8 +215,11 @@ async def _ask_over_http(
     )
     try:
         async with asyncio.timeout(timeout):
-            listing = await service.topics(
-                TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
+            question = TopicsQuestion.of(namespace, mode, pattern, topics_hash, properties)
+            listing, table = (
+                await service.details(question, columns)
+                if columns
+                else (await service.topics(question), None)
             )
     except TimeoutError:
         raise OperationTimeout(f"{url} did not answer within {timeout:g} s") from None
@@ -214,6 +233,7 @@ async def _ask_over_http(
         listing.topics_hash,
         matched_by if pattern else None,
         listing.warnings,
+        table,
     )
 
 
@@ -278,23 +298,54 @@ def _checked(url: str) -> str:
         return str(ServiceUrl.parse(url))
 
 
-def service_url(settings: Settings, *, tls: bool = False) -> str:
+def _details(text: str, form: Form, *, asks_again: bool) -> list[str]:
+    """The words of ``--detail``, each once. Raises :exc:`UnusableQuestion`."""
+    known = ("partitions", "topic_id", "properties")
+    words = list(dict.fromkeys(word.strip() for word in text.split(",")))
+    if unknown := [word for word in words if word not in known]:
+        raise UnusableQuestion(f"--detail {unknown[0]!r:.100}: one or more of {', '.join(known)}")
+    if form == "names" or asks_again:
+        raise UnusableQuestion(
+            "--detail goes with --format table, json, ndjson, csv or arrow, and not with --watch or --hash"
+        )
+    return words
+
+
+def service_url(settings: Settings, *, tls: bool = False, http: bool = False) -> str:
     """Where a server with these settings is reached from this machine; with ``tls`` rather over TLS.
 
-    Over TLS it is ``pulsar.tls.advertised``, if there is one: the certificate is for that host.
+    Over TLS it is ``pulsar.tls.advertised``, if there is one: the certificate is for that host. With ``http`` it is the
+    address of its HTTP server.
     """
+    if http:
+        return _http_url(settings, tls=tls)
     name, scheme, listen = "pulsar.listen", "pulsar", settings.pulsar.listen
     host = listen.from_here.host
     table = settings.pulsar.tls
     if tls and table is not None:
         name, scheme, listen = "pulsar.tls.listen", "pulsar+ssl", table.listen
         host = table.advertised or listen.from_here.host
-    if listen.port == 0:
+    return _url(name, scheme, replace(listen, host=host))
+
+
+def _http_url(settings: Settings, *, tls: bool) -> str:
+    table = settings.http
+    if table is None:
+        raise BrokerCoreError(
+            "--detail is asked over HTTP, and the settings have no [http]: give --url http://HOST:PORT"
+        )
+    if tls and table.tls is not None:
+        return _url("http.tls.listen", "https", table.tls.listen.from_here)
+    return _url("http.listen", "http", table.listen.from_here)
+
+
+def _url(name: str, scheme: str, address: ListenAddress) -> str:
+    if address.port == 0:
         raise BrokerCoreError(
             f"{name} is a free port (0), so the settings do not say which: take it from the line "
             "`ready` of the server and give it as --url"
         )
-    return f"{scheme}://{replace(listen, host=host)}"
+    return f"{scheme}://{address}"
 
 
 def _say_more(listed: ListedTopics, pattern: str | None) -> None:

@@ -10,13 +10,15 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote, quote_plus, urlencode, urljoin, urlsplit
 
 import aiohttp
 import pyarrow as pa
+import pyarrow.compute as pc
 from aiohttp import hdrs
 
 from broker_core.client.client_tls import ClientTls
@@ -30,7 +32,7 @@ from broker_core.client.errors import (
 )
 from broker_core.client.http.address_turns import AddressTurns
 from broker_core.client.http.http_errors import connection_error, is_reason, refusal, wants_unfiltered
-from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
+from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.client.pulsar.credentials import Credentials
 from broker_core.client.pulsar.lookup_session import BrokerAddress
@@ -73,6 +75,16 @@ class _Response:
     @property
     def media_type(self) -> str:
         return self.headers.get(hdrs.CONTENT_TYPE, "").partition(";")[0].strip().lower()
+
+
+@dataclass(frozen=True, slots=True)
+class _Pages:
+    """What was made of the pages of a listing: none where it has not changed. ``topics_hash`` if the server said it."""
+
+    parts: Sequence[Any]
+    filtered: bool
+    topics_hash: str | None
+    warnings: tuple[str, ...]
 
 
 class HttpService:
@@ -122,6 +134,35 @@ class HttpService:
     async def topics(self, question: TopicsQuestion) -> TopicListing:
         """The names of the topics."""
         return await self._turns.ask(lambda address: self._topics(address, question))
+
+    async def details(
+        self, question: TopicsQuestion, columns: Sequence[str]
+    ) -> tuple[TopicListing, pa.Table]:
+        """The names of the topics, and a table of them with these details, in its own order.
+
+        Its columns are those of :func:`~broker_core.listing.rendered.details.detail_schema`. The API of this server
+        alone has them.
+        """
+        from broker_core.listing.rendered.details import detail_schema
+
+        read = partial(details_of_arrow, schema=detail_schema(columns))
+
+        async def ask(address: Address) -> tuple[TopicListing, pa.Table]:
+            pages = await self._pages(address, question, read, columns)
+            if pages is None:
+                raise UnexpectedAnswer(
+                    f"{shown(address)} has not the API of this server, which knows details"
+                )
+            table = pa.concat_tables(pages.parts)
+            names = table.column("name").combine_chunks().cast(pa.large_string())
+            listing = await question.listing(
+                names, filtered=pages.filtered, changed=True, topics_hash=None, warnings=pages.warnings
+            )
+            if not pages.filtered:
+                table = table.filter(pc.is_in(names, value_set=listing.names))
+            return listing, table
+
+        return await self._turns.ask(ask)
 
     async def loaded_topics(self, namespace: str) -> Any:
         """The non-persistent topics of a namespace as a column, of all brokers that have some loaded: a broker's web
@@ -199,6 +240,32 @@ class HttpService:
 
     async def _by_our_api(self, address: Address, question: TopicsQuestion) -> TopicListing | None:
         """The listing by the API of this server; ``None`` where the address does not have it."""
+        pages = await self._pages(address, question, names_of_arrow)
+        if pages is None:
+            return None
+        if not pages.parts:
+            return TopicListing([], changed=False, topics_hash=question.topics_hash, warnings=pages.warnings)
+        column = (
+            pages.parts[0]
+            if len(pages.parts) == 1
+            else await asyncio.to_thread(pa.concat_arrays, pages.parts)
+        )
+        return await question.listing(
+            column,
+            filtered=pages.filtered,
+            changed=True,
+            topics_hash=pages.topics_hash,
+            warnings=pages.warnings,
+        )
+
+    async def _pages(
+        self,
+        address: Address,
+        question: TopicsQuestion,
+        read: Callable[[bytes], Any],
+        details: Sequence[str] = (),
+    ) -> _Pages | None:
+        """What ``read`` makes of each page of a listing; ``None`` where the address has not the API of this server."""
         query = [("mode", question.mode.name.lower())]
         if question.pattern is not None:
             query.append(("pattern", question.pattern))
@@ -208,11 +275,13 @@ class HttpService:
                     f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
                 )
             query.append(("property", f"{key}={value}"))
+        if details:
+            query.append(("detail", ",".join(details)))
         path: str | None = f"/v1/namespaces/{question.namespace}/topics?{urlencode(query)}"
         headers: dict[str, str] = {hdrs.ACCEPT: _ARROW}
         if question.topics_hash is not None:
             headers[hdrs.IF_NONE_MATCH] = f'W/"{question.topics_hash}"'
-        names: list[Any] = []
+        parts: list[Any] = []
         seen: set[str] = set()
         room = self._max_answer
         filtered, topics_hash = True, None
@@ -232,26 +301,23 @@ class HttpService:
             if response.status == 304:
                 if hdrs.IF_NONE_MATCH not in headers:
                     raise UnexpectedAnswer(f"{shown(address)} says unchanged to a question without a hash")
-                return TopicListing([], changed=False, topics_hash=question.topics_hash, warnings=warnings)
+                return _Pages([], filtered=True, topics_hash=None, warnings=warnings)
             if response.status == 404:
                 if response.media_type == _PROBLEM:
                     raise refusal(response.status, response.body)
-                if names:
+                if parts:
                     raise UnexpectedAnswer(f"{shown(address)} does not have the next page of its listing")
                 return None
             if response.media_type != _ARROW:
                 raise UnexpectedAnswer(f"{shown(address)} answered with {response.media_type!r:.100}")
-            names.append(await asyncio.to_thread(names_of_arrow, response.body))
+            parts.append(await asyncio.to_thread(read, response.body))
             filtered = filtered and response.headers.get(_FILTERED, "").lower() == "true"
             # The hash of pages is not told: it is computed of all of them.
             tag = _HASH_TAG.fullmatch(response.headers.get(hdrs.ETAG, ""))
-            topics_hash = tag[1] if tag is not None and response.next is None and len(names) == 1 else None
+            topics_hash = tag[1] if tag is not None and response.next is None and len(parts) == 1 else None
             headers.pop(hdrs.IF_NONE_MATCH, None)
             path = response.next
-        column = names[0] if len(names) == 1 else await asyncio.to_thread(pa.concat_arrays, names)
-        return await question.listing(
-            column, filtered=filtered, changed=True, topics_hash=topics_hash, warnings=warnings
-        )
+        return _Pages(parts, filtered, topics_hash, warnings)
 
     # ---- requests ------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The names in the body of a listing, as one column: no Python string for each."""
+"""The names in the body of a listing as one column, and details as a table: no Python object for each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from broker_core.client.errors import UnexpectedAnswer
 
-__all__ = ["names_of_arrow", "names_of_json"]
+__all__ = ["details_of_arrow", "names_of_arrow", "names_of_json"]
 
 
 def names_of_arrow(body: bytes) -> pa.LargeStringArray:
@@ -30,6 +30,21 @@ def names_of_arrow(body: bytes) -> pa.LargeStringArray:
     if column.null_count:
         raise UnexpectedAnswer("the answer is no listing: a name in it is null")
     return column
+
+
+def details_of_arrow(body: bytes, schema: pa.Schema) -> pa.Table:
+    """A whole Arrow stream of this schema. Raises :exc:`UnexpectedAnswer`."""
+    try:
+        with pa.ipc.open_stream(pa.BufferReader(body)) as stream:
+            if not stream.schema.equals(schema):
+                raise UnexpectedAnswer("the answer is no listing with these details as an Arrow stream")
+            table = stream.read_all()
+        table.validate(full=True)
+    except (pa.ArrowException, OSError) as error:
+        raise UnexpectedAnswer(f"the answer is no listing as an Arrow stream: {error}") from None
+    if table.column("name").null_count:
+        raise UnexpectedAnswer("the answer is no listing: a name in it is null")
+    return table
 
 
 def names_of_json(body: bytes) -> pa.LargeStringArray:

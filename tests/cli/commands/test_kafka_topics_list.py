@@ -51,6 +51,28 @@ def test_ids_are_no_names(cli: Cli) -> None:
     assert said.only_error == "--ids goes with --format table or json"
 
 
+def test_names_that_match(cli: Cli) -> None:
+    names = ("orders", "orders-eu", "my-orders-eu")
+    listed = {"topics": [{"name": name} for name in names]}
+    with in_a_thread(ScriptedKafka({LIST_TOPICS: lambda _: listed})) as server:
+
+        def asked(*words: str) -> str:
+            return cli("kafka", "topics", "list", *words, "--bootstrap", server.address).out
+
+        assert asked("orders.*") == "orders\norders-eu\n"
+        assert asked(".*-eu") == "orders-eu\nmy-orders-eu\n"
+        assert [each["name"] for each in json.loads(asked("orders", "--format", "json"))] == ["orders"]
+        assert asked("order") == ""
+        assert "0 topics" in asked("order", "--format", "table")
+
+
+def test_what_is_no_pattern_asks_nobody(cli: Cli) -> None:
+    for pattern in ("(", "(?!x).*"):
+        said = cli("kafka", "topics", "list", pattern, "--bootstrap", f"127.0.0.1:{free_port()}")
+        assert said.code == 2
+        assert pattern in said.only_error
+
+
 def test_nobody_there(cli: Cli) -> None:
     said = cli("kafka", "topics", "list", "--bootstrap", f"127.0.0.1:{free_port()}", "--timeout", "0.3")
     assert said.code == 1

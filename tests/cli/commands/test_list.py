@@ -9,7 +9,7 @@ import pytest
 from broker_core.cli.commands.list import service_url
 from broker_core.errors import BrokerCoreError
 from broker_core.listing.topics_hash import topics_hash
-from broker_core.settings import CatalogSettings, PulsarSettings, Settings
+from broker_core.settings import CatalogSettings, PulsarSettings, Settings, load_settings
 from tests.cli.conftest import Cli
 from tests.cli.server import serving
 from tests.support.certificates import Authority
@@ -87,6 +87,35 @@ def test_a_pattern_without_its_namespace_gets_a_hint(cli: Cli, url: str) -> None
             in cli("list", "public/default", "--url", url, "--pattern", "orders.*", "--format", form).err
         )
     assert cli("list", "public/default", "--url", url, "--pattern", "public/default/none").err == ""
+
+
+def test_details_over_http(cli: Cli, tmp_path: Path) -> None:
+    for name, number in (("orders", 2), ("bills", 0)):
+        cli("topics", "create", "acme/shop", name, "--partitions", number, "--property", "region=eu")
+    config = tmp_path / "f.toml"
+    config.write_text(
+        f'[pulsar]\nlisten = "127.0.0.1:0"\n[http]\nlisten = "127.0.0.1:{free_port()}"\n'
+        f'[catalog]\npath = "{tmp_path}/broker-core.sqlite"\n'
+    )
+    asked = ("list", "acme/shop", "--detail", "partitions,properties", "--config", config)
+    with serving(load_settings(config, environment={}).settings) as url:
+        said = cli(*asked, "--format", "csv", "--pattern", "acme/shop/(?!bills).*")
+        assert said.code == 1  # the client cannot apply it either
+        assert "(?!bills)" in said.only_error
+        said = cli(*asked, "--format", "csv", "--pattern", "acme/shop/o.*")
+        assert said.out.splitlines() == [
+            "name,partitions,properties",
+            *(f'persistent://acme/shop/orders-partition-{n},2,"{{""region"": ""eu""}}"' for n in range(2)),
+        ]
+        shown = cli(*asked, "--format", "table").out
+        names = [
+            f"persistent://acme/shop/{name}" for name in ("bills", "orders-partition-0", "orders-partition-1")
+        ]
+        assert f"3 topics, hash {topics_hash(names)}\n" in shown
+        assert "--detail is asked over HTTP" in cli(*asked, "--format", "csv", "--url", url).only_error
+    assert "--format table, json" in cli(*asked).only_error
+    assert "'colour'" in cli("list", "acme/shop", "--detail", "colour", "--format", "csv").only_error
+    assert "no [http]" in cli("list", "a/b", "--detail", "topic_id", "--format", "csv").only_error
 
 
 def test_an_unfiltered_answer_says_so(cli: Cli, url: str) -> None:

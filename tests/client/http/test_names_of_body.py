@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from broker_core.client import UnexpectedAnswer
-from broker_core.client.http.names_of_body import names_of_arrow, names_of_json
+from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
 
 NAMES = [f"persistent://t/n/{name}" for name in ("a", "é", "b c", "x" * 300)]
 
@@ -83,3 +83,21 @@ def test_what_is_no_json_array_of_names(body: bytes) -> None:
 def test_half_a_character_in_json() -> None:
     with pytest.raises(UnexpectedAnswer, match="no Unicode"):
         names_of_json(b'["\\ud800"]')
+
+
+def test_details_are_of_the_schema_that_was_asked_for() -> None:
+    names, numbers = pa.array(NAMES), pa.array(range(len(NAMES)), pa.int32())
+    schema = pa.schema([pa.field("name", pa.string()), pa.field("partitions", pa.int32())])
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema) as out:
+        out.write_batch(pa.record_batch([names, numbers], schema=schema))
+    body = sink.getvalue().to_pybytes()
+    assert details_of_arrow(body, schema).to_pydict() == {
+        "name": NAMES,
+        "partitions": list(range(len(NAMES))),
+    }
+    for bad, wanted in ((body[: len(body) // 2], schema), (stream(names), schema), (b"{}", schema)):
+        with pytest.raises(UnexpectedAnswer):
+            details_of_arrow(bad, wanted)
+    with pytest.raises(UnexpectedAnswer, match="is null"):
+        details_of_arrow(stream(pa.array([None, "a"])), pa.schema([pa.field("name", pa.string())]))
