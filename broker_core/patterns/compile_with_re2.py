@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 import re2
 
 from broker_core.arrow_without_pandas import make_the_first_array
+from broker_core.bounds import MAX_PATTERN
 from broker_core.errors import InvalidPattern
 from broker_core.memory.bounded_cache import BoundedCache
 from broker_core.patterns.compile_cost import MAX_UNICODE_CLASSES, estimated_instructions, unicode_classes
@@ -31,7 +32,7 @@ __all__ = ["MAX_LENGTH", "compile_now", "compile_pattern"]
 
 #: The longest pattern that is compiled by default; the server uses its settings. In UTF-16
 #: code units with its scheme, as Java's ``String.length`` counts.
-MAX_LENGTH: Final = 1024
+MAX_LENGTH: Final = MAX_PATTERN
 # What RE2 may spend on compiling, in bytes: 32,000 instructions, of which it keeps fewer. google-re2 holds the
 # interpreter's lock meanwhile: it gives up on `(\pL|\pN){300}` (400,000 instructions) after 2 ms.
 _MAX_MEMORY: Final = 384 * 1024

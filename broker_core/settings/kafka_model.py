@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
+from broker_core.bounds import MAX_REPLICATION
 from broker_core.quantities import ListenAddress
 from broker_core.settings.advertised_address import Advertised, is_wildcard
 from broker_core.settings.authentication_model import OptionalFile
@@ -104,7 +105,7 @@ class KafkaSettings(Table):
     num_partitions: Annotated[int, Field(ge=1, le=1_000_000)] = Field(
         default=1, description="Partitions of a topic that is created without a number of them."
     )
-    replication_factor: Annotated[int, Field(ge=1, lt=2**15)] = Field(
+    replication_factor: Annotated[int, Field(ge=1, le=MAX_REPLICATION)] = Field(
         default=1, description="The replication factor of a topic that is created without one."
     )
     replication: Literal["strict", "record"] = Field(

@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
+from broker_core.bounds import MAX_PATTERN
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
 from broker_core.settings.access_log_model import AccessLogSettings
 from broker_core.settings.advertised_address import Advertised
@@ -187,7 +188,7 @@ class PatternsSettings(Table):
         default=True, description="false: every listing goes out unfiltered, and the clients filter."
     )
     max_length: Count = Field(
-        default=1024,
+        default=MAX_PATTERN,
         description="UTF-16 units of a pattern with its scheme; a longer one is never compiled: `unsupported` applies.",
     )
     unsupported: Literal["unfiltered", "error"] = Field(

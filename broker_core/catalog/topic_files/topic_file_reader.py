@@ -27,6 +27,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, Final, NamedTuple
 
+from broker_core.bounds import MAX_REPLICATION
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
 from broker_core.catalog.topic_files.odd_names import OddNames
@@ -61,7 +62,6 @@ _PLAIN: Final[TopicInFile] = ("*", None)
 # What json.loads calls for one value, without what it does around it: a third of the time of an import.
 _scan: Final[Callable[[str, int], tuple[Any, int]]] = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _KEYS: Final = ("name", "partitions", "properties", "topic_id", "configs", "replication")
-_MOST_REPLICAS: Final = 2**15 - 1  # Kafka's INT16
 #: A line that begins with its name, in characters that stand for themselves.
 _NAME_FIRST: Final = re.compile(r'\{[ \t\r]*"name"[ \t\r]*:[ \t\r]*"([^"\\\x00-\x1f]*)"')
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -338,9 +338,9 @@ class TopicLines:
         if replication is not None:
             if isinstance(replication, float) and replication.is_integer():
                 replication = int(replication)
-            if type(replication) is not int or not 1 <= replication <= _MOST_REPLICAS:
+            if type(replication) is not int or not 1 <= replication <= MAX_REPLICATION:
                 raise self._refused(
-                    number, f'"replication" must be a whole number from 1 to {_MOST_REPLICAS}'
+                    number, f'"replication" must be a whole number from 1 to {MAX_REPLICATION}'
                 )
         return TopicFacts(raw, text, replication)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 
 import typer
 
+from broker_core.bounds import MAX_REPLICATION
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import written_catalog
@@ -57,7 +58,7 @@ def create_topics(
             metavar="N",
             help="The number of replicas to note for Kafka clients.",
             min=1,
-            max=2**15 - 1,
+            max=MAX_REPLICATION,
             show_default=False,
         ),
     ] = None,

@@ -3,45 +3,42 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import web
+from pydantic import Field
 
 from broker_core.access.access import Access
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.json_responses import json_response
 from broker_core.shrink_guard import HeldListing, ShrinkGuard
 
 __all__ = ["operations"]
 
-_HELD: Final[Schema] = {
-    "type": "object",
-    "required": ["namespace", "question", "since", "until", "before", "now", "missing"],
-    "properties": {
-        "namespace": {"type": "string"},
-        "question": {"type": "string", "description": "The topics that were asked for, and for whom."},
-        "since": {"type": "string", "format": "date-time"},
-        "until": {"type": "string", "format": "date-time", "description": "It passes then by itself."},
-        "before": {"type": "integer", "description": "The topics that were listed last."},
-        "now": {"type": "integer", "description": "The topics that are listed now."},
-        "missing": {"type": "integer"},
-    },
-}
-_LIST: Final[Schema] = {
-    "type": "object",
-    "required": ["items"],
-    "properties": {"items": {"type": "array", "items": _HELD}},
-}
-_ACCEPTED: Final[Schema] = {
-    "type": "object",
-    "required": ["accepted"],
-    "properties": {"accepted": {"type": "integer", "description": "How many listings were held."}},
-}
+
+class _HeldListing(JsonObject):
+    namespace: str
+    question: str = Field(description="The topics that were asked for, and for whom.")
+    since: str = Field(json_schema_extra={"format": "date-time"})
+    until: str = Field(description="It passes then by itself.", json_schema_extra={"format": "date-time"})
+    before: int = Field(description="The topics that were listed last.")
+    now: int = Field(description="The topics that are listed now.")
+    missing: int
+
+
+class _HeldListings(JsonObject):
+    items: list[_HeldListing]
+
+
+class _Accepted(JsonObject):
+    accepted: int = Field(description="How many listings were held.")
+
+
 _EXAMPLE: Final = {
     "namespace": "acme/orders",
     "question": "PERSISTENT for all",
@@ -69,7 +66,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     "What is held now of namespaces that the client may administer, the longest first.",
-                    {"application/json": _LIST},
+                    {"application/json": _HeldListings},
                     examples={"application/json": {"items": [_EXAMPLE]}},
                 ),
                 **_NO_GUARD,
@@ -86,7 +83,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     "Whatever is listed next is taken for meant.",
-                    {"application/json": _ACCEPTED},
+                    {"application/json": _Accepted},
                     examples={"application/json": {"accepted": 1}},
                 ),
                 **_NO_GUARD,
@@ -99,13 +96,13 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 async def _list(request: ApiRequest) -> web.StreamResponse:
     allowed: dict[NamespaceName, bool] = {}
-    shown: list[dict[str, Any]] = []
+    shown: list[_HeldListing] = []
     for each in _guard(request).held():
         if each.namespace not in allowed:
             allowed[each.namespace] = await _may_see(request, each.namespace)
         if allowed[each.namespace] and len(shown) < _MOST:
             shown.append(_shown(each))
-    return json_response(200, {"items": shown})
+    return _HeldListings(items=shown).response()
 
 
 async def _may_see(request: ApiRequest, namespace: NamespaceName) -> bool:
@@ -120,7 +117,7 @@ async def _may_see(request: ApiRequest, namespace: NamespaceName) -> bool:
 
 
 async def _accept(request: ApiRequest) -> web.StreamResponse:
-    return json_response(200, {"accepted": _guard(request).accept(request.namespace())})
+    return _Accepted(accepted=_guard(request).accept(request.namespace())).response()
 
 
 def _guard(request: ApiRequest) -> ShrinkGuard:
@@ -130,16 +127,16 @@ def _guard(request: ApiRequest) -> ShrinkGuard:
     return guard
 
 
-def _shown(held: HeldListing) -> dict[str, Any]:
-    return {
-        "namespace": str(held.namespace),
-        "question": held.question,
-        "since": _time(held.since),
-        "until": _time(held.until),
-        "before": held.before,
-        "now": held.now,
-        "missing": held.missing,
-    }
+def _shown(held: HeldListing) -> _HeldListing:
+    return _HeldListing(
+        namespace=str(held.namespace),
+        question=held.question,
+        since=_time(held.since),
+        until=_time(held.until),
+        before=held.before,
+        now=held.now,
+        missing=held.missing,
+    )
 
 
 def _time(seconds: float) -> str:

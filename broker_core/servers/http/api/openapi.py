@@ -8,11 +8,11 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from broker_core.errors import Cause
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import schema_of
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.problem_details import PROBLEM_JSON
+from broker_core.servers.http.api.problem_details import PROBLEM_JSON, ProblemObject
 
 __all__ = ["openapi_document", "openapi_operation"]
 
@@ -34,31 +34,6 @@ _TAGS: Final[Mapping[str, str]] = {
     "namespaces": "Namespaces, their counts and their changes.",
     "writes": "Changes of the catalogue of a server that is not before a cluster.",
     "server": "How a listing comes about, and this document.",
-}
-_PROBLEM: Final = {
-    "type": "object",
-    "description": "What went wrong (RFC 9457).",
-    "required": ["type", "title", "status", "detail", "cause"],
-    "properties": {
-        "type": {"type": "string", "const": "about:blank"},
-        "title": {"type": "string", "description": "The words of the status."},
-        "status": {"type": "integer", "minimum": 400, "maximum": 599},
-        "detail": {"type": "string", "description": "What is wrong, for people."},
-        "cause": {
-            "type": "string",
-            "enum": [cause.name for cause in Cause],
-            "description": "Why, in the words of all transports of the server.",
-        },
-    },
-    "examples": [
-        {
-            "type": "about:blank",
-            "title": "Bad Request",
-            "status": 400,
-            "detail": "parameter limit must be a number from 1 to 10000, not '0'",
-            "cause": "BAD_REQUEST",
-        }
-    ],
 }
 _PROBLEM_SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
 _PART: Final = {
@@ -143,7 +118,7 @@ def openapi_document(
             described["security"] = []
         paths.setdefault(operation.path, {})[operation.method.lower()] = described
     components: dict[str, Any] = {
-        "schemas": {"Problem": _PROBLEM},
+        "schemas": {"Problem": schema_of(ProblemObject)},
         "responses": {f"Error{status}": _error(status) for status in _ERRORS if status != 401 or methods},
     }
     document: dict[str, Any] = {
@@ -256,7 +231,7 @@ def _reply(status: int, reply: Reply) -> dict[str, Any]:
 
 def _content(content: Mapping[str, Any], examples: Mapping[str, Any]) -> dict[str, Any]:
     described: dict[str, Any] = {
-        media_type: {"schema": dict(schema)} for media_type, schema in content.items()
+        media_type: {"schema": schema_of(schema)} for media_type, schema in content.items()
     }
     for media_type, example in examples.items():
         described[media_type]["example"] = example

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.request_body import Body, Schema
 from broker_core.service import Action
 
@@ -68,13 +69,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response as the OpenAPI document tells it: ``content`` has the schema by media type, of errors by itself.
+    """A response as the OpenAPI document tells it: ``content`` has the schema or model by media type.
 
-    ``examples`` has an example by media type.
+    Errors have theirs by themselves. ``examples`` has an example by media type.
     """
 
     description: str
-    content: Mapping[str, Schema] = field(default_factory=dict)
+    content: Mapping[str, Schema | type[JsonObject]] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)  # the description by name
     examples: Mapping[str, Any] = field(default_factory=dict)
 

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import structlog
 from aiohttp import hdrs, web
+from pydantic import ConfigDict, Field
 
 from broker_core.catalog import CatalogError, ImportRefused
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.mass_deletion_guard import MassDeletion
 from broker_core.redaction.quoted import cut_short
+from broker_core.servers.http.api.json_object import JsonObject
 
 __all__ = [
     "PROBLEM_JSON",
     "Problem",
+    "ProblemObject",
     "RequestRefused",
     "problem_of",
     "problem_response",
@@ -51,6 +53,14 @@ _STATES: Final[Mapping[Cause, str]] = {
     Cause.NOT_ALLOWED: "the catalogue of this server can only be read",
     Cause.FULL: "the disk of the catalogue is full: nothing was changed",
     Cause.CATALOG: "the catalogue cannot be written; the log of the server says more",
+}
+
+_EXAMPLE: Final[dict[str, Any]] = {
+    "type": "about:blank",
+    "title": "Bad Request",
+    "status": 400,
+    "detail": "parameter limit must be a number from 1 to 10000, not '0'",
+    "cause": "BAD_REQUEST",
 }
 
 _log = structlog.get_logger(__name__)
@@ -142,18 +152,32 @@ def _of_change(error: CatalogError) -> Problem:
     return _of_cause(error.cause, told or str(error))
 
 
+class ProblemObject(JsonObject):
+    """What went wrong (RFC 9457)."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra={"examples": [_EXAMPLE]})
+
+    type: Literal["about:blank"]
+    title: str = Field(description="The words of the status.")
+    status: int = Field(ge=400, le=599)
+    detail: str = Field(description="What is wrong, for people.")
+    cause: str = Field(
+        description="Why, in the words of all transports of the server.",
+        json_schema_extra={"enum": [cause.name for cause in Cause]},
+    )
+
+
 def problem_response(problem: Problem) -> web.Response:
     """A problem as a response."""
-    content: dict[str, Any] = {
-        "type": "about:blank",
-        "title": problem.title,
-        "status": problem.status,
-        "detail": problem.detail,
-        "cause": problem.cause.name,
-    }
-    response = web.Response(
-        status=problem.status, text=json.dumps(content | dict(problem.more)) + "\n", content_type=PROBLEM_JSON
+    content = ProblemObject(
+        type="about:blank",
+        title=problem.title,
+        status=problem.status,
+        detail=problem.detail,
+        cause=problem.cause.name,
+        **problem.more,
     )
+    response = web.Response(status=problem.status, text=content.text(), content_type=PROBLEM_JSON)
     return with_headers(response, problem)
 
 

@@ -1,18 +1,29 @@
-"""The body of a request: the types and the size that an operation takes, and reading it piece by piece."""
+"""The body of a request: its types and size, reading it piece by piece, and the object that it is."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, Self, TypeAlias
 
 from aiohttp import HttpVersion11, hdrs, web
+from pydantic import ConfigDict, ValidationError
 
 from broker_core.errors import Cause
+from broker_core.redaction.quoted import quoted
+from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.problem_details import refused
 
-__all__ = ["Body", "Schema", "awaits_leave", "check_body", "check_expectation", "read_pieces"]
+__all__ = [
+    "Body",
+    "RequestObject",
+    "Schema",
+    "awaits_leave",
+    "check_body",
+    "check_expectation",
+    "read_pieces",
+]
 
 #: A JSON Schema (of OpenAPI 3.1), as plain values.
 Schema: TypeAlias = Mapping[str, Any]
@@ -20,18 +31,20 @@ Schema: TypeAlias = Mapping[str, Any]
 #: Seconds in which a client must send the next bytes of a body.
 _TIMEOUT: Final = 15.0
 _CONTINUE: Final = "100-continue"
+#: Which fault of several a client is told: those of values come after those of types.
+_RANKS: Final[Mapping[str, int]] = {"extra_forbidden": -1, "unicode": 1, "value_error": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """The body that an operation takes: the schema by media type, and the most bytes that it may have.
+    """The body that an operation takes: the schema or model by media type, and the most bytes that it may have.
 
     A request with another ``Content-Type``, or none, is refused (415): a web page of somebody else cannot send these
     types without being asked for leave (CORS), which is never given. A body may have one of the ``encodings``
     (``Content-Encoding``): the operation itself decompresses it. ``examples`` has an example by media type.
     """
 
-    content: Mapping[str, Schema]
+    content: Mapping[str, Schema | type[JsonObject]]
     most_bytes: int
     description: str = ""
     required: bool = True
@@ -104,3 +117,37 @@ async def read_pieces(request: web.Request, body: Body) -> AsyncIterator[bytes]:
 
 def _too_large(body: Body) -> Exception:
     return refused(413, f"the body may have {body.most_bytes} bytes at the most")
+
+
+class RequestObject(JsonObject):
+    """The body of a request. It has no member that is not declared."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    #: What a client is told of a member of another type, by its name, and of a body that is no object ("").
+    wrong: ClassVar[Mapping[str, str]]
+    #: What comes before the errors of the body.
+    prefix: ClassVar[str] = ""
+
+    @classmethod
+    def unknown(cls, names: Sequence[str]) -> str:
+        """What a client is told of members that are not declared."""
+        return f"unknown member {quoted(names[0])} of the body; known: {', '.join(cls.model_fields)}"
+
+    @classmethod
+    def read(cls, content: Any) -> Self:
+        """The body that a client has sent as JSON. Raises the error 400."""
+        try:
+            return cls.model_validate(content)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_input=False)
+        fault = min(faults, key=lambda each: _RANKS.get(each["type"], 0))
+        if fault["type"] == "extra_forbidden":
+            detail = cls.unknown([str(each["loc"][0]) for each in faults if each["type"] == fault["type"]])
+        elif fault["type"] == "value_error":
+            detail = str(fault["ctx"]["error"])
+        elif fault["type"] == "unicode":
+            detail = fault["msg"]
+        else:
+            detail = cls.wrong[str(fault["loc"][0]) if fault["loc"] else ""]
+        raise refused(400, cls.prefix + detail)

@@ -4,53 +4,20 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from pydantic import Field, create_model
+
 from broker_core.catalog import TopicRecord, topic_id_text
 from broker_core.change_log import CatalogVersion
-from broker_core.servers.http.api.operation import Schema
+from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.service import version_text
 
-__all__ = ["TOPIC_EXAMPLE", "TOPIC_ID_PATTERN", "TOPIC_SCHEMA", "topic_object"]
+__all__ = ["TOPIC_EXAMPLE", "TOPIC_ID_PATTERN", "ShownTopic", "TopicObject"]
 
 #: The ids that are taken: base64, and hexadecimal with or without hyphens.
 TOPIC_ID_PATTERN: Final = (
     "^([A-Za-z0-9_+/-]{22}(==)?|[0-9A-Fa-f]{32}"
     "|[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12})$"
 )
-
-TOPIC_SCHEMA: Final[Schema] = {
-    "type": "object",
-    "required": [
-        "name",
-        "partitions",
-        "topic_id",
-        "properties",
-        "configs",
-        "replication",
-        "created",
-        "version",
-    ],
-    "properties": {
-        "name": {"type": "string", "description": "The full name, without a partition."},
-        "partitions": {"type": "integer", "minimum": 0, "description": "0: a topic without any."},
-        "topic_id": {"type": "string", "description": "22 characters of base64 (KIP-516)."},
-        "properties": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "Those of the topic.",
-        },
-        "configs": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "The configs of Kafka that were set for the topic.",
-        },
-        "replication": {
-            "type": ["integer", "null"],
-            "description": "The replicas that a Kafka client asked for; null for no number.",
-        },
-        "created": {"type": "string", "format": "date-time", "description": "In UTC."},
-        "version": {"type": "string", "description": "Of the namespace, for `since=` of its changes."},
-    },
-}
 TOPIC_EXAMPLE: Final = {
     "name": "persistent://public/default/orders",
     "partitions": 2,
@@ -63,15 +30,44 @@ TOPIC_EXAMPLE: Final = {
 }
 
 
-def topic_object(topic: TopicRecord, version: CatalogVersion) -> dict[str, Any]:
-    """The values of :data:`TOPIC_SCHEMA`."""
-    return {
-        "name": str(topic.name),
-        "partitions": topic.partitions,
-        "topic_id": topic_id_text(topic.topic_id),
-        "properties": dict(topic.properties),
-        "configs": dict(topic.configs),
-        "replication": topic.replication,
-        "created": topic.created.isoformat(timespec="milliseconds"),
-        "version": version_text(version),
-    }
+class TopicObject(JsonObject):
+    """A topic of the catalogue."""
+
+    name: str = Field(description="The full name, without a partition.")
+    partitions: int = Field(ge=0, description="0: a topic without any.")
+    topic_id: str = Field(description="22 characters of base64 (KIP-516).")
+    properties: dict[str, str] = Field(description="Those of the topic.")
+    configs: dict[str, str] = Field(description="The configs of Kafka that were set for the topic.")
+    replication: int | None = Field(
+        description="The replicas that a Kafka client asked for; null for no number."
+    )
+    created: str = Field(description="In UTC.", json_schema_extra={"format": "date-time"})
+    version: str = Field(description="Of the namespace, for `since=` of its changes.")
+
+    @classmethod
+    def of(cls, topic: TopicRecord, version: CatalogVersion) -> TopicObject:
+        """A topic as it was at a version."""
+        return cls(
+            name=str(topic.name),
+            partitions=topic.partitions,
+            topic_id=topic_id_text(topic.topic_id),
+            properties=dict(topic.properties),
+            configs=dict(topic.configs),
+            replication=topic.replication,
+            created=topic.created.isoformat(timespec="milliseconds"),
+            version=version_text(version),
+        )
+
+
+def _or_null(name: str) -> Any:
+    field = TopicObject.model_fields[name]
+    return (field.annotation or Any) | None, field
+
+
+#: A topic of the catalogue, of a plugin or of brokers: only the catalogue knows all of it for sure.
+ShownTopic: Final = create_model(
+    "ShownTopic",
+    __base__=TopicObject,
+    __doc__="A null is not known here.",
+    **{name: _or_null(name) for name in ("topic_id", "properties", "configs", "created", "version")},
+)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 from aiohttp import StreamReader, web
@@ -9,8 +10,9 @@ from aiohttp.base_protocol import BaseProtocol
 from aiohttp.test_utils import make_mocked_request
 
 from broker_core.servers.http.api import request_body
+from broker_core.servers.http.api.json_object import Text
 from broker_core.servers.http.api.problem_details import RequestRefused
-from broker_core.servers.http.api.request_body import Body, check_body, read_pieces
+from broker_core.servers.http.api.request_body import Body, RequestObject, check_body, read_pieces
 
 BODY = Body({"application/json": {}}, most_bytes=10)
 
@@ -64,3 +66,30 @@ async def test_what_an_operation_takes(headers: dict[str, str], status: int | No
         with pytest.raises(RequestRefused) as refused:
             check_body(asked, BODY)
         assert refused.value.problem.status == status
+
+
+class Asked(RequestObject):
+    wrong = {"": "must be an object", "name": "name must be text", "count": "count must be a number"}  # noqa: RUF012
+    prefix = "the body: "
+
+    name: Text = ""
+    count: int = 0
+
+
+@pytest.mark.parametrize(
+    ("content", "detail"),
+    [
+        ([], "must be an object"),
+        (None, "must be an object"),
+        ({"count": "1"}, "count must be a number"),
+        ({"count": True, "name": 1}, "name must be text"),
+        ({"name": 1, "b": 2, "a": 3}, "unknown member 'b' of the body; known: name, count"),
+        ({"name": "\ud800"}, "a text is not valid Unicode (a lone surrogate)"),
+        ({"name": "\ud800", "count": "x"}, "count must be a number"),
+    ],
+)
+def test_a_wrong_body_is_refused_in_words(content: Any, detail: str) -> None:
+    with pytest.raises(RequestRefused) as refused:
+        Asked.read(content)
+    assert (refused.value.problem.status, refused.value.problem.detail) == (400, f"the body: {detail}")
+    assert Asked.read({"name": "x"}) == Asked(name="x")

@@ -2,52 +2,100 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 from aiohttp import web
+from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
 
-from broker_core.errors import InvalidName
 from broker_core.names import Mode
 from broker_core.pipeline import explain
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import Body, Operation, Reply, Right, Schema
-from broker_core.servers.http.api.problem_details import RequestRefused, refused
+from broker_core.servers.http.api.json_object import JsonObject, Text
+from broker_core.servers.http.api.operation import Body, Operation, Reply, Right
+from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import read_question
 
 __all__ = ["operations"]
 
-_QUESTION: Final[Schema] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "pattern": {"type": ["string", "null"], "description": "As of `GET .../topics`."},
-        "mode": {
-            "type": "string",
-            "enum": [mode.name.lower() for mode in Mode],
-            "default": "persistent",
-            "description": "The domains whose topics are listed.",
-        },
-        "properties": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "What plugins are asked with.",
-        },
-    },
-}
-_REPORT: Final[Schema] = {
-    "type": "object",
-    "description": "What `broker-core explain --format json` prints, without the texts of plugins' errors and "
-    "without `kafka`; of a listing that fails it has `error`, `code` and `cause`.",
-    "required": ["namespace", "mode", "rules", "gates", "chain", "masks", "lister", "plan", "warnings", "ms"],
-    "properties": {
-        "topics": {"type": ["integer", "null"]},
-        "topics_hash": {"type": "string"},
-        "error": {"type": "string"},
-    },
-}
+
+def _mode(value: Any) -> Mode:
+    if not isinstance(value, str):
+        raise PydanticCustomError("mode", "")
+    return Mode.parse(value)
+
+
+class _Question(RequestObject):
+    prefix = "the body: "
+    wrong = {  # noqa: RUF012 - not a field
+        "": "must be an object",
+        "pattern": "pattern must be a string",
+        "mode": "mode must be a string",
+        "properties": "properties must be an object whose values are strings",
+    }
+
+    pattern: Text | None = Field(default=None, description="As of `GET .../topics`.")
+    mode: Annotated[
+        Mode,
+        PlainValidator(_mode),
+        WithJsonSchema({"type": "string", "enum": [mode.name.lower() for mode in Mode]}),
+    ] = Field(
+        default=Mode.PERSISTENT,
+        description="The domains whose topics are listed.",
+        json_schema_extra={"default": "persistent"},
+    )
+    properties: dict[Text, Text] = Field(default={}, description="What plugins are asked with.")
+
+    @classmethod
+    def unknown(cls, names: Sequence[str]) -> str:
+        return f"unknown member {min(names)!r:.100}; known: mode, pattern, properties"
+
+
+class _Explanation(JsonObject):
+    """What `broker-core explain --format json` prints, without the texts of plugins' errors and without `kafka`.
+
+    Of a listing that fails it has `error`, `code` and `cause`."""
+
+    model_config = ConfigDict(extra="allow")
+
+    namespace: str
+    mode: str
+    topics_pattern: str | None
+    properties: dict[str, str]
+    asker: dict[str, str | None]
+    pattern: dict[str, Any] | None
+    page: dict[str, Any] | None
+    wants: list[str]
+    rules: list[dict[str, Any]]
+    gates: list[dict[str, Any]]
+    chain: list[dict[str, Any]]
+    rest: list[dict[str, Any]]
+    masks: list[dict[str, Any]]
+    lister: str | None
+    plan: str | None
+    listed: int | None = None
+    visible: int | None = None
+    topics: int | None
+    filtered: bool = False
+    changed: bool = False
+    stale_s: float | None = None
+    topics_hash: str | None = None
+    bytes: int | None = None
+    next: str | None = None
+    details: dict[str, Any] | None = None
+    permits: Any = None
+    kept: list[dict[str, str | None]] = Field(default=[])
+    snapshot: dict[str, Any] | None = None
+    error: str = ""
+    code: str = ""
+    cause: str = ""
+    plugin: str | None = None
+    warnings: list[str]
+    ms: float
+
+
 _EXAMPLE: Final = {
     "pattern": "persistent://public/default/orders-.*",
     "mode": "persistent",
@@ -70,10 +118,10 @@ def operations(services: ApiServices) -> list[Operation]:
             "Ask a listing as this client, and say how it came about and what its hash is.",
             Right.ADMIN,  # it names plugins and rules
             _explain,
-            {200: Reply("The explanation, of a listing that fails too.", {"application/json": _REPORT})},
+            {200: Reply("The explanation, of a listing that fails too.", {"application/json": _Explanation})},
             tag="server",
             body=Body(
-                {"application/json": _QUESTION},
+                {"application/json": _Question},
                 most,
                 "The question, as `GET .../topics` takes it by parameters.",
                 examples={"application/json": _EXAMPLE},
@@ -83,54 +131,21 @@ def operations(services: ApiServices) -> list[Operation]:
 
 
 async def _explain(request: ApiRequest) -> web.StreamResponse:
-    given = await request.json()
-    pattern, mode, properties = _question(given)
+    asked = _Question.read(await request.json())
     services = request.services
     question, uncompiled = read_question(
         services.pipeline,
         services.settings.limits,
         request.asker,
         request.namespace(),
-        mode,
-        pattern,
-        list(properties.items()),
+        asked.mode,
+        asked.pattern,
+        list(asked.properties.items()),
         deadline=request.deadline,
     )
     if uncompiled is not None:
         question = await services.pipeline.with_pattern(question, uncompiled)
-    return json_response(200, _without_errors(await explain(services.pipeline, question)))
-
-
-def _question(given: Any) -> tuple[str | None, Mode, Mapping[str, str]]:
-    """Pattern, mode and properties of a body. Raises the error 400."""
-    if not isinstance(given, dict):
-        raise _bad("must be an object")
-    unknown = sorted(set(given) - {"pattern", "mode", "properties"})
-    if unknown:
-        raise _bad(f"unknown member {unknown[0]!r:.100}; known: mode, pattern, properties")
-    pattern, mode, properties = (
-        given.get("pattern"),
-        given.get("mode", "persistent"),
-        given.get("properties", {}),
-    )
-    if not (pattern is None or isinstance(pattern, str)):
-        raise _bad("pattern must be a string")
-    if not isinstance(mode, str):
-        raise _bad("mode must be a string")
-    if not isinstance(properties, dict) or not all(isinstance(each, str) for each in properties.values()):
-        raise _bad("properties must be an object whose values are strings")
-    try:
-        for text in (pattern or "", *properties, *properties.values()):
-            text.encode()
-        return pattern, Mode.parse(mode), properties
-    except UnicodeEncodeError:
-        raise _bad("a text is not valid Unicode (a lone surrogate)") from None
-    except InvalidName as error:
-        raise _bad(str(error)) from None
-
-
-def _bad(detail: str) -> RequestRefused:
-    return refused(400, f"the body: {detail}")
+    return _Explanation(**_without_errors(await explain(services.pipeline, question))).response()
 
 
 def _without_errors(report: dict[str, Any]) -> dict[str, Any]:

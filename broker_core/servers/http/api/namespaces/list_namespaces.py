@@ -5,27 +5,28 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import json
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
 from aiohttp import hdrs, web
+from pydantic import Field
 
 from broker_core.access.access import Access
-from broker_core.catalog import NamespaceCount, NamespaceCounts, reading_catalog
+from broker_core.catalog import NamespaceCounts, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import InvalidName, ListingFailed
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
 
-__all__ = ["COUNTS", "VERSION", "allowed_namespaces", "count_object", "operations"]
+__all__ = ["ModeCounts", "NamespaceObject", "allowed_namespaces", "operations"]
 
 _MOST: Final = 10_000
 _USUAL: Final = 1000
@@ -41,34 +42,42 @@ _PLACES: Final = [
     for mode in Mode
 ]
 
-COUNTS: Final[Schema] = {
-    "type": ["object", "null"],
-    "description": "The names that a listing of each mode has, each partition one; null where plugins list or hide "
-    "topics of the namespace.",
-    "required": [mode.name.lower() for mode in Mode],
-    "properties": {mode.name.lower(): {"type": "integer"} for mode in Mode},
-}
-VERSION: Final[Schema] = {
-    "type": ["string", "null"],
-    "description": "The version of the namespace, for `since=` of its changes; null where its counts are, or where "
-    "there is no catalogue.",
-}
-_NAMESPACE: Final[Schema] = {
-    "type": "object",
-    "required": ["namespace", "version", "counts"],
-    "properties": {"namespace": {"type": "string"}, "version": VERSION, "counts": COUNTS},
-}
-_ENVELOPE: Final[Schema] = {
-    "type": "object",
-    "required": ["items", "next"],
-    "properties": {
-        "items": {"type": "array", "items": _NAMESPACE},
-        "next": {
-            "type": ["string", "null"],
-            "description": "The cursor of the next page; null after the last one.",
-        },
-    },
-}
+
+class ModeCounts(JsonObject):
+    """How many names a listing of each mode has, each partition one."""
+
+    persistent: int
+    non_persistent: int
+    all: int
+
+    @classmethod
+    def of(cls, names: Sequence[int]) -> ModeCounts:
+        """Those of the names of each domain, in the order of the domains."""
+        return cls(**{name: sum(names[place] for place in places) for name, places in _PLACES})
+
+
+class NamespaceObject(JsonObject):
+    """A namespace and its version."""
+
+    namespace: str
+    version: str | None = Field(
+        description="The version of the namespace, for `since=` of its changes; null where its counts are, or where "
+        "there is no catalogue."
+    )
+
+
+class _Listed(NamespaceObject):
+    counts: ModeCounts | None = Field(
+        description="The names that a listing of each mode has, each partition one; null where plugins list or hide "
+        "topics of the namespace."
+    )
+
+
+class _Namespaces(JsonObject):
+    items: list[_Listed]
+    next: str | None = Field(description="The cursor of the next page; null after the last one.")
+
+
 _EXAMPLE: Final = {
     "items": [
         {
@@ -101,7 +110,7 @@ def operations(services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     "A page in the order of the names.",
-                    {"application/json": _ENVELOPE},
+                    {"application/json": _Namespaces},
                     {"Link": "The address of the next page, if there is one."},
                     {"application/json": _EXAMPLE},
                 ),
@@ -199,11 +208,6 @@ async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> l
     return [namespace for namespace, task in zip(namespaces, asked, strict=True) if task.result()]
 
 
-def count_object(count: NamespaceCount) -> dict[str, int]:
-    """The counts as JSON has them."""
-    return {name: sum(count.names[place] for place in places) for name, places in _PLACES}
-
-
 def _rendered(
     counts: NamespaceCounts,
     page: Sequence[NamespaceName],
@@ -212,15 +216,15 @@ def _rendered(
 ) -> bytes:
     known = {count.namespace: count for count in counts.count(plain)}
     items = [
-        {
-            "namespace": str(namespace),
-            "version": None if (count := known.get(namespace)) is None else version_text(count.version),
-            "counts": None if count is None else count_object(count),
-        }
+        _Listed(
+            namespace=str(namespace),
+            version=None if (count := known.get(namespace)) is None else version_text(count.version),
+            counts=None if count is None else ModeCounts.of(count.names),
+        )
         for namespace in page
     ]
-    content = {"items": items, "next": None if following is None else _cursor(following)}
-    return json.dumps(content).encode() + b"\n"
+    found = _Namespaces(items=items, next=None if following is None else _cursor(following))
+    return found.text().encode()
 
 
 def _link(request: ApiRequest, following: str) -> str:

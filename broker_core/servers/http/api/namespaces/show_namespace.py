@@ -5,31 +5,27 @@ from __future__ import annotations
 from functools import partial
 
 from aiohttp import web
+from pydantic import Field
 
 from broker_core.catalog import NamespaceCounts, reading_catalog
 from broker_core.listing.listing import Selection
 from broker_core.listing.rows_by_domain import rows_by_domain
-from broker_core.names import Mode
+from broker_core.names import DOMAINS, Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.list_namespaces import COUNTS, VERSION, count_object
+from broker_core.servers.http.api.namespaces.list_namespaces import ModeCounts, NamespaceObject
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
-from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import version_text
 
 __all__ = ["operations"]
 
-_NAMESPACE: Schema = {
-    "type": "object",
-    "required": ["namespace", "version", "counts"],
-    "properties": {
-        "namespace": {"type": "string"},
-        "version": VERSION,
-        "counts": {**COUNTS, "type": "object", "description": "The names that a listing of each mode has."},
-    },
-}
+
+class _Shown(NamespaceObject):
+    counts: ModeCounts = Field(description="The names that a listing of each mode has.")
+
+
 _EXAMPLE = {
     "namespace": "public/default",
     "version": "A1sqh0DGTTO5k7Gf3O4HIA:3.a3eedc6b04209c5daba6f027",
@@ -57,7 +53,7 @@ def operations(services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     "The namespace.",
-                    {"application/json": _NAMESPACE},
+                    {"application/json": _Shown},
                     examples={"application/json": _EXAMPLE},
                 )
             },
@@ -72,10 +68,10 @@ async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Respo
         (count,) = await request.services.pipeline.workers.call(
             request.asker, partial(counts.count, [namespace])
         )
-    return json_response(
-        200,
-        {"namespace": str(namespace), "version": version_text(count.version), "counts": count_object(count)},
+    shown = _Shown(
+        namespace=str(namespace), version=version_text(count.version), counts=ModeCounts.of(count.names)
     )
+    return shown.response()
 
 
 async def _of_listing(request: ApiRequest) -> web.Response:
@@ -88,11 +84,9 @@ async def _of_listing(request: ApiRequest) -> web.Response:
         counts = _counts(answer.selection)
     finally:
         answer.release()
-    return json_response(200, {"namespace": str(namespace), "version": None, "counts": counts})
+    return _Shown(namespace=str(namespace), version=None, counts=counts).response()
 
 
-def _counts(selection: Selection) -> dict[str, int]:
+def _counts(selection: Selection) -> ModeCounts:
     rows = rows_by_domain(selection)
-    return {
-        mode.name.lower(): sum(count for domain, count in rows.items() if mode.lists(domain)) for mode in Mode
-    }
+    return ModeCounts.of([rows.get(domain, 0) for domain in DOMAINS])

@@ -15,32 +15,21 @@ from broker_core.catalog import topic_id_text
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, topic_etag
-from broker_core.servers.http.api.operation import Operation, Reply, Right, Schema
+from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
+from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, ShownTopic, TopicObject
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
-from broker_core.servers.http.json_responses import json_response
 from broker_core.service import Asked, Found
 
 __all__ = ["SHOWN_REPLIES", "asked_by", "operations", "shown"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
-#: What only the catalogue knows for sure.
-_NULLABLE: Final = ("topic_id", "properties", "configs", "created", "version")
-_SHOWN: Final[Schema] = {
-    **TOPIC_SCHEMA,
-    "description": "A null is not known here.",
-    "properties": {
-        name: {**schema, "type": [schema["type"], "null"]} if name in _NULLABLE else schema
-        for name, schema in TOPIC_SCHEMA["properties"].items()
-    },
-}
 #: What a topic that is shown may be answered with.
 SHOWN_REPLIES: Final = {
     200: Reply(
         "The topic.",
-        {"application/json": _SHOWN},
+        {"application/json": ShownTopic},
         {"ETag": "Of the topic, for `If-Match` of a change; of topics of the catalogue alone."},
         {"application/json": TOPIC_EXAMPLE},
     ),
@@ -95,7 +84,7 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
     """The response that shows a topic; 304 if the request has the parameter :data:`KNOWN`, and it is met."""
     assert found.name is not None
     if found.record is None:
-        return json_response(200, _object(found.name, found))
+        return _object(found.name, found).response()
     services, record = request.services, found.record
     etag = topic_etag(record)
     known: EntityTags | None = request.values.get(KNOWN.name)
@@ -103,20 +92,18 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
         return web.Response(status=304, headers={hdrs.ETAG: etag})
     assert services.change_log is not None
     namespace = record.name.namespace
-    body = topic_object(record, await services.change_log.version(namespace))
-    body["partitions"] = found.partitions
+    shown = TopicObject.of(record, await services.change_log.version(namespace))
+    changes: dict[str, Any] = {"partitions": found.partitions}
     if services.pipeline.dispatcher.masks(namespace):
-        body["version"] = None  # it counts what is hidden too
-    response = json_response(200, body)
-    response.headers[hdrs.ETAG] = etag
-    return response
+        changes["version"] = None  # it counts what is hidden too
+    return ShownTopic(**shown.content() | changes).response(headers={hdrs.ETAG: etag})
 
 
-def _object(topic: TopicName, found: Found) -> dict[str, Any]:
+def _object(topic: TopicName, found: Found) -> TopicObject:
     """A topic that a plugin lists, or brokers."""
     told = found.told
     created = told.get("created")
-    return {
+    content: dict[str, Any] = {
         "name": str(topic),
         "partitions": found.partitions,
         "topic_id": topic_id_text(uuid.UUID(bytes=told["topic_id"])) if "topic_id" in told else None,
@@ -128,3 +115,4 @@ def _object(topic: TopicName, found: Found) -> dict[str, Any]:
         else created.replace(tzinfo=UTC).isoformat(timespec="milliseconds"),
         "version": None,
     }
+    return ShownTopic(**content)

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Final, Literal
 
 from aiohttp import web
+from pydantic import Field
 
 from broker_core.catalog import CatalogLogReader, topic_id_text
 from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, Gap
 from broker_core.errors import InvalidName
 from broker_core.names.listed_names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
@@ -30,56 +30,51 @@ _LONGEST_WAIT: Final = 30
 #: Seconds after which a plugin's log is asked again, which tells of nothing itself.
 _AGAIN: Final = 5.0
 
-_NAMES: Final[Schema] = {
-    "type": "object",
-    "required": ["plain", "partitions"],
-    "properties": {
-        "plain": {"type": "boolean", "description": "Whether the name of the topic itself is among them."},
-        "partitions": {
-            "type": "array",
-            "description": "Ranges of partitions: the first and the last index of each.",
-            "items": {"type": "array", "items": {"type": "integer"}, "minItems": 2, "maxItems": 2},
-        },
-    },
-}
-_CHANGE: Final[Schema] = {
-    "type": "object",
-    "required": [
-        "version",
-        "operation",
-        "topic",
-        "topic_id",
-        "added",
-        "removed",
-        "properties",
-        "configs",
-        "time",
-    ],
-    "properties": {
-        "version": {"type": "integer"},
-        "operation": {"type": "string", "enum": ["create", "update", "delete"]},
-        "topic": {"type": "string", "description": "The full name, without partition suffix."},
-        "topic_id": {
-            "type": "string",
-            "description": "A name that is made anew is another topic, with another id.",
-        },
-        "added": {**_NAMES, "description": "The names that are listed since."},
-        "removed": {**_NAMES, "description": "The names that are not listed any more."},
-        "properties": {"type": "object", "additionalProperties": {"type": "string"}},
-        "configs": {"type": "object", "additionalProperties": {"type": "string"}},
-        "time": {"type": "string", "format": "date-time"},
-    },
-}
-_ENVELOPE: Final[Schema] = {
-    "type": "object",
-    "required": ["since", "version", "more", "changes"],
-    "properties": {
-        "since": {"type": ["string", "null"], "description": "The version that was asked for."},
-        "version": {"type": "string", "description": "What the changes lead to: the next `since`."},
-        "more": {"type": "boolean", "description": "Whether there are more changes already."},
-        "changes": {"type": "array", "items": _CHANGE, "description": "The oldest is first."},
-    },
-}
+
+class _Names(JsonObject):
+    plain: bool = Field(description="Whether the name of the topic itself is among them.")
+    partitions: list[Annotated[list[int], Field(min_length=2, max_length=2)]] = Field(
+        description="Ranges of partitions: the first and the last index of each."
+    )
+
+    @classmethod
+    def of(cls, listed: ListedNames) -> _Names:
+        return cls(plain=listed.plain, partitions=[list(each) for each in listed.ranges])
+
+
+class _Change(JsonObject):
+    version: int
+    operation: Literal["create", "update", "delete"]
+    topic: str = Field(description="The full name, without partition suffix.")
+    topic_id: str = Field(description="A name that is made anew is another topic, with another id.")
+    added: _Names = Field(description="The names that are listed since.")
+    removed: _Names = Field(description="The names that are not listed any more.")
+    properties: dict[str, str]
+    configs: dict[str, str]
+    time: str = Field(json_schema_extra={"format": "date-time"})
+
+    @classmethod
+    def of(cls, change: Change) -> _Change:
+        return cls(
+            version=change.version,
+            operation=change.operation.value,
+            topic=str(change.name),
+            topic_id=topic_id_text(change.topic_id),
+            added=_Names.of(change.listed_after.without(change.listed_before)),
+            removed=_Names.of(change.listed_before.without(change.listed_after)),
+            properties=dict(change.properties_after),
+            configs=dict(change.configs_after),
+            time=change.time.isoformat(timespec="milliseconds"),
+        )
+
+
+class _Changes(JsonObject):
+    since: str | None = Field(description="The version that was asked for.")
+    version: str = Field(description="What the changes lead to: the next `since`.")
+    more: bool = Field(description="Whether there are more changes already.")
+    changes: list[_Change] = Field(description="The oldest is first.")
+
+
 _EXAMPLE: Final = {
     "since": "A1sqh0DGTTO5k7Gf3O4HIA:0",
     "version": "A1sqh0DGTTO5k7Gf3O4HIA:1.a3eedc6b04209c5daba6f027",
@@ -118,7 +113,7 @@ def operations(services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     "The changes; none without `since`.",
-                    {"application/json": _ENVELOPE},
+                    {"application/json": _Changes},
                     examples={"application/json": _EXAMPLE},
                 ),
                 409: Reply(
@@ -225,29 +220,11 @@ async def _response(
 
 
 def _rendered(since: CatalogVersion | None, changes: Changes, *, more: bool) -> bytes:
-    content = {
-        "since": None if since is None else version_text(since),
-        "version": version_text(changes.version),
-        "more": more,
+    content = _Changes(
+        since=None if since is None else version_text(since),
+        version=version_text(changes.version),
+        more=more,
         # What listings never have is not told here either.
-        "changes": [_change(change) for change in changes if not change.name.is_system],
-    }
-    return json.dumps(content).encode() + b"\n"
-
-
-def _change(change: Change) -> Mapping[str, Any]:
-    return {
-        "version": change.version,
-        "operation": change.operation.value,
-        "topic": str(change.name),
-        "topic_id": topic_id_text(change.topic_id),
-        "added": _names(change.listed_after.without(change.listed_before)),
-        "removed": _names(change.listed_before.without(change.listed_after)),
-        "properties": dict(change.properties_after),
-        "configs": dict(change.configs_after),
-        "time": change.time.isoformat(timespec="milliseconds"),
-    }
-
-
-def _names(listed: ListedNames) -> Mapping[str, Any]:
-    return {"plain": listed.plain, "partitions": [list(each) for each in listed.ranges]}
+        changes=[_Change.of(change) for change in changes if not change.name.is_system],
+    )
+    return content.text().encode()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Annotated, Final
 
 import pyarrow as pa
+from pydantic import Field
 
 from broker_core.listing.details import Details
 from broker_core.listing.rendered.block_size import BlockSize
@@ -16,6 +16,7 @@ from broker_core.listing.rendered.details import detail_arrow, detail_json_items
 from broker_core.listing.rendered.name_blocks import RenderedNames
 from broker_core.listing.rendered.names import names_arrow, names_json_items, names_ndjson, names_text
 from broker_core.servers.http.api.body_writer import RenderedBody
+from broker_core.servers.http.api.json_object import JsonObject
 
 __all__ = [
     "ARROW",
@@ -35,14 +36,30 @@ TEXT: Final = "text/plain"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
-@dataclass(frozen=True, slots=True)
-class ListingEnd:
-    """What is said of a listing besides its topics. ``more`` are further members, such as ``total``."""
+class ListingEnd(JsonObject):
+    """What is said of a listing besides its topics."""
 
-    filtered: bool
-    topics_hash: str | None
-    next: str | None = None
-    more: Mapping[str, Any] | None = None
+    filtered: bool = Field(description="Whether the server applied the pattern.")
+    next: str | None = Field(description="The cursor of the next page.")
+    total: int | None = Field(
+        default=None,
+        ge=0,
+        description="How many names the whole listing has (`count`).",
+        json_schema_extra={"type": "integer"},
+    )
+    topics_hash: Annotated[str, Field(pattern="^[0-9a-f]{1,16}$")] | None = Field(
+        default=None, description="The hash of the whole listing (`count`)."
+    )
+    version: str | None = Field(
+        default=None,
+        description="The version of the namespace before the answer (`count`), if it is known.",
+    )
+    warnings: list[str] = Field(
+        default=[],
+        min_length=1,
+        description="If there are any: that the pattern can match no topic of the namespace, that no topic is "
+        "selected by a property.",
+    )
 
 
 #: The names of a listing by media type.
@@ -83,13 +100,16 @@ def listing_body(
     media_type: str, items: Iterator[bytes | memoryview], block: BlockSize, size: int, end: ListingEnd
 ) -> RenderedBody:
     """Rendered items in this form, with what is around them. ``size`` is that of the items, about."""
-    said: dict[str, Any] = {"filtered": end.filtered, "next": end.next, **(end.more or {})}
+    said = end.content()
+    topics_hash = said.get("topics_hash")
+    if "total" not in said:
+        said.pop("topics_hash", None)
     if media_type == JSON:
         # Behind the items: what is counted may be known only then.
         rest = json.dumps(said)[1:]
         return RenderedBody(JSON, items, block, size, b'{"items":[', f"],{rest}\n".encode())
     if media_type == NDJSON:
-        trailer = json.dumps({"topics_hash": end.topics_hash} | said)
+        trailer = json.dumps({"topics_hash": topics_hash} | said)
         return RenderedBody(NDJSON, items, block, size, end=f"{trailer}\n".encode())
     content_type = f"{TEXT}; charset=utf-8" if media_type == TEXT else media_type
     return RenderedBody(content_type, items, block, size)

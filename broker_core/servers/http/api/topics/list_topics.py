@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import web
+from pydantic import Field
 
 from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
@@ -13,13 +14,14 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
+from broker_core.servers.http.api.json_object import JsonObject, schema_of
 from broker_core.servers.http.api.listing_outcome import namespace_of
 from broker_core.servers.http.api.listing_warnings import UNFILTERED, WARNINGS
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT
+from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT, ListingEnd
 from broker_core.servers.http.api.topics.paged_listing import paged_listing
 from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, asked_of
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
@@ -27,65 +29,27 @@ from broker_core.service import read_question
 
 __all__ = ["operations"]
 
-_DETAILED: Schema = {
-    "type": "object",
-    "required": ["name"],
-    "properties": {
-        "name": {"type": "string"},
-        "partitions": {"type": "integer", "description": "Partitions of the topic; 0: it has none."},
-        "topic_id": {"type": ["string", "null"], "description": "22 characters of base64 (KIP-516)."},
-        "properties": {"type": ["object", "null"], "additionalProperties": {"type": "string"}},
-    },
-}
-_ITEM: Schema = {"oneOf": [{"type": "string"}, _DETAILED]}
-_HASH: Schema = {"type": "string", "pattern": "^[0-9a-f]{1,16}$"}
-_END: Mapping[str, Schema] = {
-    "filtered": {"type": "boolean", "description": "Whether the server applied the pattern."},
-    "next": {"type": ["string", "null"], "description": "The cursor of the next page."},
-    "total": {
-        "type": "integer",
-        "minimum": 0,
-        "description": "How many names the whole listing has (`count`).",
-    },
-    "topics_hash": {**_HASH, "description": "The hash of the whole listing (`count`)."},
-    "version": {
-        "type": ["string", "null"],
-        "description": "The version of the namespace before the answer (`count`), if it is known.",
-    },
-    "warnings": {
-        "type": "array",
-        "minItems": 1,
-        "items": {"type": "string"},
-        "description": "If there are any: that the pattern can match no topic of the namespace, that no topic is "
-        "selected by a property.",
-    },
-}
-_ENVELOPE: Schema = {
-    "type": "object",
-    "required": ["items", "filtered", "next"],
-    "properties": {
-        "items": {
-            "type": "array",
-            "items": _ITEM,
-            "description": "Full names, each partition one; with `detail` objects.",
-        },
-        **_END,
-    },
-}
-_TRAILER: Schema = {
-    "type": "object",
-    "required": ["topics_hash", "filtered", "next"],
-    "properties": {**_END, "topics_hash": {**_HASH, "type": ["string", "null"]}},
-}
 
-_FORMS: Final[Mapping[str, Schema]] = {
-    JSON: _ENVELOPE,
+class _Detailed(JsonObject):
+    name: str
+    partitions: int = Field(default=0, description="Partitions of the topic; 0: it has none.")
+    topic_id: str | None = Field(default=None, description="22 characters of base64 (KIP-516).")
+    properties: dict[str, str] | None = None
+
+
+class _Listing(ListingEnd):
+    items: list[str | _Detailed] = Field(description="Full names, each partition one; with `detail` objects.")
+
+
+_TRAILER: Final[Schema] = schema_of(ListingEnd) | {"required": ["topics_hash", "filtered", "next"]}
+_FORMS: Final[Mapping[str, Schema | type[JsonObject]]] = {
+    JSON: _Listing,
     NDJSON: {
         "type": "array",
         "description": "One item a line, as in `items`; the last line is an object with `topics_hash` (of the whole "
         "listing; null in a page without `count`), `filtered` and `next`. Without that line the answer was cut.",
         "minItems": 1,
-        "items": {"anyOf": [*_ITEM["oneOf"], _TRAILER]},
+        "items": {"anyOf": [{"type": "string"}, schema_of(_Detailed), _TRAILER]},
     },
     TEXT: {"type": "string", "description": "One full name a line; not with `detail`."},
     EVENT_STREAM: {

@@ -58,8 +58,7 @@ async def paged_listing(
         if asked.count:
             total = Counted.of(answer) if total is None else total
             more = {"total": total.total, "topics_hash": total.topics_hash, "version": version}
-        more |= warning_members(answer.warnings)
-        end = ListingEnd(answer.filtered, more.get("topics_hash"), following, more)
+        end = ListingEnd(filtered=answer.filtered, next=following, **more, **warning_members(answer.warnings))
         return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
 
 

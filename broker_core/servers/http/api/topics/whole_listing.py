@@ -43,7 +43,12 @@ async def whole_listing(
             return web.Response(status=304, headers=headers)
         if len(selection) > request.services.http.most_items:
             return None
-        end = ListingEnd(answer.filtered, answer.topics_hash, more=warning_members(answer.warnings))
+        end = ListingEnd(
+            filtered=answer.filtered,
+            next=None,
+            topics_hash=answer.topics_hash,
+            **warning_members(answer.warnings),
+        )
         body = names_body(media_type, selection, selection.fields_size, end)
         return await write_listing(request, body, headers, answer)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 
 from aiohttp import hdrs, web
+from pydantic import BeforeValidator, Field, SkipValidation
+from pydantic_core import PydanticCustomError
 
 from broker_core.catalog import (
     MAX_PROPERTIES_BYTES,
@@ -20,13 +21,12 @@ from broker_core.catalog import (
 )
 from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS
-from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
-from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right, Schema
-from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right
+from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
-from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TOPIC_SCHEMA, topic_object
+from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, TopicObject
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, path_of, topic_of
 from broker_core.service import version_text
 
@@ -39,47 +39,59 @@ NAMESPACE_VERSION: Final = "Namespace-Version"
 _MOST_BYTES: Final = 8 * MAX_PROPERTIES_BYTES
 _MERGE_PATCH: Final = "application/merge-patch+json"
 _JSON: Final = "application/json"
-_PARTITIONS: Final[Schema] = {
-    "type": "integer",
-    "minimum": 0,
-    "maximum": MAX_PARTITIONS,
-    "description": "0: a topic without any. They only grow.",
-}
-_CONTENT: Final[Schema] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "partitions": {**_PARTITIONS, "default": 0},
-        "properties": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "default": {},
-            "description": "All that the topic has: others are taken away.",
-        },
-        "configs": {
-            "type": "object",
-            "additionalProperties": {"type": "string"},
-            "description": "All configs of Kafka that are set for the topic. Left out: those that it has stay.",
-        },
-    },
-}
-_CHANGES: Final[Schema] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "partitions": _PARTITIONS,
-        "properties": {
-            "type": ["object", "null"],
-            "additionalProperties": {"type": ["string", "null"]},
-            "description": "The value null takes a property away, null in place of the object all of them.",
-        },
-        "configs": {
-            "type": ["object", "null"],
-            "additionalProperties": {"type": ["string", "null"]},
-            "description": "The same of configs of Kafka.",
-        },
-    },
-}
+
+
+def _given(value: Any) -> Any:
+    """A value that is no null; of a number, JSON has no other type for 3.0 than for 3."""
+    if value is None:
+        raise PydanticCustomError("null", "")
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+#: Left out, a member of these types stays as it is. Its bounds, and what an object may have, are rules of all changes.
+_Partitions: TypeAlias = Annotated[
+    int | None,
+    BeforeValidator(_given),
+    Field(
+        description="0: a topic without any. They only grow.",
+        json_schema_extra={"type": "integer", "minimum": 0, "maximum": MAX_PARTITIONS},
+    ),
+]
+_Texts: TypeAlias = Annotated[
+    SkipValidation[dict[str, str] | None],
+    BeforeValidator(_given),
+    Field(json_schema_extra={"type": "object"}),
+]
+_Changes: TypeAlias = SkipValidation[dict[str, str | None] | None]
+
+
+class _TopicBody(RequestObject):
+    wrong = {  # noqa: RUF012 - not a field
+        "": 'the body must be an object such as {"partitions": 3, "properties": {"region": "eu"}}',
+        "partitions": "partitions must be a whole number",
+        "properties": "properties must be an object of strings",
+        "configs": "configs must be an object of strings",
+    }
+
+
+class _Content(_TopicBody):
+    partitions: _Partitions = 0
+    properties: _Texts = Field(default={}, description="All that the topic has: others are taken away.")
+    configs: _Texts = Field(
+        default=None,
+        description="All configs of Kafka that are set for the topic. Left out: those that it has stay.",
+    )
+
+
+class _Merge(_TopicBody):
+    partitions: _Partitions = None
+    properties: _Changes = Field(
+        default={},
+        description="The value null takes a property away, null in place of the object all of them.",
+    )
+    configs: _Changes = Field(default={}, description="The same of configs of Kafka.")
+
+
 _HEADERS: Final = {
     "ETag": "Of the topic as it is now, for If-Match.",
     NAMESPACE_VERSION: "The version of the namespace.",
@@ -95,7 +107,7 @@ _ETAG: Final = "Another topic, or another state of it, is not touched with `If-M
 
 def operations(_services: ApiServices) -> list[Operation]:
     """The operations of this module."""
-    topic = {"application/json": TOPIC_SCHEMA}
+    topic = {"application/json": TopicObject}
     return [
         Operation(
             "PUT",
@@ -116,7 +128,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             "added, and one that is missing comes back. `If-None-Match: *` only creates.",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
             body=Body(
-                {_JSON: _CONTENT},
+                {_JSON: _Content},
                 _MOST_BYTES,
                 "What the topic shall have; partitions and properties that are left out are none.",
                 examples={_JSON: {"partitions": 2, "properties": {"region": "eu"}}},
@@ -140,7 +152,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             f"missing comes back. {_ETAG}",
             parameters=(TOPIC, IF_MATCH, IF_NONE_MATCH),
             body=Body(
-                {_MERGE_PATCH: _CHANGES, _JSON: _CHANGES},
+                {_MERGE_PATCH: _Merge, _JSON: _Merge},
                 _MOST_BYTES,
                 "What changes.",
                 examples={_MERGE_PATCH: {"properties": {"region": "us", "team": None}}},
@@ -171,15 +183,14 @@ def operations(_services: ApiServices) -> list[Operation]:
 async def _put(request: ApiRequest) -> web.StreamResponse:
     topic = _asked_for(request)
     await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
-    content = _members(await request.json())
-    partitions, properties = _partitions(content.get("partitions", 0)), content.get("properties", {})
-    if properties is None:
-        raise refused(400, "properties must be an object of strings")
-    if content.get("configs", {}) is None:
-        raise refused(400, "configs must be an object of strings")
+    content = _Content.read(await request.json())
     if_match, if_none_match = request.values[IF_MATCH.name], request.values[IF_NONE_MATCH.name]
     decide = replacement(
-        topic, partitions, properties, may_replace=if_match is not None, configs=content.get("configs")
+        topic,
+        content.partitions or 0,
+        content.properties,
+        may_replace=if_match is not None,
+        configs=content.configs,
     )
     write = await _changed(
         request, Edit(topic, decide, lambda there: check_conditions(there, if_match, if_none_match))
@@ -192,10 +203,8 @@ async def _put(request: ApiRequest) -> web.StreamResponse:
 async def _patch(request: ApiRequest) -> web.StreamResponse:
     topic = _asked_for(request)
     await needs_changes(request.services).allow(request.attempt, topic, request.deadline)
-    changes = _members(await request.json())
-    partitions = _partitions(changes["partitions"]) if "partitions" in changes else None
-    properties = changes.get("properties", {})
-    decide = merge(topic, properties, partitions, changes.get("configs", {}))
+    changes = _Merge.read(await request.json())
+    decide = merge(topic, changes.properties, changes.partitions, changes.configs)
     return _said(await _changed_if_there(request, topic, decide))
 
 
@@ -228,35 +237,11 @@ async def _changed_if_there(request: ApiRequest, topic: TopicName, decide: Decid
 
 def _said(write: TopicWrite, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
     assert write.after is not None
-    return web.Response(
-        status=status,
-        text=json.dumps(topic_object(write.after, write.version)) + "\n",
-        content_type="application/json",
-        headers={
+    return TopicObject.of(write.after, write.version).response(
+        status,
+        {
             str(hdrs.ETAG): topic_etag(write.after),
             NAMESPACE_VERSION: version_text(write.version),
             **(headers or {}),
         },
     )
-
-
-def _members(content: Any) -> dict[str, Any]:
-    if not isinstance(content, dict):
-        raise refused(
-            400, 'the body must be an object such as {"partitions": 3, "properties": {"region": "eu"}}'
-        )
-    for name in content:
-        if name not in _CONTENT["properties"]:
-            raise refused(
-                400, f"unknown member {quoted(name)} of the body; known: partitions, properties, configs"
-            )
-    return content
-
-
-def _partitions(value: Any) -> int:
-    """The number; JSON has no other type for 3.0 than for 3."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if type(value) is not int:
-        raise refused(400, "partitions must be a whole number")
-    return value

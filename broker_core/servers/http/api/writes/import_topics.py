@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
+from typing import Final
 
 from aiohttp import hdrs, web
+from pydantic import ConfigDict, Field
 
-from broker_core.catalog import ImportReport
+from broker_core.bounds import MAX_REPLICATION
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject, schema_of
 from broker_core.servers.http.api.operation import (
     CHANGE_PROBLEMS,
     Body,
@@ -31,68 +32,60 @@ __all__ = ["operations"]
 
 _NDJSON: Final = "application/x-ndjson"
 _MOST_DELETIONS: Final = 2**53 - 1
+
+
+class _Line(JsonObject):
+    # The catalogue reads lines, a million in a second: those of files too.
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(description="A local name or a full one.", min_length=1)
+    partitions: int | None = Field(
+        None, ge=0, le=MAX_PARTITIONS, description="0, or left out: a topic without any."
+    )
+    properties: dict[str, str] | None = Field(None, description="Left out: those that the topic has stay.")
+    topic_id: str | None = Field(
+        None,
+        pattern=TOPIC_ID_PATTERN,
+        description="Of a new topic, in base64 or hexadecimal. Left out: a new id.",
+    )
+    configs: dict[str, str] | None = Field(
+        None, description="Of Kafka. Left out: those that the topic has stay."
+    )
+    replication: int | None = Field(
+        None,
+        ge=1,
+        le=MAX_REPLICATION,
+        description="Replicas, as of Kafka. Left out: the number that the topic has stays.",
+    )
+
+
 _LINES: Final[Schema] = {
     "type": "array",
     "description": "Objects, one a line.",
-    "items": {
-        "type": "object",
-        "required": ["name"],
-        "additionalProperties": False,
-        "properties": {
-            "name": {"type": "string", "description": "A local name or a full one.", "minLength": 1},
-            "partitions": {
-                "type": ["integer", "null"],
-                "minimum": 0,
-                "maximum": MAX_PARTITIONS,
-                "description": "0, or left out: a topic without any.",
-            },
-            "properties": {
-                "type": ["object", "null"],
-                "additionalProperties": {"type": "string"},
-                "description": "Left out: those that the topic has stay.",
-            },
-            "topic_id": {
-                "type": ["string", "null"],
-                "pattern": TOPIC_ID_PATTERN,
-                "description": "Of a new topic, in base64 or hexadecimal. Left out: a new id.",
-            },
-            "configs": {
-                "type": ["object", "null"],
-                "additionalProperties": {"type": "string"},
-                "description": "Of Kafka. Left out: those that the topic has stay.",
-            },
-            "replication": {
-                "type": ["integer", "null"],
-                "minimum": 1,
-                "maximum": 32_767,
-                "description": "Replicas, as of Kafka. Left out: the number that the topic has stays.",
-            },
-        },
-    },
+    "items": schema_of(_Line),
 }
 _EXAMPLE: Final = [
     {"name": "orders", "partitions": 3, "properties": {"region": "eu"}},
     {"name": "bills"},
 ]
-_COUNTS: Final = {
-    "lines": "Lines of the body.",
-    "topics": "Topics in them.",
-    "created": "Topics that were not there.",
-    "updated": "Topics that have another content now.",
-    "unchanged": "Topics that were there, just so.",
-    "deleted": "Topics that were not in the body, with exact.",
-    "names_lost": "Listed names that are gone, with exact: each partition is one.",
-    "renewed_ids": "New topics that got a new id: another topic has that of the line, or had it a while ago.",
-    "repeats": "Names that came more than once: each time but the first.",
-}
-_REPORT: Final[Schema] = {
-    "type": "object",
-    "required": [*_COUNTS, "version"],
-    "properties": {
-        **{name: {"type": "integer", "description": text} for name, text in _COUNTS.items()},
-        "version": {"type": "string", "description": "Of the namespace, for `since=` of its changes."},
-    },
-}
+
+
+class _Report(JsonObject):
+    lines: int = Field(description="Lines of the body.")
+    topics: int = Field(description="Topics in them.")
+    created: int = Field(description="Topics that were not there.")
+    updated: int = Field(description="Topics that have another content now.")
+    unchanged: int = Field(description="Topics that were there, just so.")
+    deleted: int = Field(description="Topics that were not in the body, with exact.")
+    names_lost: int = Field(description="Listed names that are gone, with exact: each partition is one.")
+    renewed_ids: int = Field(
+        description="New topics that got a new id: another topic has that of the line, or had it a while ago."
+    )
+    repeats: int = Field(description="Names that came more than once: each time but the first.")
+    version: str = Field(description="Of the namespace, for `since=` of its changes.")
+
+
+_COUNTS: Final = [name for name in _Report.model_fields if name != "version"]
 _EXACT: Final = Parameter(
     "exact",
     "Whether topics that are not in the body are deleted. More than a tenth of the names (and more than 100), or all, "
@@ -122,7 +115,7 @@ def operations(_services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     "What became of the topics.",
-                    {"application/json": _REPORT},
+                    {"application/json": _Report},
                     {NAMESPACE_VERSION: "The version of the namespace."},
                     {
                         "application/json": dict.fromkeys(_COUNTS, 0)
@@ -172,12 +165,6 @@ async def _import(request: ApiRequest) -> web.StreamResponse:
         )
     except BodyTooLarge as error:
         raise refused(413, str(error)) from None
-    return web.Response(
-        text=json.dumps(_told(report)) + "\n",
-        content_type="application/json",
-        headers={NAMESPACE_VERSION: version_text(report.version)},
-    )
-
-
-def _told(report: ImportReport) -> dict[str, Any]:
-    return {name: getattr(report, name) for name in _COUNTS} | {"version": version_text(report.version)}
+    version = version_text(report.version)
+    counts = {name: getattr(report, name) for name in _COUNTS}
+    return _Report(**counts, version=version).response(headers={NAMESPACE_VERSION: version})

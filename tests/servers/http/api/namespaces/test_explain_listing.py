@@ -14,6 +14,13 @@ from tests.support.tokens import data_url, der, rsa_key, token
 PATH = f"{NAMESPACE}/explain"
 
 
+async def members(served: ApiServed) -> set[str]:
+    """The members of a report that the document tells of."""
+    document = (await served.ask("/v1/openapi.json")).json
+    operation = document["paths"]["/v1/namespaces/{tenant}/{namespace}/explain"]["post"]
+    return set(operation["responses"]["200"]["content"]["application/json"]["schema"]["properties"])
+
+
 async def test_the_report_is_that_of_the_command(served: ApiServed) -> None:
     question = {"pattern": "public/default/(orders|bills).*", "mode": "all", "properties": {"region": "eu"}}
     said = await served.ask(PATH, "POST", json=question)
@@ -22,6 +29,7 @@ async def test_the_report_is_that_of_the_command(served: ApiServed) -> None:
     assert (report["namespace"], report["mode"], report["topics"]) == ("public/default", "ALL", 2)
     assert report["topics_pattern"] == question["pattern"]
     assert report["properties"] == {"region": "eu"}
+    assert set(report) <= await members(served)
     assert report["asker"]["address"].startswith("127.0.0.1:")
     listed = await served.ask(
         f"{NAMESPACE}/topics", params={"pattern": "public/default/orders", "mode": "all"}
@@ -63,6 +71,7 @@ async def test_a_listing_that_fails_is_explained_without_the_plugins_text(tmp_pa
         assert said.status == 200
         assert said.json["chain"][0]["answer"] == "error"
         assert (said.json["plugin"], said.json["cause"]) == ("broken", "plugin")
+        assert set(said.json) <= await members(served)
         assert b"secret" not in said.body
 
 

@@ -22,12 +22,13 @@ def rendered(media_type: str, names: list[str], end: ListingEnd) -> RenderedBody
 
 @pytest.mark.parametrize("names", [TOPICS, TOPICS[:1], []])
 def test_every_form_has_all_names(names: list[str]) -> None:
-    end = ListingEnd(True, "e4a876e3", None, {"total": len(names)})
+    end = ListingEnd(filtered=True, next=None, topics_hash="e4a876e3", total=len(names))
     assert json.loads(whole(rendered(JSON, names, end))) == {
         "items": names,
         "filtered": True,
         "next": None,
         "total": len(names),
+        "topics_hash": "e4a876e3",
     }
     *lines, trailer = whole(rendered(NDJSON, names, end)).splitlines()
     assert [json.loads(line) for line in lines] == names
@@ -45,10 +46,11 @@ def test_every_form_has_all_names(names: list[str]) -> None:
 def test_the_size_is_about_that_of_the_body() -> None:
     names = [f"persistent://t/n/{number:0100}" for number in range(1000)]
     for media_type in NAMES:
-        body = rendered(media_type, names, ListingEnd(False, "0"))
+        body = rendered(media_type, names, ListingEnd(filtered=False, next=None, topics_hash="0"))
         size = body.size
         assert 0.9 * size <= len(whole(body)) <= 1.1 * size
 
 
 def test_the_type_of_text_names_its_encoding() -> None:
-    assert rendered(TEXT, TOPICS, ListingEnd(True, "0")).content_type == "text/plain; charset=utf-8"
+    end = ListingEnd(filtered=True, next=None, topics_hash="0")
+    assert rendered(TEXT, TOPICS, end).content_type == "text/plain; charset=utf-8"
