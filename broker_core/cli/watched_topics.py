@@ -15,7 +15,7 @@ from broker_core.cli.printed_topics import Form, print_change
 from broker_core.names import Mode, NamespaceName
 
 if TYPE_CHECKING:
-    from broker_core.client import LookupClient, TopicListing
+    from broker_core.client import LookupClient, TopicListing, Watcher
 
 __all__ = ["watch_topics"]
 
@@ -38,19 +38,28 @@ async def watch_topics(
     """
     from broker_core.client import OperationTimeout, PatternDiscovery
 
+    def says(is_watching: bool) -> None:
+        if is_watching:
+            say("watching: the server tells of each change")
+        else:
+            say(f"polling: the server tells of no changes, and is asked every {period:g} s")
+
     def failed(error: Exception) -> None:
         if not discovery.answers and not isinstance(error, OperationTimeout):
             raise error
         say(f"{error}; the topics stay as they were")
 
+    question = _Question(client, namespace, pattern)
     discovery = PatternDiscovery(
-        _Question(client, namespace, pattern),
+        question,
         f"persistent://{namespace}/.*",
         properties,
         period=period,
         confirmations=confirmations,
         mode=mode,
         on_error=failed,
+        watches=question,
+        on_watching=says,
     )
     with _ending_with_the_reader(discovery.close):
         async with discovery:
@@ -77,6 +86,11 @@ class _Question:
     ) -> TopicListing:
         return await self._client.get_topics_under_namespace(
             self._namespace, mode, self._pattern, topics_hash, properties
+        )
+
+    async def watch_topics(self, _namespace: Any, _pattern: str, watcher: Watcher) -> bool:
+        return await self._client.watch_topics(
+            self._namespace, ".*" if self._pattern is None else self._pattern, watcher
         )
 
 

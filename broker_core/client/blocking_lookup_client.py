@@ -18,7 +18,8 @@ __all__ = ["BlockingLookupClient"]
 
 
 class BlockingLookupClient:
-    """:class:`~broker_core.client.LookupClient` without ``await``: the same arguments, methods and errors.
+    """:class:`~broker_core.client.LookupClient` without ``await``: the same arguments and errors, and its methods but
+    those of watching.
 
     One client serves any number of threads. Its connections are in a thread of their own, which ends with :meth:`close`
     or ``with``. Ctrl-C interrupts a call. Inside of a running event loop a call raises :exc:`RuntimeError`.

@@ -54,6 +54,22 @@ class KnownTopics:
             known = _without(self.names, removed)
         return KnownTopics(known, missing), added, removed
 
+    def told(self, listed: _Names, gone: _Names) -> tuple[KnownTopics, _Names, _Names]:
+        """What is known once the server has told that ``gone`` went, so that ``listed`` are all; and what this adds
+        and removes. It is no answer: topics that the last answers had not are missing as often as before.
+        """
+        added, absent = _without(listed, self.names), _without(self.names, listed)
+        removed = _within(absent, gone)
+        absent = _without(absent, removed)
+        rest = ((_within(names, absent), count) for names, count in self.missing)
+        missing = tuple((names, count) for names, count in rest if len(names))
+        return KnownTopics(_all([listed, *(names for names, _ in missing)]), missing), added, removed
+
+    @property
+    def listed(self) -> _Names:
+        """The names of the last answer."""
+        return _without(self.names, _all([names for names, _ in self.missing]))
+
 
 def _between_common_ends(names: _Names, others: _Names) -> tuple[_Names, _Names]:
     """Both without what they begin and end with alike: what few changes leave to compare by a table of all names."""

@@ -8,7 +8,7 @@ import warnings
 import weakref
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from types import TracebackType
-from typing import Final, Protocol, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Final, Protocol, Self, TypeVar, cast
 
 from broker_core.client.authentication import Authentication, Tls
 from broker_core.client.client_tls import ClientTls
@@ -21,7 +21,7 @@ from broker_core.client.errors import (
     is_passing,
 )
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress, default_client_version
+from broker_core.client.pulsar.lookup_session import BrokerAddress, Watcher, default_client_version
 from broker_core.client.pulsar.pulsar_service import PulsarService
 from broker_core.client.shared_questions import SharedQuestions
 from broker_core.client.topic_listing import ListingWarning, TopicListing
@@ -29,6 +29,9 @@ from broker_core.client.topics_question import TopicsQuestion
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.redaction.printable import printable
 from broker_core.service_addresses import is_tls
+
+if TYPE_CHECKING:
+    from broker_core.client.pattern_discovery import PatternDiscovery
 
 __all__ = ["MAX_ANSWER", "LookupClient", "check_seconds"]
 
@@ -46,6 +49,7 @@ class _Service(Protocol):
     @property
     def problem(self) -> str | None: ...
     async def topics(self, question: TopicsQuestion, /) -> TopicListing: ...
+    async def watch(self, namespace: str, pattern: str, watcher: Watcher, /) -> bool: ...
     async def partitions(self, topic: str, /, *, auto_create: bool) -> int: ...
     async def broker(self, topic: str, /, *, listener_name: str | None) -> BrokerAddress: ...
     async def close(self) -> None: ...
@@ -141,6 +145,42 @@ class LookupClient:
         for text in listing.warnings:
             warnings.warn(printable(text), ListingWarning, stacklevel=2)
         return listing
+
+    def watch(
+        self,
+        topics_pattern: str,
+        properties: Mapping[str, str] | None = None,
+        *,
+        period: float = 60.0,
+        confirmations: int = 2,
+        mode: Mode = Mode.PERSISTENT,
+        on_error: Callable[[Exception], None] | None = None,
+    ) -> PatternDiscovery:
+        """The topics of a pattern as they come and go: ``async with client.watch(pattern) as changes: async for ...``
+
+        The server tells of changes, where it offers that (PIP-145): over Pulsar's protocol, for persistent topics and
+        without properties. Otherwise it is asked each ``period`` seconds, as it is besides while it tells.
+        :attr:`~broker_core.client.PatternDiscovery.is_watching` says which.
+        """
+        from broker_core.client.pattern_discovery import PatternDiscovery
+
+        return PatternDiscovery(
+            self,
+            topics_pattern,
+            properties,
+            period=period,
+            confirmations=confirmations,
+            mode=mode,
+            on_error=on_error,
+            watches=self,
+        )
+
+    async def watch_topics(self, namespace: NamespaceName, topics_pattern: str, watcher: Watcher) -> bool:
+        """Tell a watcher of changes until the connection is lost; false where the server offers no such watch."""
+        self._check_loop()
+        if self._closed.is_set():
+            raise ConnectionLost(f"the client of {self.service_url} is closed")
+        return await self._service.watch(str(namespace), topics_pattern, watcher)
 
     async def partitioned_metadata(
         self, topic: str | TopicName, *, auto_create: bool = False, timeout: float | None = None

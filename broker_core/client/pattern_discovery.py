@@ -1,23 +1,36 @@
-"""Finding the topics of a pattern as they come and go, by asking a lookup service again and again."""
+"""Finding the topics of a pattern as they come and go: a lookup service tells of them, or is asked again and again.
+
+What a service tells (PIP-145) is taken in if the topics have the hash then that it tells with it. Whatever else happens
+(an update that was lost, a lost connection) ends in a question, whose answer is the truth; and it is asked each period
+besides, as a broker drops updates without a word where it has too many.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import random
+from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from broker_core.client.known_topics import KnownTopics
+from broker_core.client.pulsar.lookup_session import Watcher
 from broker_core.client.topic_listing import TopicListing
-from broker_core.errors import BrokerCoreError, InvalidName, InvalidPattern
+from broker_core.errors import BrokerCoreError, InvalidListing, InvalidName, InvalidPattern
+from broker_core.listing.listing import Listing
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.redaction.quoted import quoted
+from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
-__all__ = ["ListsTopics", "PatternDiscovery", "TopicsChange", "namespace_of_pattern"]
+__all__ = ["ListsTopics", "PatternDiscovery", "TopicsChange", "WatchesTopics", "namespace_of_pattern"]
 
 _log = logging.getLogger(__name__)
 
@@ -29,6 +42,9 @@ _FIRST_RETRY: Final = 1.0
 _LONGEST_RETRY: Final = 15.0
 #: Names; larger answers are compared in a thread.
 _INLINE: Final = 5_000
+#: Updates of a watch that may wait, and those in a row that do not fit after which it is given up.
+_WAITING: Final = 10_000
+_MISFITS: Final = 5
 
 
 class ListsTopics(Protocol):
@@ -43,6 +59,13 @@ class ListsTopics(Protocol):
         properties: Mapping[str, str] | None = ...,
     ) -> Any:
         """An answer with ``changed``, ``topics_hash`` and ``names`` (a ``pyarrow.LargeStringArray`` of full names)."""
+
+
+class WatchesTopics(Protocol):
+    """Whatever may tell of changes: a ``LookupClient``."""
+
+    async def watch_topics(self, namespace: Any, topics_pattern: str, watcher: Watcher) -> bool:
+        """Tell of changes until the connection is lost; false where the server offers no such watch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +84,9 @@ class PatternDiscovery:
     row were without it. No failure removes a topic: the question is asked again, later after each failure in a row.
     ``on_error`` is called with each failure; what it raises is raised by the iteration.
 
+    With ``watches`` the server tells of changes besides, where it offers that: a topic that it says is gone is removed
+    at once. ``on_watching`` is called with whether it does, first and whenever that is otherwise.
+
     An iteration that is cancelled loses nothing: the next one goes on where it was.
     Raises :exc:`~broker_core.errors.InvalidPattern` for a pattern that names no namespace.
     """
@@ -75,6 +101,8 @@ class PatternDiscovery:
         confirmations: int = 2,
         mode: Mode = Mode.PERSISTENT,
         on_error: Callable[[Exception], None] | None = None,
+        watches: WatchesTopics | None = None,
+        on_watching: Callable[[bool], None] | None = None,
     ) -> None:
         if not period > 0:
             raise ValueError(f"the period of a discovery must be more than 0 seconds, not {period}")
@@ -98,6 +126,15 @@ class PatternDiscovery:
         self._wake = asyncio.Event()
         self._asking = False
         self._closed = False
+        #: A watch has no properties, and tells of persistent topics.
+        self._watches = watches if mode is Mode.PERSISTENT and not self.properties else None
+        self._on_watching = on_watching
+        self._watch: _Watch | None = None
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the server tells of changes now; otherwise it is asked each period."""
+        return self._watch is not None and not self._closed and bool(self._watch.is_open)
 
     @property
     def topics(self) -> TopicListing:
@@ -111,12 +148,20 @@ class PatternDiscovery:
 
     def refresh(self) -> None:
         """Ask now, and not only when the period is over."""
+        self._due_at = 0.0
         self._wake.set()
 
     def close(self) -> None:
         """End the iteration."""
         self._closed = True
         self._wake.set()
+        if self._watch is not None:
+            self._watch.task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until nothing is watched any more, after :meth:`close`."""
+        if self._watch is not None:
+            await asyncio.wait([self._watch.task])
 
     async def __aenter__(self) -> Self:
         return self
@@ -125,6 +170,7 @@ class PatternDiscovery:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+        await self.ended()
 
     def __aiter__(self) -> Self:
         return self
@@ -135,14 +181,25 @@ class PatternDiscovery:
         self._asking = True
         try:
             while True:
+                if self._answers and not self._closed:
+                    self._watch_if_possible()
                 await self._until_due()
                 if self._closed:
                     raise StopAsyncIteration
-                change = await self._ask()
+                change = await (self._ask() if not self._due_at else self._take_in())
                 if change is not None:
                     return change
         finally:
             self._asking = False
+
+    def _watch_if_possible(self) -> None:
+        """Begin the watch after the first answer, which shows that the question has one."""
+        if self._watches is not None:
+            if self._watch is None:
+                self._watch = _Watch(self, self._watches, self._on_watching)
+        elif self._on_watching is not None:
+            told, self._on_watching = self._on_watching, None
+            told(False)
 
     async def _until_due(self) -> None:
         loop = asyncio.get_running_loop()
@@ -153,8 +210,10 @@ class PatternDiscovery:
                     await self._wake.wait()
             except TimeoutError:
                 pass
-        # It stays due until it was answered: a cancelled question is asked again at once.
-        self._due_at = 0.0
+        told = self._hash is not None and self._watch is not None and bool(self._watch.updates)
+        if not told or loop.time() >= self._due_at:
+            # It stays due until it was answered: a cancelled question is asked again at once.
+            self._due_at = 0.0
         self._wake.clear()
         if self._closed:
             self._wake.set()
@@ -175,6 +234,8 @@ class PatternDiscovery:
         # From here on nothing waits: all of it has happened, or nothing.
         self._known, added, removed = outcome
         self._hash = listing.topics_hash
+        if self._watch is not None and self._watch.updates:
+            self._wake.set()
         first = self._answers == 0
         self._answers += 1
         self._failures, self.last_error = 0, None
@@ -182,6 +243,32 @@ class PatternDiscovery:
         if first or len(added) or len(removed):
             return TopicsChange(TopicListing(added), TopicListing(removed))
         return None
+
+    async def _take_in(self) -> TopicsChange | None:
+        """What the server told since the last answer."""
+        watch = self._watch
+        assert watch is not None
+        updates = watch.updates
+        told = list(updates)
+        # An answer may have had some of them already.
+        had = max((row for row, each in enumerate(told, 1) if each.topics_hash == self._hash), default=0)
+        if len(self._known.names) > _INLINE:
+            outcome = await asyncio.to_thread(_told, self._known, self.namespace, told, had)
+        else:
+            outcome = _told(self._known, self.namespace, told, had)
+        if watch.updates is updates:
+            watch.updates = deque(list(updates)[len(told) :])
+            if watch.updates:
+                self._wake.set()
+        if outcome is None:
+            watch.does_not_fit()
+            return None
+        watch.misfits = 0
+        self._known, added, removed = outcome
+        self._hash = told[-1].topics_hash
+        if not len(added) and not len(removed):
+            return None
+        return TopicsChange(TopicListing(added), TopicListing(removed))
 
     def _fail(self, error: Exception) -> None:
         self.last_error = error
@@ -203,6 +290,107 @@ class PatternDiscovery:
 
     def _wait(self, seconds: float) -> None:
         self._due_at = asyncio.get_running_loop().time() + seconds
+
+
+class _Watch:
+    """The watch of a discovery; it begins when it is made, and again when its connection was lost."""
+
+    def __init__(
+        self, discovery: PatternDiscovery, watches: WatchesTopics, on_watching: Callable[[bool], None] | None
+    ) -> None:
+        self._discovery = discovery
+        self._watches = watches
+        self._on_watching = on_watching
+        #: What was told and is not taken in yet.
+        self.updates: deque[CommandWatchTopicUpdate] = deque()
+        self.misfits = 0
+        #: Whether the server tells of changes now; ``None``: that is not known yet.
+        self.is_open: bool | None = None
+        self.task: Final = asyncio.get_running_loop().create_task(self._run())
+
+    # -- as the session sees it
+
+    @property
+    def known_hash(self) -> str | None:
+        """The hash of the topics of the last answer."""
+        return self._discovery._hash  # noqa: SLF001
+
+    def began(self, topics_hash: str) -> None:
+        """The server tells from here on."""
+        self._say(True)
+        if topics_hash != self.known_hash and not self.updates:
+            self._discovery.refresh()
+
+    def update(self, told: CommandWatchTopicUpdate) -> None:
+        """Topics came or went."""
+        if len(self.updates) >= _WAITING:
+            self.updates = deque()
+            self._discovery.refresh()
+        self.updates.append(told)
+        self._discovery._wake.set()  # noqa: SLF001
+
+    def does_not_fit(self) -> None:
+        """What was told does not lead to the hash that was told: the next answer is the truth."""
+        self.misfits += 1
+        if self.misfits == _MISFITS:
+            _log.warning(
+                "what is told of the topics of %s does not fit: they are asked for each period from now on",
+                quoted(self._discovery.pattern),
+            )
+            self._say(False)
+            self.task.cancel()
+        self._discovery.refresh()
+
+    def _say(self, is_open: bool) -> None:
+        if is_open is not self.is_open:
+            self.is_open = is_open
+            if self._on_watching is not None:
+                self._on_watching(is_open)
+
+    async def _run(self) -> None:
+        discovery, failures = self._discovery, 0
+        while True:
+            with suppress(BrokerCoreError, OSError):  # the next question says what is wrong
+                offered = await self._watches.watch_topics(discovery.namespace, discovery.pattern, self)
+                failures = 0 if offered else 30
+            failures += 1
+            self.updates = deque()
+            self._say(False)
+            longest = max(discovery.period, _LONGEST_RETRY)
+            delay = min(longest, _FIRST_RETRY * 2 ** min(failures - 1, 30))
+            await asyncio.sleep(delay * random.uniform(0.5, 1.0))  # noqa: S311  # only spreads questions
+
+
+def _told(
+    known: KnownTopics, namespace: NamespaceName, updates: list[CommandWatchTopicUpdate], had: int
+) -> tuple[KnownTopics, Any, Any] | None:
+    """What is known after these updates, the names that they add, and those that they remove; ``None``: they do not
+    lead to the hash that the last one has. The last answer ``had`` so many of them already, and left it open whether
+    what it had not any more is gone.
+    """
+    came: dict[str, None] = {}
+    gone: dict[str, None] = {}
+    for update in updates[had:]:
+        for names, these, others in ((update.deleted_topics, gone, came), (update.new_topics, came, gone)):
+            for name in names:
+                if name in others:
+                    del others[name]
+                else:
+                    these[name] = None
+    listed = known.listed
+    if came or gone:
+        if gone:
+            listed = listed.filter(pc.invert(pc.is_in(listed, value_set=pa.array(list(gone), listed.type))))
+        try:
+            column = pa.concat_arrays([listed, pa.array(list(came), listed.type)])
+            listing = Listing.from_names(namespace, Mode.PERSISTENT, column)
+        except InvalidListing:
+            return None
+        if listing.topics_hash != updates[-1].topics_hash:
+            return None
+        listed = listing.all().names
+    deleted = {name for update in updates for name in update.deleted_topics}
+    return known.told(listed, pa.array(list(deleted), listed.type))
 
 
 def namespace_of_pattern(pattern: str) -> NamespaceName:

@@ -42,6 +42,11 @@ class BlockingRegexConsumer:
         return self._call(lambda: self._consumer.failures)
 
     @property
+    def is_watching(self) -> bool:
+        """Whether the server tells of topics that come and go now; otherwise it is asked each period."""
+        return self._consumer.is_watching
+
+    @property
     def last_listing_error(self) -> Exception | None:
         """The failure of the last listing; ``None`` where it was answered."""
         return self._consumer.last_listing_error

@@ -57,6 +57,7 @@ class RegexConsumer:
         properties: Mapping[str, str] | None = None,
         period: float = 60.0,
         confirmations: int = 2,
+        watch: bool = False,
         mode: Mode = Mode.PERSISTENT,
         consumer_type: pulsar.ConsumerType = pulsar.ConsumerType.Exclusive,
         initial_position: pulsar.InitialPosition = pulsar.InitialPosition.Latest,
@@ -104,6 +105,8 @@ class RegexConsumer:
             confirmations=confirmations,
             mode=mode,
             on_error=self._listing_failed,
+            watches=self._lookups if watch else None,
+            on_watching=self._watched,
         )
         self._client: pulsar.asyncio.Client | None = None
         self._topics: TopicSubscriptions | None = None
@@ -124,6 +127,11 @@ class RegexConsumer:
             for known in self._topics or ()
             if known.wanted and not known.is_open and known.error is not None
         }
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether the server tells of topics that come and go now; otherwise it is asked each period."""
+        return self._discovery.is_watching
 
     @property
     def last_listing_error(self) -> Exception | None:
@@ -340,6 +348,14 @@ class RegexConsumer:
         if following is not None:
             following.cancel()
             await asyncio.wait([following])
+        await self._discovery.ended()
+
+    def _watched(self, is_watching: bool) -> None:
+        _log.info(
+            "the topics of %s are %s",
+            self._discovery.pattern,
+            "watched" if is_watching else f"asked for every {self._discovery.period:g} s",
+        )
 
     def _listing_failed(self, error: Exception) -> None:
         """The first question was asked again as long as it may: its failure is that of the start. Later ones pass."""

@@ -23,6 +23,8 @@ from tests.support.served import broker_core_command
 
 ORDERS, CLICKS, OTHER = (f"persistent://public/default/{name}" for name in ("orders", "clicks", "other"))
 
+WATCHING = "watching: the server tells of each change"
+
 
 def settings(folder: Path, port: int) -> Settings:
     return Settings.model_validate(
@@ -66,6 +68,10 @@ def test_topics_come_and_go_over_an_outage_until_ctrl_c(tmp_path: Path) -> None:
                 assert read(process.stdout) == f"+ {ORDERS}"
                 catalog.create(TopicName.parse(CLICKS))
                 assert read(process.stdout) == f"+ {CLICKS}"
+            while "polling: the server tells of no changes, and is asked every 0.1 s" not in (
+                said := read(process.stderr)
+            ):
+                assert said
             while "the topics stay as they were" not in (said := read(process.stderr)):
                 assert said
             catalog.delete(TopicName.parse(ORDERS))
@@ -89,7 +95,23 @@ def test_a_reader_that_leaves_ends_it_without_a_word(tmp_path: Path) -> None:
         process.stdout.close()
         process.wait(60)
         assert process.stderr is not None
-        assert process.stderr.read() == ""
+        assert process.stderr.read() in ("", f"broker-core: {WATCHING}\n")
+
+
+def test_over_pulsars_protocol_the_server_tells_of_changes(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        catalog.create(TopicName.parse(ORDERS))
+        with (
+            serving(settings(tmp_path, free_port())) as url,
+            watching("--url", url, "--period", "3600", "--pattern", ".*/(orders|clicks)") as process,
+        ):
+            assert read(process.stdout) == f"+ {ORDERS}"
+            assert WATCHING in read(process.stderr)
+            catalog.create(TopicName.parse(OTHER))
+            catalog.create(TopicName.parse(CLICKS))
+            assert read(process.stdout) == f"+ {CLICKS}"
+            catalog.delete(TopicName.parse(ORDERS))
+            assert read(process.stdout) == f"- {ORDERS}"
 
 
 @pytest.mark.parametrize("more", [("--format", "table"), ("--hash", "00000000"), ("--format", "arrow")])

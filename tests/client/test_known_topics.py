@@ -34,16 +34,34 @@ class _Model:
         self.last = now
         return added, removed
 
+    def told(self, listed: set[str], gone: set[str]) -> tuple[set[str], set[str]]:
+        removed, added = gone & self.absences.keys() - listed, listed - self.absences.keys()
+        for name in removed:
+            del self.absences[name]
+        self.absences |= dict.fromkeys(listed, 0)
+        self.last = listed
+        return added, removed
 
-@given(st.integers(1, 4), _NAMES, st.lists(st.none() | _NAMES, max_size=30))
-def test_answers_change_what_the_model_says(
-    confirmations: int, first: set[str], answers: list[set[str] | None]
+
+@given(st.integers(1, 4), _NAMES, st.lists(st.none() | _NAMES | st.tuples(_NAMES, _NAMES), max_size=30))
+def test_answers_and_updates_change_what_the_model_says(
+    confirmations: int, first: set[str], steps: list[set[str] | tuple[set[str], set[str]] | None]
 ) -> None:
+    """An update says what came, and what went now or before."""
     model, known = _Model(confirmations), KnownTopics()
-    for listed in [first, *answers]:
-        wanted_added, wanted_removed = model.after(listed)
-        column = None if listed is None else pa.array(sorted(listed), pa.large_string())
-        known, added, removed = known.after(column, confirmations)
+    for step in [first, *steps]:
+        assert set(known.listed.to_pylist()) == model.last
+        if isinstance(step, tuple):
+            came, gone = step
+            listed = (model.last - gone) | came
+            wanted_added, wanted_removed = model.told(listed, gone)
+            known, added, removed = known.told(
+                pa.array(sorted(listed), pa.large_string()), pa.array(sorted(gone), pa.large_string())
+            )
+        else:
+            wanted_added, wanted_removed = model.after(step)
+            column = None if step is None else pa.array(sorted(step), pa.large_string())
+            known, added, removed = known.after(column, confirmations)
         assert sorted(added.to_pylist()) == sorted(wanted_added)
         assert sorted(removed.to_pylist()) == sorted(wanted_removed)
         assert sorted(known.names.to_pylist()) == sorted(model.absences)

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import random
+import re
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from broker_core.client import LookupClient, pattern_discovery
 from broker_core.client.errors import ConnectionLost
 from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange, namespace_of_pattern
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
 from tests.support.clock import time_stands
 from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 
 PATTERN = "persistent://public/default/orders-.*"
 SOON = 0.000_1
@@ -230,3 +235,160 @@ async def test_periods_and_confirmations_must_make_sense() -> None:
         _discovery(_Server(""), period=0)
     with pytest.raises(ValueError, match="1 answer"):
         _discovery(_Server(""), confirmations=0)
+
+
+# -- what the server tells
+
+
+@dataclass
+class _Watched:
+    """A cluster, a client that watches it, and what that was told; each question after the first is an hour away."""
+
+    cluster: FakeCluster
+    changes: PatternDiscovery
+    said: list[bool]
+    topics: set[str]
+
+    @property
+    def names(self) -> set[str]:
+        return {name for name in self.cluster.topics[NAMESPACE] if name.startswith("persistent://")}
+
+    async def are_right(self) -> None:
+        while self.topics != self.names:
+            change = await anext(self.changes)
+            assert not self.topics & set(change.added)
+            assert self.topics >= set(change.removed)
+            self.topics = (self.topics | set(change.added)) - set(change.removed)
+
+    def change(self, chosen: random.Random) -> None:
+        name = f"persistent://{NAMESPACE}/t-{chosen.randint(0, 20)}"
+        is_there = name in self.names
+        self.cluster.change(NAMESPACE, new=() if is_there else [name], deleted=[name] if is_there else [])
+
+
+NAMESPACE = "public/default"
+
+
+@asynccontextmanager
+async def _watched(**flags: bool) -> AsyncIterator[_Watched]:
+    offered = {"topic_watchers": True, "reconcile": True, **flags}
+    async with FakeCluster(**offered) as cluster, LookupClient(cluster.url) as client:
+        cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t-{number}" for number in range(5)])
+        said: list[bool] = []
+        discovery = PatternDiscovery(
+            client,
+            f"persistent://{NAMESPACE}/t-.*",
+            period=3600.0,
+            confirmations=1,
+            watches=client,
+            on_watching=said.append,
+        )
+        async with discovery, asyncio.timeout(60):
+            watched = _Watched(cluster, discovery, said, set())
+            await watched.are_right()
+            cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t-first"])
+            discovery.refresh()
+            await watched.are_right()
+            yield watched
+
+
+async def test_each_change_that_is_told_is_taken_in_without_a_question() -> None:
+    async with _watched() as watched:
+        await eventually(lambda: watched.changes.is_watching)
+        asked = len(watched.cluster.asked)
+        chosen = random.Random(1)
+        for _ in range(200):
+            watched.change(chosen)
+            await watched.are_right()
+        assert watched.changes.topics.names.to_pylist() == sorted(watched.topics)
+        assert len(watched.cluster.asked) <= asked + 1, (
+            "the first watch may have begun after the first answer"
+        )
+        assert watched.said == [True]
+    assert not watched.changes.is_watching
+
+
+@pytest.mark.parametrize("fault", ["dropped", "doubled", "held back"])
+async def test_updates_that_do_not_fit_end_in_a_question(fault: str) -> None:
+    async with _watched() as watched:
+        await eventually(lambda: watched.changes.is_watching)
+        chosen, held = random.Random(2), list[bytes]()
+
+        def harm(frame: bytes) -> Sequence[bytes]:
+            if chosen.random() > 0.2:
+                return [frame, *(held.pop() for _ in range(len(held)))]
+            if fault == "held back":
+                held.append(frame)
+            return [frame, frame] if fault == "doubled" else []
+
+        watched.cluster.fault = harm
+        for _ in range(100):
+            watched.change(chosen)
+            await asyncio.sleep(0)
+        watched.cluster.fault = lambda frame: [frame]
+        watched.cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t-last"])
+        await watched.are_right()
+
+
+async def test_a_watch_that_is_lost_begins_again_and_misses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_discovery, "_FIRST_RETRY", 0.01)
+    async with _watched() as watched:
+        await eventually(lambda: watched.changes.is_watching)
+        for number in range(3):
+            watched.cluster.lose_watchers()
+            watched.cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t-new-{number}"])
+            await watched.are_right()
+            await eventually(lambda: watched.changes.is_watching)
+        assert watched.said[:3] == [True, False, True]
+
+
+async def test_a_server_whose_hashes_never_fit_is_asked_each_period() -> None:
+    async with _watched() as watched:
+        await eventually(lambda: watched.changes.is_watching)
+        watched.cluster.fault = lambda frame: [re.sub(rb"\x22\x08[0-9a-f]{8}", b"\x22\x0800000000", frame)]
+        for number in range(2 * pattern_discovery._MISFITS):
+            if watched.said == [True, False]:
+                break
+            watched.cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t-new-{number}"])
+            await watched.are_right()
+        assert watched.said == [True, False]
+        assert not watched.changes.is_watching
+        await eventually(lambda: not watched.cluster.watchers)
+
+
+async def test_without_watches_the_server_is_asked_each_period() -> None:
+    async with _watched(reconcile=False) as watched:
+        await eventually(lambda: watched.said == [False])
+        watched.cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t-new"])
+        watched.changes.refresh()
+        await watched.are_right()
+
+
+@pytest.mark.parametrize("options", [{"mode": Mode.ALL}, {"properties": {"region": "eu"}}])
+async def test_a_question_that_no_watch_has_is_not_watched(options: dict[str, Any]) -> None:
+    said: list[bool] = []
+    async with (
+        FakeCluster(topic_watchers=True, reconcile=True) as cluster,
+        LookupClient(cluster.url) as client,
+    ):
+        pattern = f"persistent://{NAMESPACE}/.*"
+        discovery = PatternDiscovery(
+            client, pattern, period=SOON, watches=client, on_watching=said.append, **options
+        )
+        async with discovery:
+            await anext(discovery)
+            cluster.change(NAMESPACE, new=[f"persistent://{NAMESPACE}/t"])
+            assert (await anext(discovery)).added == [f"persistent://{NAMESPACE}/t"]
+            assert not discovery.is_watching
+        assert not cluster.watchers
+    assert said == [False]
+
+
+async def test_many_topics_are_watched_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_discovery, "_INLINE", 2)
+    async with _watched() as watched:
+        await eventually(lambda: watched.changes.is_watching)
+        chosen = random.Random(3)
+        for _ in range(50):
+            watched.change(chosen)
+            await watched.are_right()

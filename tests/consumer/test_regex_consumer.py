@@ -80,6 +80,22 @@ def new_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractAsyncCon
 Stages = Callable[..., AbstractAsyncContextManager[_Stage]]
 
 
+async def test_a_server_that_tells_of_changes_is_not_asked_for_them(
+    new_stage: Callable[..., AbstractAsyncContextManager[_Stage]],
+) -> None:
+    async with new_stage("orders-a") as stage:
+        async with stage.consumer(period=3600.0, watch=True) as consumer:
+            await eventually(lambda: consumer.is_watching)
+            await stage.server.create(f"{BASE}/orders-b")
+            await stage.server.create(f"{BASE}/clicks")
+            await eventually(lambda: set(consumer.topics) == {f"{BASE}/orders-a", f"{BASE}/orders-b"})
+            await stage.server.delete(f"{BASE}/orders-a")
+            await eventually(lambda: consumer.topics == (f"{BASE}/orders-b",))
+        assert not consumer.is_watching
+        async with stage.consumer(watch=True, properties={"region": "eu"}) as consumer:
+            assert not consumer.is_watching
+
+
 async def test_it_consumes_what_matches_and_follows_it(new_stage: Stages) -> None:
     async with new_stage("orders-1", "orders-2", "other") as stage:
         stage.broker.publish(f"{BASE}/orders-1", "a", "b")

@@ -78,7 +78,7 @@ def list_topics(
     ] = 30.0,
     watch: Annotated[
         bool,
-        typer.Option("--watch", help="Ask again and again; print + and - before topics that come and go."),
+        typer.Option("--watch", help="Go on, and print + and - before topics that come and go."),
     ] = False,
     period: Annotated[
         float, typer.Option(metavar="SECONDS", help="With --watch, the time between questions.", min=0.1)

@@ -35,7 +35,7 @@ from broker_core.client.http.http_errors import connection_error, is_reason, ref
 from broker_core.client.http.names_of_body import details_of_arrow, names_of_arrow, names_of_json
 from broker_core.client.pulsar.address_health import Address, AddressHealth, shown
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress
+from broker_core.client.pulsar.lookup_session import BrokerAddress, Watcher
 from broker_core.client.pulsar.redirects import MAX_REDIRECTS
 from broker_core.client.topic_listing import TopicListing
 from broker_core.client.topics_question import TopicsQuestion
@@ -177,6 +177,10 @@ class HttpService:
                 return pa.array([], pa.large_string())
             raise refusal(response.status, response.body)
         return await asyncio.to_thread(names_of_json, response.body)
+
+    async def watch(self, _namespace: str, _pattern: str, _watcher: Watcher) -> bool:
+        """Nothing is watched over HTTP by Pulsar's names of paths."""
+        return False
 
     async def partitions(self, topic: str, *, auto_create: bool) -> int:
         """How many partitions a topic has."""

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
-from typing import Final, Self, TypeAlias
+from typing import Final, Protocol, Self, TypeAlias
 
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
@@ -18,7 +18,7 @@ from broker_core.client.errors import (
     server_error,
 )
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
-from broker_core.client.pulsar.lookup_connection import Admit, Answer, LookupConnection, OnUpdate
+from broker_core.client.pulsar.lookup_connection import Admit, Answer, LookupConnection
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.pulsar.topics_answer import TopicsAnswer
 from broker_core.errors import ServerError
@@ -29,10 +29,11 @@ from broker_core.wire.pulsar import (
     CommandConnected,
     CommandLookupTopicResponse,
     CommandPartitionedTopicMetadataResponse,
+    CommandWatchTopicUpdate,
     commands,
 )
 
-__all__ = ["BrokerAddress", "LookupSession", "TopicSchema", "broker_of", "default_client_version"]
+__all__ = ["BrokerAddress", "LookupSession", "TopicSchema", "Watcher", "broker_of", "default_client_version"]
 
 Encode: TypeAlias = Callable[[int], bytes]
 
@@ -83,6 +84,24 @@ class TopicSchema:
     data: bytes
     properties: Mapping[str, str]
     version: bytes
+
+
+class Watcher(Protocol):
+    """What hears of a watch; called on the event loop."""
+
+    @property
+    def known_hash(self) -> str | None:
+        """The hash of the topics that are known."""
+
+    def began(self, topics_hash: str, /) -> None:
+        """The watch is open, and the topics have this hash; updates may have been told before."""
+
+    def update(self, told: CommandWatchTopicUpdate, /) -> None:
+        """Topics came or went."""
+
+
+async def _names_are_not_read(_size: int) -> None:
+    """Answers to watches may be large: of all names that they have the hash alone is read."""
 
 
 class LookupSession:
@@ -222,46 +241,39 @@ class LookupSession:
             )
         return answer
 
-    async def watch_topics(
-        self,
-        namespace: str,
-        pattern: str,
-        topics_hash: str | None,
-        on_update: OnUpdate,
-        *,
-        timeout: float | None = None,
-        admit: Admit | None = None,
-    ) -> tuple[int, str]:
-        """Watch the persistent topics of a namespace (PIP-145): the number of the watcher, and the hash of all now.
+    async def watch(
+        self, namespace: str, pattern: str, watcher: Watcher, *, timeout: float | None = None
+    ) -> bool:
+        """Watch the persistent topics of a namespace (PIP-145) until the connection is lost, or this is cancelled.
 
-        ``on_update`` is called with each change, perhaps before this returns, until :meth:`unwatch`.
+        False where the server offers no watches, or none of this question. Servers whose hashes count system topics
+        (they lack the flag of reconciliation) offer none here.
+        docs/reference/pulsar-behaviour.md#topic-list-watchers
         """
-        connection = self._connected
-        watcher_id = connection.new_id()
-        connection.watchers[watcher_id] = on_update
+        connection, flags = self._connected, self.server.feature_flags
+        if not (flags.supports_topic_watchers and flags.supports_topic_watcher_reconcile):
+            return False
+        watcher_id, known_hash = connection.new_id(), watcher.known_hash
+        connection.watchers[watcher_id] = watcher.update
         try:
-            answer = await self._ask(
-                lambda request_id: commands.watch_topics(
-                    request_id, watcher_id, namespace, pattern, topics_hash
-                ),
+            answer = await self._ask_for(
                 BaseCommand.WATCH_TOPIC_LIST_SUCCESS,
+                lambda request_id: commands.watch_topics(
+                    request_id, watcher_id, namespace, pattern, known_hash
+                ),
                 timeout,
-                admit,
+                _names_are_not_read,
             )
-        except BaseException:
-            self.unwatch(watcher_id)
-            raise
-        assert isinstance(answer, BaseCommand)
-        return watcher_id, answer.watchTopicListSuccess.topics_hash
-
-    def unwatch(self, watcher_id: int) -> None:
-        """Watch no more."""
-        if self._connected.watchers.pop(watcher_id, None) is not None:
-            self._connected.tell(lambda request_id: commands.close_watcher(request_id, watcher_id))
-
-    async def until_lost(self) -> None:
-        """Wait until the connection is open no more."""
-        await self._connected.until_lost()
+            watcher.began(answer.watchTopicListSuccess.topics_hash)
+            await connection.until_lost()
+        except ServerRefused as refused:
+            if refused.code is not ServerError.NotAllowedError:
+                raise
+            return False
+        finally:
+            if connection.watchers.pop(watcher_id, None) is not None:
+                connection.tell(lambda request_id: commands.close_watcher(request_id, watcher_id))
+        return True
 
     async def partitioned_metadata(
         self, topic: str, auto_create: bool = True, *, timeout: float | None = None
@@ -363,7 +375,9 @@ class LookupSession:
             encode, kind, timeout=self._operation_timeout if timeout is None else timeout, admit=admit
         )
 
-    async def _ask_for(self, kind: int, encode: Encode, timeout: float | None) -> BaseCommand:
-        answer = await self._ask(encode, kind, timeout)
+    async def _ask_for(
+        self, kind: int, encode: Encode, timeout: float | None, admit: Admit | None = None
+    ) -> BaseCommand:
+        answer = await self._ask(encode, kind, timeout, admit)
         assert isinstance(answer, BaseCommand)
         return answer

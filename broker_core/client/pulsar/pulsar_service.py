@@ -13,7 +13,7 @@ from broker_core.client.pulsar.address_health import Address, AddressHealth, sho
 from broker_core.client.pulsar.connection_places import ConnectionPlaces
 from broker_core.client.pulsar.connection_pool import ConnectionPool, PoolOptions
 from broker_core.client.pulsar.credentials import Credentials
-from broker_core.client.pulsar.lookup_session import BrokerAddress, LookupSession, broker_of
+from broker_core.client.pulsar.lookup_session import BrokerAddress, LookupSession, Watcher, broker_of
 from broker_core.client.pulsar.redirects import follow_redirects
 from broker_core.client.pulsar.service_url import ServiceUrl
 from broker_core.client.topic_listing import TopicListing
@@ -96,6 +96,12 @@ class PulsarService:
         names = answer.topics if answer.size <= _LARGE else await asyncio.to_thread(answer.column)
         return await question.listing(
             names, filtered=answer.filtered, changed=answer.changed, topics_hash=answer.topics_hash
+        )
+
+    async def watch(self, namespace: str, pattern: str, watcher: Watcher) -> bool:
+        """Watch the topics of a pattern until the connection is lost; false where the server offers no such watch."""
+        return await self._service.use(
+            lambda session: session.watch(namespace, pattern, watcher, timeout=_NEVER)
         )
 
     async def partitions(self, topic: str, *, auto_create: bool) -> int:

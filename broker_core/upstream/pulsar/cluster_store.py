@@ -12,10 +12,8 @@ from broker_core.client import (
     Credentials,
     HttpService,
     LookupSession,
-    ServerRefused,
     TopicsAnswer,
 )
-from broker_core.errors import ServerError
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.identity import Identities, Principal
@@ -101,47 +99,17 @@ class ClusterStore:
                 return ListedTopics(names, answer.topics_hash, answer.size)
 
     async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:
-        """Watch by WATCH_TOPIC_LIST until the connection is lost. Raises :exc:`ListingFailed`.
-
-        Brokers whose hashes count system topics (they lack the flag of reconciliation) are not watched.
-        docs/reference/pulsar-behaviour.md#topic-list-watchers
-        """
+        """Watch by WATCH_TOPIC_LIST until the connection is lost. Raises :exc:`ListingFailed`."""
         connections = self._watches
         if connections.connections >= self._options.connections // _WATCH_SHARE and not connections.has(
             _asker_of(view)
         ):
             return False
 
-        def on_update(told: CommandWatchTopicUpdate) -> None:
-            watcher.update(TopicUpdate(tuple(told.new_topics), tuple(told.deleted_topics), told.topics_hash))
-
-        async def admit(_size: int) -> None:
-            """The names are not read."""
-
         async def ask(client: LookupSession) -> bool:
-            flags = client.server.feature_flags
-            if not (flags.supports_topic_watchers and flags.supports_topic_watcher_reconcile):
-                return False
-            try:
-                watcher_id, told = await client.watch_topics(
-                    str(namespace),
-                    _ALL,
-                    watcher.known_hash,
-                    on_update,
-                    timeout=self._options.listing_timeout,
-                    admit=admit,
-                )
-            except ServerRefused as refused:
-                if refused.code is ServerError.NotAllowedError:
-                    return False
-                raise
-            try:
-                watcher.began(told)
-                await client.until_lost()
-            finally:
-                if client.is_open:
-                    client.unwatch(watcher_id)
-            return True
+            return await client.watch(
+                str(namespace), _ALL, _Updates(watcher), timeout=self._options.listing_timeout
+            )
 
         with broker_failures(connections):
             return await connections.use(_asker_of(view), ask)
@@ -207,6 +175,23 @@ class ClusterStore:
         finally:
             await service.close()
         return ListedTopics(names, None, names.nbytes)
+
+
+class _Updates:
+    """A watcher of a store, as a session tells it of changes."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self._watcher = watcher
+        self.began = watcher.began
+
+    @property
+    def known_hash(self) -> str | None:
+        return self._watcher.known_hash
+
+    def update(self, told: CommandWatchTopicUpdate) -> None:
+        self._watcher.update(
+            TopicUpdate(tuple(told.new_topics), tuple(told.deleted_topics), told.topics_hash)
+        )
 
 
 def _asker_of(view: View) -> Asker:

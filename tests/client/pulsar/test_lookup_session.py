@@ -19,7 +19,7 @@ from broker_core.client import (
 )
 from broker_core.errors import ServerError
 from broker_core.names import Mode
-from broker_core.wire.pulsar import commands
+from broker_core.wire.pulsar import CommandWatchTopicUpdate, commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
     CommandGetSchemaResponse,
@@ -265,21 +265,37 @@ async def test_without_a_connection() -> None:
         LookupSession("localhost:6650")
 
 
+class Told:
+    """What a watcher hears."""
+
+    known_hash = None
+
+    def __init__(self) -> None:
+        self.begins: list[str] = []
+        self.updates: list[tuple[list[str], list[str], str]] = []
+        self.began = self.begins.append
+
+    def update(self, told: CommandWatchTopicUpdate) -> None:
+        self.updates.append((list(told.new_topics), list(told.deleted_topics), told.topics_hash))
+
+
+async def test_a_server_without_watches_is_not_asked_for_one() -> None:
+    for flags in ({}, {"topic_watchers": True}):
+        async with FakeCluster(**flags) as cluster, LookupSession(cluster.url) as session:
+            assert not await session.watch("t/n", ".*", Told())
+            assert not cluster.watchers
+
+
 async def test_a_watcher() -> None:
     names = ["persistent://t/n/a", "persistent://t/n/b"]
     async with FakeCluster(topic_watchers=True, reconcile=True) as cluster:
         cluster.topics["t/n"] = list(names)
-        told: list[tuple[list[str], list[str], str]] = []
         async with LookupSession(cluster.url) as session:
-            watcher, begin = await session.watch_topics(
-                "t/n",
-                ".*",
-                None,
-                lambda update: told.append(
-                    (list(update.new_topics), list(update.deleted_topics), update.topics_hash)
-                ),
-            )
-            assert begin == topics_hash(names)
+            watcher = Told()
+            watching = asyncio.create_task(session.watch("t/n", ".*", watcher))
+            await eventually(lambda: bool(watcher.begins))
+            assert watcher.begins == [topics_hash(names)]
+            told = watcher.updates
             cluster.change("t/n", new=["persistent://t/n/c"], deleted=names[:1])
             await eventually(lambda: len(told) == 2)
             assert told[1] == (
@@ -287,10 +303,11 @@ async def test_a_watcher() -> None:
                 [],
                 topics_hash([names[1], "persistent://t/n/c"]),
             )
-            session.unwatch(watcher)
-            session.unwatch(watcher)
+            watching.cancel()
             await eventually(lambda: not cluster.watchers)
-            lost = asyncio.create_task(session.until_lost())
+            assert session.is_open
+            watching = asyncio.create_task(session.watch("t/n", ".*", watcher))
+            await eventually(lambda: len(watcher.begins) == 2)
             cluster.server.peers[-1].abort()
-            await lost
+            assert await watching
             assert not session.is_open
