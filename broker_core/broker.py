@@ -18,6 +18,7 @@ import structlog
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.authorization import Authorization
+from broker_core.access.clients import Clients
 from broker_core.access.sessions import Sessions
 from broker_core.access.wide_settings import wide_settings
 from broker_core.broker_handle import BrokerHandle
@@ -72,7 +73,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
 
-
 #: Connections to the brokers at once, for all principals.
 _UPSTREAM_CONNECTIONS: Final = 256
 
@@ -118,6 +118,7 @@ class Broker:
         self._kafka: KafkaServer | None = None
         self._kafka_address: tuple[str, int] | None = None
         self._kafka_tls_address: tuple[str, int] | None = None
+        self._clients = Clients()
 
     async def start(self) -> None:
         """Open everything and listen. What was opened is closed again where something fails."""
@@ -181,6 +182,7 @@ class Broker:
                 tls=entrances.get("pulsar"),
                 feeds=core.feeds,
                 asked_patterns=core.lookups.asked,
+                clients=self._clients,
             )
             self._address = await _listen("pulsar.listen", settings.pulsar.listen, self._server.start)
             if settings.pulsar.tls is not None:
@@ -223,6 +225,7 @@ class Broker:
             changes=core.changes,
             tls=tls,
             identify=self._identify,
+            clients=self._clients,
         )
         self._stack.callback(self._kafka.close)
         self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
@@ -247,6 +250,7 @@ class Broker:
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
             feeds=core.feeds,
+            clients=self._clients,
             guard=None if core.upstream is None else core.upstream.guard,
         )
 
@@ -433,12 +437,6 @@ async def _opened(
             if create and settings.catalog.snapshots == "folder":
                 limit = settings.catalog.snapshots_bytes
                 stored = StoredSnapshots.beside(catalog.path, property_keys=keys, limit=limit)
-                metrics.read_counter(
-                    "stored_snapshots",
-                    "Snapshots in files beside the catalogue by what became of them; removed: files.",
-                    stored.counts.read,
-                    "event",
-                )
             lister = of_catalog = CatalogLister(
                 catalog, permits, property_keys=keys, on_ignored=metrics.ignored_properties, stored=stored
             )
@@ -446,7 +444,7 @@ async def _opened(
             stack.push_async_callback(of_catalog.store, _STORING)
             topics = AsyncCatalog(catalog, of_catalog)
             stack.push_async_callback(asyncio.to_thread, topics.close)
-            show_catalog(metrics, of_catalog)
+            show_catalog(metrics, of_catalog, stored)
             warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)

@@ -67,6 +67,14 @@ RIGHTS: Final = (
     Right("HTTP `/v1`", ("explainListing",), ("admin", "list"), "yes"),
     Right("HTTP `/v1`", ("listHeldListings",), ("admin",), note="shows such namespaces"),
     Right("HTTP `/v1`", ("acceptHeldListings",), ("admin",)),
+    Right("HTTP `/v1`", ("listClients",), ("monitor",), gates="no", note="in all namespaces"),
+    Right(
+        "HTTP `/v1`",
+        ("disconnectClients",),
+        ("admin",),
+        gates="no",
+        note="in all namespaces; over the operator's socket alone where there are no rules",
+    ),
     Right(
         "HTTP `/admin/v2`",
         (

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from broker_core.catalog.lister import CatalogLister
 from broker_core.metrics.metrics import Metrics
 
+if TYPE_CHECKING:
+    from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
+
 __all__ = ["show_catalog"]
 
 
-def show_catalog(metrics: Metrics, lister: CatalogLister) -> None:
-    """Declare the metrics. Without a change they have no value."""
+def show_catalog(metrics: Metrics, lister: CatalogLister, stored: StoredSnapshots | None = None) -> None:
+    """Declare the metrics. Without a change they have no value, and without ``stored`` snapshots there are none of
+    these.
+    """
+    if stored is not None:
+        metrics.read_counter(
+            "stored_snapshots",
+            "Snapshots in files beside the catalogue by what became of them; removed: files.",
+            stored.counts.read,
+            "event",
+        )
     metrics.read_counter(
         "catalog_changes",
         "Changes of topics in the log of the catalogue, by any process.",

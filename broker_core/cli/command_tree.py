@@ -62,6 +62,14 @@ class _RootCommands(PluginCommandsGroup):
                     "and what is wrong with them."
                 ),
             ),
+            "clients": (
+                "clients:app",
+                "Show the clients that are connected to a running server: what they ask and hold; disconnect some.",
+            ),
+            "top": (
+                "top:show_top",
+                "Show live what a running server does: questions, clients, namespaces, memory, plugins.",
+            ),
             "shrink-guard": (
                 "shrink_guard:app",
                 "Show which listings of a gateway lost many topics at once and are held; let them pass.",

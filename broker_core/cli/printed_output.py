@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from broker_core.redaction.printable import printable
 
-__all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable"]
+__all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable", "table_text"]
 
 #: Spaces between the columns of a table.
 _BETWEEN: Final = 3
@@ -49,6 +49,17 @@ def print_table(
     title: str | None = None,
     caption: str | None = None,
 ) -> None:
+    """Print :func:`table_text`."""
+    _write(table_text(columns, rows, title=title, caption=caption))
+
+
+def table_text(
+    columns: Sequence[str],
+    rows: Iterable[Sequence[object]],
+    *,
+    title: str | None = None,
+    caption: str | None = None,
+) -> str:
     """A table as wide as it needs: what is cut off cannot be copied. Title and caption are lines around it.
 
     On a terminal, cells of the widest columns are folded where a line would not fit. Made without rich's tables, which
@@ -65,7 +76,7 @@ def print_table(
         lines.append(f" {'─' * (sum(widths) + _BETWEEN * (len(widths) - 1))}")
     for row in shown:
         lines += _lines(row, widths)
-    _write("\n".join([*lines, "", *([caption] if caption else []), ""]))
+    return "\n".join([*lines, "", *([caption] if caption else []), ""])
 
 
 def _shown(cell: object) -> str:

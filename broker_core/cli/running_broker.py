@@ -198,6 +198,28 @@ class RunningBroker:
         """The body of the answer to a POST without a body, as of :meth:`get`."""
         return get(self.url, path, timeout=timeout, credentials=self.credentials, method="POST")
 
+    def json(self, path: str, *, post: bool = False) -> dict[str, Any]:
+        """The object of JSON that the broker answers to a GET or a POST, as of :meth:`get`."""
+        text = self.post(path) if post else self.get(path)
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            said = None
+        if not isinstance(said, dict):
+            raise _another(self.url)
+        return said
+
+    def items(self, path: str) -> list[dict[str, Any]]:
+        """The objects of a list that the broker answers, as of :meth:`json`."""
+        items = self.json(path).get("items")
+        if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
+            raise _another(self.url)
+        return items
+
+
+def _another(url: str) -> BrokerUnreachable:
+    return BrokerUnreachable(f"{url}: there is something else than a server of this release")
+
 
 def _running_broker(
     given: str | None,

@@ -63,7 +63,7 @@ def whole_count(n: SupportsIndex) -> int:
 class Permit:
     """A number of permits held by one request. Made by a :class:`PermitBudget` only; releasing twice is harmless."""
 
-    __slots__ = ("budget", "count", "lasts", "released", "updates")
+    __slots__ = ("__weakref__", "budget", "count", "lasts", "released", "updates")
 
     def __init__(self, budget: PermitBudget, count: int, *, lasts: bool = False) -> None:
         self.budget = budget

@@ -63,6 +63,7 @@ CLOSURES: Final = (
     "watch_ended",
     "expired",
     "unanswered",
+    "operator",
 )
 
 #: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`, and

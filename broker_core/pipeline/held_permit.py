@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 
 import structlog
 
+from broker_core.access.clients import note_held
 from broker_core.errors import Cause, ListingFailed, TooManyRequests
 from broker_core.memory.estimates import Estimate
 from broker_core.memory.permit_budget import Permit, whole_count
@@ -34,6 +35,7 @@ class HeldPermit:
     """
 
     __slots__ = (
+        "__weakref__",
         "_estimate",
         "_estimated",
         "_growing",
@@ -88,6 +90,7 @@ class HeldPermit:
     async def acquire_estimate(self) -> None:
         """Permits for the peak that the last request like this had (PIP-442)."""
         self.loop = asyncio.get_running_loop()
+        note_held(self._key, self)
         size = None
         try:
             size = self._estimate.try_take()
@@ -266,6 +269,8 @@ class HeldPermit:
         """The permits, which from now on are the caller's to release."""
         self._end()
         permit, self._permit = self._permit, None
+        if permit is not None:
+            note_held(self._key, permit)
         return permit
 
     def release(self, size: int = 0) -> None:

@@ -42,6 +42,7 @@ Action: TypeAlias = Literal[
     "create_acl",
     "delete_acl",
     "accept_shrink",
+    "disconnect_clients",
 ]
 #: ``abandoned``: the client left before anything was changed.
 Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]

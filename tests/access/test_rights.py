@@ -149,6 +149,8 @@ def _over_http(served: ApiServed) -> Asks:
     admin = "/admin/v2/persistent/public/default"
     found = {
         "openapi": ask("/v1/openapi.json"),
+        "listClients": ask("/v1/server/clients"),
+        "disconnectClients": ask("/v1/server/clients/disconnect?role=nobody", "POST"),
         "listTopics": ask(f"{BASE}/topics"),
         "showNamespace": ask(BASE),
         "listNamespaces": ask("/v1/namespaces", is_seen=items),

@@ -79,6 +79,14 @@ $ curl -sS -H 'Content-Type: application/x-ndjson' --data-binary @topics.ndjson 
 $ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/b.*"}}' {_URL}/public/default/explain
 {{"namespace": "public/default", "mode": "PERSISTENT", ... "plan": "range", ... "topics": 1, ...}}
 """,
+    "listClients": """\
+$ curl -sS 'http://127.0.0.1:8080/v1/server/clients?address=127.0.0.1'
+{"items": [{"transport": "http", "address": "127.0.0.1:...", "role": null, "original_principal": null, "client_version": "curl/...", ...}], "total": ...}
+""",
+    "disconnectClients": """\
+$ curl -sS -X POST 'http://127.0.0.1:8080/v1/server/clients/disconnect?role=batch'
+{"type": "about:blank", "title": "Forbidden", "status": 403, "detail": "nobody needs a right for anything here: clients are disconnected by the operator's socket alone", ...}
+""",
     "listHeldListings": """\
 $ curl -sS http://127.0.0.1:8080/v1/held-listings
 {"type": "about:blank", "title": "Conflict", "status": 409, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import count
 from typing import Final
 
+from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis import HANDLERS
@@ -42,7 +43,7 @@ class HostileConnection:
         number = next(_PORTS)
         peer = Peer(f"2001:db8:{number >> 16 & 0xFFFF:x}:{number & 0xFFFF:x}::1", "kafka")
         self._handler = KafkaRequestHandler(
-            services, _ROWS, peer, Node(1, "h", 9), lambda: 0.0, lambda _: None
+            services, _ROWS, peer, Node(1, "h", 9), lambda: 0.0, Client("kafka", ""), lambda _: None
         )
         self.answers: list[bytes] = []
         self.is_over = False

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
+from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -52,7 +53,11 @@ class Talk:
         """The same server, and a client that has not sent anything."""
         peer = Peer("192.0.2.2:1", "pulsar")
         handler = PulsarCommandHandler(
-            self.handler._services, peer, _now, Unasked(self.unasked.append, _taken, lambda: False)
+            self.handler._services,
+            peer,
+            _now,
+            Client("pulsar", ""),
+            Unasked(self.unasked.append, _taken, lambda: False),
         )
         return replace(self, handler=handler)
 
@@ -88,7 +93,11 @@ def talk(
         None if admission is None else admission(metrics),
     )
     handler = PulsarCommandHandler(
-        services, Peer("192.0.2.1:4711", "pulsar"), _now, Unasked(unasked.append, _taken, lambda: False)
+        services,
+        Peer("192.0.2.1:4711", "pulsar"),
+        _now,
+        Client("pulsar", "192.0.2.1:4711"),
+        Unasked(unasked.append, _taken, lambda: False),
     )
     return Talk(handler, pipeline, metrics, slots, unasked)
 

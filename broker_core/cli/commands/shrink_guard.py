@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
 from broker_core.cli.common_options import command
 from broker_core.cli.help_examples import examples
 from broker_core.cli.help_format import HelpCommand, HelpGroup
-from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker
+from broker_core.cli.running_broker import RunningBroker
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
 
@@ -47,7 +46,7 @@ def list_held(
     """Show what a running gateway holds: since when, how many topics are missing, and whose question it is."""
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
-    held = _items(broker.get("/v1/held-listings"))
+    held = broker.items("/v1/held-listings")
     if form == "json":
         print_json(held)
     elif not held:
@@ -77,22 +76,5 @@ def accept_held(
         name = NamespaceName.parse(namespace)
     except InvalidName as error:
         raise typer.BadParameter(str(error)) from None
-    said = _object(broker.post(f"/v1/namespaces/{name}/held-listings/accept"))
+    said = broker.json(f"/v1/namespaces/{name}/held-listings/accept", post=True)
     print_lines([f"accepted: {said.get('accepted', 0)} held listings of {name}"])
-
-
-def _items(text: str) -> list[dict[str, Any]]:
-    items = _object(text).get("items")
-    if not isinstance(items, list) or not all(isinstance(each, dict) for each in items):
-        raise BrokerUnreachable("there is something else than a gateway of this release")
-    return items
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        said = json.loads(text)
-    except ValueError:
-        said = None
-    if not isinstance(said, dict):
-        raise BrokerUnreachable("there is something else than a gateway of this release")
-    return said

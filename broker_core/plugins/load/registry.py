@@ -45,6 +45,7 @@ RESERVED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             "check",
+            "clients",
             "config",
             "demo",
             "explain",
@@ -54,6 +55,7 @@ RESERVED: Final[Mapping[str, str]] = {
             "serve",
             "shrink-guard",
             "tokens",
+            "top",
             "topics",
         ),
         "a command of broker-core",

@@ -125,6 +125,11 @@ class AnswerWriter:
         """Whether everything has left."""
         return not (self._paused or self._backlog or self._large.locked() or self._small.locked())
 
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of frames that have not left, and are no part of a large answer that has yet to be written."""
+        return self._backlog_bytes + self._gathered_bytes + self._transport.get_write_buffer_size()
+
     # -- sending ----------------------------------------------------------------------------------------------
 
     def send(self, frame: bytes, permit: Permit | None = None) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
 
 import structlog
 
+from broker_core.access.clients import Client, Clients, UnderWay
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -45,18 +46,22 @@ class ConnectionSettings(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionContext:
-    """What all connections of a server share."""
+    """What all connections of a server share. ``transport`` is the protocol's name."""
 
     settings: ConnectionSettings
     permits: Permits
     metrics: Metrics
     load: ServerLoad
+    transport: str = "pulsar"
+    #: The connections of all servers of a broker.
+    clients: Clients = field(default_factory=Clients)
 
 
 class ClientConnection(asyncio.Protocol):
     """The protocol of one connection, on the server's event loop.
 
-    ``handler`` makes the handler of a client, by its address and by what does as the handler says without a command.
+    ``handler`` makes the handler of a client, by what is known of it and by what does as the handler says without a
+    command.
     ``opened`` is called when there is a connection, ``closed`` when it is over. ``address`` is the client's, where that
     is not the other end of the socket: a proxy may be in between. ``in_order``: no command is handled while a request
     is under way, so that answers are in the order of the commands.
@@ -65,7 +70,7 @@ class ClientConnection(asyncio.Protocol):
     def __init__(
         self,
         context: ConnectionContext,
-        handler: Callable[[str, Unasked], CommandHandler],
+        handler: Callable[[Client, Unasked], CommandHandler],
         *,
         address: str = "",
         opened: Callable[[ClientConnection], None],
@@ -84,6 +89,7 @@ class ClientConnection(asyncio.Protocol):
         self._awaited: AwaitedReplies | None = None  # made with the first of them
         self._last: LastFrame | None = None  # of a connection that ends
         self._handler: CommandHandler
+        self._client: Client
         self._transport: asyncio.Transport
         self._queue: CommandQueue
         self._writer: AnswerWriter
@@ -101,7 +107,10 @@ class ClientConnection(asyncio.Protocol):
         if not self._address:
             peer = transport.get_extra_info("peername")
             self._address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else str(peer or "")
-        self._handler = self._make_handler(self._address, Unasked(self._unasked, self._push, self._is_behind))
+        self._client = context.clients.opened(
+            context.transport, self._address, end=self._disconnect, buffered=self._buffered
+        )
+        self._handler = self._make_handler(self._client, Unasked(self._unasked, self._push, self._is_behind))
         self._writer = AnswerWriter(
             transport,
             context.permits,
@@ -125,6 +134,7 @@ class ClientConnection(asyncio.Protocol):
 
     def connection_lost(self, _error: Exception | None) -> None:
         self._closed(self)
+        self._context.clients.closed(self._client)
         self._keep_alive.cancel()
         if self._last is not None:
             self._last.close()
@@ -154,6 +164,14 @@ class ClientConnection(asyncio.Protocol):
     def abort(self) -> None:
         """Close at once."""
         self._transport.abort()
+
+    def _disconnect(self) -> None:
+        """Close at once, as the operator wishes."""
+        self._close_for("operator", "client disconnected by the operator")
+
+    def _buffered(self) -> int:
+        """Bytes of commands that wait, and of answers."""
+        return self._queue.size + self._writer.waiting_bytes
 
     def holds_slowly(self, budget: PermitBudget, now: float) -> float | None:
         """Seconds in which the peer has been slowly reading an answer whose memory is of ``budget``; else ``None``."""
@@ -256,6 +274,7 @@ class ClientConnection(asyncio.Protocol):
         if done is None:
             return
         if isinstance(done, bytes):
+            self._client.sent(len(done))
             self._writer.send(done)
         elif isinstance(done, Awaited):
             self._wait_for(done, len(command))
@@ -305,10 +324,11 @@ class ClientConnection(asyncio.Protocol):
         try:
             small = job.small_answer()
             if small is not None and self._writer.send_answer_now(small):
+                self._client.sent(len(small))
                 job.release()
                 return
             if self._requests.take_place(size):
-                self._requests.start(self._answer(job), size, job.release)
+                self._requests.start(self._answer(job, self._client.last), size, job.release)
                 return
             refusal = job.no_place()
         except Exception as error:
@@ -320,9 +340,13 @@ class ClientConnection(asyncio.Protocol):
         job.release()
         self._unasked(refusal)
 
-    async def _answer(self, job: Job) -> None:
+    async def _answer(self, job: Job, asked: UnderWay | None) -> None:
+        client = self._client
+        if asked is not None:
+            client.under_way[job] = asked
         try:
             answer = await job.answer()
+            client.sent(answer.size)
             begins = partial(self._begins_writing, job)
             await self._writer.send_answer(answer.head, answer.body, answer.tail, answer.deadline, begins)
         except Exception as error:
@@ -331,6 +355,7 @@ class ClientConnection(asyncio.Protocol):
                 raise
             self._unasked(refusal)
         finally:
+            client.under_way.pop(job, None)
             if self._writing is job:
                 self._writing = None
             job.release()

@@ -74,6 +74,12 @@ class OutgoingAnswer:
     tail: bytes
     deadline: float
 
+    @property
+    def size(self) -> int:
+        """Bytes of the frame."""
+        body = self.body.left if isinstance(self.body, FieldsReader) else len(self.body)
+        return len(self.head) + body + len(self.tail)
+
 
 class FrameSplitter(Protocol):
     """Cuts what a client sends into commands."""

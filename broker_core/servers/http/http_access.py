@@ -38,6 +38,7 @@ class Needs(enum.Enum):
     """What a page needs, where clients are authenticated or there are rules."""
 
     MONITOR_EVERYWHERE = "monitor in all namespaces"
+    ADMIN_EVERYWHERE = "admin in all namespaces"
     MONITOR_SOMEWHERE = "monitor in some namespace: the page shows no other"
     MONITOR_IF_PROTECTED = "monitor in all namespaces, with [http] protect"
     CREDENTIALS_IF_PROTECTED = "the credentials of anybody, with [http] protect"
@@ -53,8 +54,8 @@ _CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIA
 class HttpAccess:
     """The access to the pages of one server.
 
-    ``methods`` are those of the settings. ``denied`` is called when the rules deny a page. ``identify`` gives a
-    client's identity, from what is known of it. Raises :exc:`ProtectedFromAll`.
+    ``methods`` are those of the settings. ``denied`` is called with the action when the rules deny a page. ``identify``
+    gives a client's identity, from what is known of it. Raises :exc:`ProtectedFromAll`.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class HttpAccess:
         methods: Collection[str] = (),
         protect: bool = False,
         identify: Callable[[Asker], Asker] | None = None,
-        denied: Callable[[], object] = lambda: None,
+        denied: Callable[[str], object] = lambda _action: None,
     ) -> None:
         if protect and not admission.authenticator.enabled:
             raise ProtectedFromAll(
@@ -100,9 +101,9 @@ class HttpAccess:
             if needs is Needs.MONITOR_SOMEWHERE:
                 self._authorization.check_somewhere(asker, "monitor")
             elif needs not in _CREDENTIALS:
-                self._authorization.check_action(asker, "monitor", None)
+                self._authorization.check_action(asker, _action(needs), None)
         except ListingFailed:
-            self._denied()
+            self._denied(_action(needs))
             raise
         return asker
 
@@ -133,3 +134,8 @@ class HttpAccess:
         said = "credentials are needed here" if asks else "Failed to authenticate"
         headers = [(hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._methods)]
         return web.HTTPUnauthorized(reason=said, headers=headers)
+
+
+def _action(needs: Needs) -> str:
+    """The action of the rules that a page needs."""
+    return "admin" if needs is Needs.ADMIN_EVERYWHERE else "monitor"

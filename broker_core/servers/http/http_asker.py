@@ -6,7 +6,7 @@ from aiohttp import hdrs, web
 
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.quantities import ListenAddress
-from broker_core.servers.http.served_request import ServedRequest
+from broker_core.servers.http.served_request import client_of
 
 __all__ = ["asker_of", "operator_of"]
 
@@ -18,7 +18,7 @@ def asker_of(request: web.Request) -> Asker:
         remote_address=str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else "",
         client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
         transport="http",
-        connection=_connection(request),
+        connection=client_of(request),
     )
 
 
@@ -27,9 +27,5 @@ def operator_of(request: web.Request) -> Asker:
     return Asker(
         client_version=request.headers.get(hdrs.USER_AGENT, "")[:256],
         transport=OPERATOR,
-        connection=_connection(request),
+        connection=client_of(request),
     )
-
-
-def _connection(request: web.Request) -> object:
-    return request.connection if isinstance(request, ServedRequest) else None

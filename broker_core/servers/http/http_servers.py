@@ -79,7 +79,7 @@ class HttpServers:
             methods=services.settings.authentication.methods,
             protect=settings.protect,
             identify=identify,
-            denied=lambda: metrics.denied("monitor", "rules"),
+            denied=lambda action: metrics.denied(action, "rules"),
         )
         endpoints = Endpoints(
             metrics.registry,
@@ -96,6 +96,7 @@ class HttpServers:
             connections=files.http + files.api,
             tls=tls,
             refused=lambda: metrics.connection_refused("http"),
+            clients=services.clients,
         )
         metrics.gauge("http_connections", "Open connections of HTTP.", lambda: server.connections)
         self._stack.push_async_callback(server.stop)

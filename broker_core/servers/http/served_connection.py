@@ -8,6 +8,7 @@ may be credentials, and anybody may send it.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any, Final
 
 import structlog
@@ -30,12 +31,14 @@ _TIMEOUT: Final = 15.0
 class ServedConnection(web.RequestHandler):
     """The protocol of one connection."""
 
-    __slots__ = ("_head_bytes", "_head_timer")
+    __slots__ = ("_head_bytes", "_head_timer", "lost")
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        #: Called when the connection is over.
+        self.lost: Callable[[], None] | None = None
 
     def data_received(self, data: bytes) -> None:
         # While a request is answered, what comes is its body, or requests that wait, which aiohttp bounds.
@@ -54,6 +57,8 @@ class ServedConnection(web.RequestHandler):
     def connection_lost(self, exc: BaseException | None) -> None:
         self._end_head()
         super().connection_lost(exc)
+        if self.lost is not None:
+            self.lost()
 
     def handle_error(
         self,

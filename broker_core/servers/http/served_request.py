@@ -6,7 +6,9 @@ from typing import Any
 
 from aiohttp import hdrs, web
 
-__all__ = ["ServedRequest"]
+from broker_core.access.clients import Client
+
+__all__ = ["ServedRequest", "client_of"]
 
 
 class ServedRequest(web.Request):
@@ -14,7 +16,7 @@ class ServedRequest(web.Request):
 
     ATTRS = web.Request.ATTRS | {"connection"}
     #: What stands for its connection, and nothing else.
-    connection: object = None
+    connection: Client | None = None
 
     def __init__(self, message: Any, *arguments: Any, **options: Any) -> None:
         if not message.headers.get(hdrs.EXPECT, "").isascii():
@@ -28,3 +30,8 @@ class ServedRequest(web.Request):
         await super()._prepare_hook(resp)
         resp.headers.popall(hdrs.SERVER, None)
         resp.headers.setdefault(hdrs.CACHE_CONTROL, "no-store")
+
+
+def client_of(request: web.Request) -> Client | None:
+    """The client whose connection a request came by; ``None`` if that is over."""
+    return request.connection if isinstance(request, ServedRequest) else None

@@ -19,6 +19,7 @@ from typing import Any, Final
 import structlog
 from aiohttp import web
 
+from broker_core.access.clients import Client, Clients
 from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor
@@ -56,7 +57,8 @@ class HttpListenError(BrokerCoreError):
 class HttpServer:
     """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be in all.
 
-    ``tls`` is for :meth:`start_tls`. ``refused`` is called for each connection that has no place.
+    ``tls`` is for :meth:`start_tls`. ``refused`` is called for each connection that has no place. ``clients`` are those
+    of all servers of the broker.
     """
 
     def __init__(
@@ -67,6 +69,7 @@ class HttpServer:
         connections: int = _CONNECTIONS,
         tls: TlsEntrance | None = None,
         refused: Callable[[], object] = lambda: None,
+        clients: Clients | None = None,
     ) -> None:
         self._endpoints = endpoints
         self._apis = apis
@@ -79,8 +82,9 @@ class HttpServer:
         self._tls = tls
         self._opening: set[asyncio.Task[None]] = set()
         self._shaking_hands: dict[asyncio.Task[None], None] = {}  # the oldest is first
-        self._open: dict[web.RequestHandler, _OpenConnection] = {}  # the one used last at the end
-        self._busy: set[web.RequestHandler] = set()
+        self._clients = Clients() if clients is None else clients
+        self._open: dict[ServedConnection, Client] = {}  # the one used last at the end
+        self._busy: set[ServedConnection] = set()
         self._nothing_busy = asyncio.Event()
         self._nothing_busy.set()
         self._address: tuple[str, int] | None = None
@@ -145,7 +149,7 @@ class HttpServer:
     @property
     def connections(self) -> int:
         """How many connections are open."""
-        return sum(handler.transport is not None for handler in self._open)
+        return len(self._open)
 
     @property
     def tls_address(self) -> tuple[str, int] | None:
@@ -175,7 +179,7 @@ class HttpServer:
         if not self._make_room():
             self._refuse(sock, peer)
             return
-        task = asyncio.get_running_loop().create_task(self._connect(sock))
+        task = asyncio.get_running_loop().create_task(self._connect(sock, peer))
         self._opening.add(task)
         task.add_done_callback(self._opening.discard)
 
@@ -198,9 +202,9 @@ class HttpServer:
             )
             return
         handler = self._protocol()
-        self._opened(handler, TlsTransport(secured, handler, peer))
+        self._opened(handler, TlsTransport(secured, handler, peer), peer)
 
-    async def _connect(self, sock: socket.socket) -> None:
+    async def _connect(self, sock: socket.socket, peer: Any) -> None:
         loop = asyncio.get_running_loop()
         try:
             transport, handler = await loop.connect_accepted_socket(self._protocol, sock)
@@ -208,7 +212,7 @@ class HttpServer:
             _log.warning("an HTTP connection could not be accepted", error=str(error))
             sock.close()
             return
-        self._opened(handler, transport)
+        self._opened(handler, transport, peer)
 
     def _protocol(self) -> ServedConnection:
         assert self._runner is not None
@@ -217,14 +221,23 @@ class HttpServer:
         # aiohttp has no public place for the class of connections.
         return ServedConnection(server, loop=asyncio.get_running_loop(), **server._kwargs)  # noqa: SLF001
 
-    def _opened(self, handler: web.RequestHandler, transport: asyncio.Transport) -> None:
+    def _opened(self, handler: ServedConnection, transport: asyncio.Transport, peer: Any) -> None:
         # The protocol is told when anything waits in the transport, and when all of it has left.
         transport.set_write_buffer_limits(high=0, low=0)
-        self._open[handler] = _OpenConnection(transport)
+        if handler.transport is None:
+            return  # it is over already
+        address = str(ListenAddress(*peer[:2])) if isinstance(peer, tuple) else ""
+        client = self._open[handler] = self._clients.opened(
+            "http", address, end=transport.abort, buffered=transport.get_write_buffer_size
+        )
+        handler.lost = functools.partial(self._lost, handler, client)
+
+    def _lost(self, handler: ServedConnection, client: Client) -> None:
+        self._open.pop(handler, None)
+        self._clients.closed(client)
 
     def _make_room(self) -> bool:
         """Close the connections that were used least recently until there is room for one more, if that can be."""
-        self._open = {handler: each for handler, each in self._open.items() if handler.transport is not None}
         shaking = [task for task in self._shaking_hands if not task.done()]
         if len(shaking) >= max(1, self._most // 2):  # they have been of no use yet
             shaking[0].cancel()
@@ -232,7 +245,7 @@ class HttpServer:
             handler = next((handler for handler in self._open if handler not in self._busy), None)
             if handler is None:
                 return False
-            self._open.pop(handler).transport.abort()
+            self._open.pop(handler).end()
             _log.warning("an HTTP connection is closed to make room for another", connections=self._most)
         return True
 
@@ -247,6 +260,7 @@ class HttpServer:
         self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
     ) -> web.StreamResponse:
         connection = request.protocol
+        assert isinstance(connection, ServedConnection)
         if (opened := self._open.pop(connection, None)) is not None:
             self._open[connection] = opened
             assert isinstance(request, ServedRequest)
@@ -273,15 +287,6 @@ class HttpServer:
                     return api.failure(error, request)
             problem = problem_of(error, request)
             return with_headers(json_response(problem.status, {"error": problem.detail}), problem)
-
-
-class _OpenConnection:
-    """One connection; it stands for all that is asked on it."""
-
-    __slots__ = ("__weakref__", "transport")
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        self.transport = transport
 
 
 def _reason(error: OSError) -> str:

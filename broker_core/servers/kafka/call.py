@@ -95,6 +95,6 @@ class KafkaCall(Caller):
         """Hold heap permits for so many bytes of the answer, until it has left. Raises :exc:`CloseClient`."""
         heap = self.services.pipeline.permits.heap
         try:
-            self.held.append(await heap.acquire(size, key=self.asker.connection))
+            self.hold_permit(await heap.acquire(size, key=self.asker.connection))
         except PermitError:
             raise CloseClient("no memory for the answer") from None

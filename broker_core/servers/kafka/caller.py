@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from broker_core.access.asker import Asker
+from broker_core.access.clients import note_held
 from broker_core.memory.permit_budget import Permit
 from broker_core.names import NamespaceName
 
@@ -23,6 +24,11 @@ class Caller:
     deadline: float
     held: list[Permit] = field(default_factory=list, repr=False, compare=False)
     pinned: list[object] = field(default_factory=list, repr=False, compare=False)
+
+    def hold_permit(self, permit: Permit) -> None:
+        """Hold a permit until the answer has left."""
+        note_held(self.asker.connection, permit)
+        self.held.append(permit)
 
     def release(self) -> None:
         """Give back what the answer held; once is enough."""

@@ -51,10 +51,14 @@ class ClientIdentities:
         if self.logins is not None:
             self.logins.close()
 
-    def asker(self, role: str | None, peer: Peer, software: str = "") -> Asker:
+    def asker(self, role: str | None, peer: Peer, software: str = "", *, connection: object = None) -> Asker:
         """Who asks over a connection from now on; ``software`` is what the client says that it is."""
         asker = Asker(
-            role=role, remote_address=peer.remote_address, client_version=software, transport="kafka"
+            role=role,
+            remote_address=peer.remote_address,
+            client_version=software,
+            transport="kafka",
+            connection=connection,
         )
         return asker if self._identify is None else self._identify(asker)
 

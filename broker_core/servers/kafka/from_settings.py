@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Callable
 
 from broker_core.access.asker import Asker
+from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
 from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
@@ -42,6 +43,7 @@ def kafka_server(
     changes: Changes | None,
     tls: TlsEntrance | None,
     identify: Callable[[Asker], Asker] | None = None,
+    clients: Clients | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster, and so is
     ``changes``, which are made in it.
@@ -83,7 +85,7 @@ def kafka_server(
         EncodedConfigs(kafka.configs),
         requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),
     )
-    return KafkaServer(services, tls=tls)
+    return KafkaServer(services, tls=tls, clients=clients)
 
 
 def _authorizer(kafka: KafkaSettings, catalog: SqliteCatalog | None) -> Authorizer:

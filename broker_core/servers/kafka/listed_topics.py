@@ -129,7 +129,7 @@ class ListedTopics:
             permit = await self._pipeline.permits.heap.acquire(size, key=caller.asker.connection)
         except PermitError as error:
             raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from error
-        caller.held.append(permit)
+        caller.hold_permit(permit)
 
     async def of(self, caller: Caller) -> VisibleTopics:
         """All topics that the caller may see, at one version of the namespace.

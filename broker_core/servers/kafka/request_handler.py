@@ -13,6 +13,7 @@ from functools import partial
 from typing import Final
 
 from broker_core.access.asker import Asker
+from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.servers.connection import Awaited, Closing
@@ -50,6 +51,7 @@ class KafkaRequestHandler:
 
     __slots__ = (
         "_asker",
+        "_client",
         "_clock",
         "_handlers",
         "_idle",
@@ -73,9 +75,11 @@ class KafkaRequestHandler:
         peer: Peer,
         node: Node,
         clock: Callable[[], float],
+        client: Client,
         unasked: Callable[[bytes | Closing], None],
     ) -> None:
         self._services = services
+        self._client = client
         self._handlers = handlers
         self._peer = peer
         self._node = node
@@ -156,6 +160,7 @@ class KafkaRequestHandler:
                 self._splitter.least = 0
             return done
         self.client = header.client_id[:_CLIENT_ID]
+        self._client.asks(row.api.name, str(self._namespace))
         if len(message) > LARGE and row.api is not API_VERSIONS:
             read = partial(row.api.read_request, reader, header.api_version)
             return RequestJob(row, after_reading(row, read), self._call(header, {}, len(message)))
@@ -201,6 +206,7 @@ class KafkaRequestHandler:
             self._software = f"{name[:_SOFTWARE]}-{version[:_SOFTWARE]}"
             if self._asker is not None:
                 self._asker = replace(self._asker, client_version=self._software)
+                self._client.identified(self._asker)
 
     def _admit(self, principal: Principal) -> Asker:
         """The client has proven who it is."""
@@ -208,7 +214,8 @@ class KafkaRequestHandler:
 
     def _let_in(self, role: str | None) -> Asker:
         identities = self._services.identities
-        asker = self._asker = identities.asker(role, self._peer, self._software)
+        asker = self._asker = identities.asker(role, self._peer, self._software, connection=self._client)
+        self._client.identified(asker)
         self._namespace = identities.namespace(asker.role)
         self._splitter.max_size = self._services.options.largest_request
         return asker

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from broker_core.access.clients import Client, Clients
 from broker_core.access.peer import Peer
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import ConnectionLimits, ServerLoad
@@ -20,14 +21,21 @@ __all__ = ["KafkaServer"]
 class KafkaServer:
     """Accepts clients of Kafka's protocol on one address, and on another one over TLS."""
 
-    def __init__(self, services: KafkaServices, *, tls: TlsEntrance | None = None) -> None:
-        """``tls`` is for :meth:`start_tls`."""
+    def __init__(
+        self, services: KafkaServices, *, tls: TlsEntrance | None = None, clients: Clients | None = None
+    ) -> None:
+        """``tls`` is for :meth:`start_tls`; ``clients`` are those of all servers of the broker."""
         self._services = services
         self._tls = tls
         options = services.options
         self.load = ServerLoad(options.limits.concurrent_lookups)
         self._context = ConnectionContext(
-            options.times, services.pipeline.permits, services.metrics, self.load
+            options.times,
+            services.pipeline.permits,
+            services.metrics,
+            self.load,
+            "kafka",
+            Clients() if clients is None else clients,
         )
         self._connections = OpenConnections(self.load)
         self._arrivals = Arrivals(
@@ -83,8 +91,8 @@ class KafkaServer:
         self._services.large_requests.close()
 
     def _connection(self, node: Node, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
-        def handler(_address: str, unasked: Unasked) -> KafkaRequestHandler:
-            return KafkaRequestHandler(self._services, HANDLERS, peer, node, self._loop.time, unasked)
+        def handler(client: Client, unasked: Unasked) -> KafkaRequestHandler:
+            return KafkaRequestHandler(self._services, HANDLERS, peer, node, self._loop.time, client, unasked)
 
         def closed(connection: ClientConnection) -> None:
             self._connections.closed(connection)

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import ClassVar, Final, TypeAlias
 
 from broker_core.access.asker import Asker
+from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.metrics.metrics import Metrics
@@ -30,7 +31,7 @@ from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
 from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob
-from broker_core.servers.pulsar.lookup_job import LookupJob
+from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
@@ -103,6 +104,7 @@ class PulsarCommandHandler:
 
     __slots__ = (
         "_asker",
+        "_client",
         "_clock",
         "_frame_limit",
         "_handshake",
@@ -116,9 +118,15 @@ class PulsarCommandHandler:
     )
 
     def __init__(
-        self, services: PulsarServices, peer: Peer, clock: Callable[[], float], unasked: Unasked
+        self,
+        services: PulsarServices,
+        peer: Peer,
+        clock: Callable[[], float],
+        client: Client,
+        unasked: Unasked,
     ) -> None:
         self._services = services
+        self._client = client
         self._peer = peer
         self._clock = clock
         self._handshake: Handshake | None = None
@@ -236,8 +244,10 @@ class PulsarCommandHandler:
                 remote_address=self._peer.remote_address,
                 client_version=connect.client_version[:256],
                 protocol_version=protocol_version,
+                connection=self._client,
             )
         )
+        self._client.identified(asker)
         told = told_message_size(asker.client_version, services.options.pulsar)
         if asker.client_version.startswith(_WITHOUT_FRAME_LIMIT):
             self._listing_client = replace(self._listing_client, frame_limit=None)
@@ -261,6 +271,7 @@ class PulsarCommandHandler:
         services, client = self._services, self._listing_client
         question = command.getTopicsOfNamespace
         request_id = question.request_id
+        self._client.asks("GET_TOPICS_OF_NAMESPACE", question.namespace)
         pipeline = client.pipeline
         if services.asked_patterns is not None and question.topics_pattern:
             services.asked_patterns.note(asker, question.topics_pattern)
@@ -286,10 +297,12 @@ class PulsarCommandHandler:
     def _look_up(self, command: BaseCommand, asker: Asker) -> Reply:
         services = self._services
         deadline = self._clock() + services.pipeline.options.time_budget
+        self._client.asks(commands.command_name(command.type), namespace_of_lookup(command))
         return LookupJob(services.lookups, command, asker, deadline)
 
     def _watch(self, command: BaseCommand, asker: Asker) -> Reply:
         watching = self._services.watching
+        self._client.asks("WATCH_TOPIC_LIST", command.watchTopicList.namespace)
         if watching is None:
             return _refuse(
                 command, "Unable to create topic list watcher: this server has no watchers, ask again instead"

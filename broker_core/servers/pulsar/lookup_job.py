@@ -5,15 +5,16 @@ from __future__ import annotations
 import structlog
 
 from broker_core.access.asker import Asker
-from broker_core.errors import ListingFailed, ServerError
+from broker_core.errors import InvalidName, ListingFailed, ServerError
 from broker_core.errors.server_error import lookup_code
 from broker_core.memory.permit_budget import PermitBudget
+from broker_core.names import TopicName
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
 from broker_core.servers.pulsar.lookup_service import LookupService
-from broker_core.wire.pulsar import BaseCommand, commands
+from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, commands
 
-__all__ = ["LookupJob"]
+__all__ = ["LookupJob", "namespace_of_lookup"]
 
 _log = structlog.get_logger(__name__)
 
@@ -56,3 +57,11 @@ class LookupJob:
 
     def release(self) -> None:
         """It holds nothing."""
+
+
+def namespace_of_lookup(command: BaseCommand) -> str:
+    """The namespace of the topic that is looked up; empty if that is the name of none."""
+    try:
+        return str(TopicName.parse(LOOKUP_COMMANDS[command.type].request_body(command).topic).namespace)
+    except InvalidName:
+        return ""

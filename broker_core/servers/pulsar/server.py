@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from broker_core.access.asker import Asker
+from broker_core.access.clients import Client, Clients
 from broker_core.access.peer import Peer
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -42,10 +43,12 @@ class PulsarServer:
         tls: TlsEntrance | None = None,
         feeds: ListingFeeds | None = None,
         asked_patterns: AskedPatterns | None = None,
+        clients: Clients | None = None,
     ) -> None:
         """``admission`` authenticates clients; without one that does, nobody has a role. ``identify`` changes the
         identity of a connection once more. ``tls`` is for :meth:`start_tls`. Clients may watch the questions of
         ``feeds``. ``asked_patterns`` is told of their patterns.
+        ``clients`` are those of all servers of the broker.
         """
         options = options or PulsarOptions()
         self._permits = permits
@@ -53,7 +56,9 @@ class PulsarServer:
         watching: Watching | None = None
         if feeds is not None and options.watchers.enabled:
             watching = Watching(feeds, options.watchers, options.limits, metrics)
-        self._context = ConnectionContext(options.pulsar, permits, metrics, self.load)
+        self._context = ConnectionContext(
+            options.pulsar, permits, metrics, self.load, "pulsar", Clients() if clients is None else clients
+        )
         self._services = PulsarServices(
             pipeline,
             lookups,
@@ -119,8 +124,8 @@ class PulsarServer:
             closed=closed,
         )
 
-    def _handler(self, peer: Peer, _address: str, unasked: Unasked) -> PulsarCommandHandler:
-        return PulsarCommandHandler(self._services, peer, self._loop.time, unasked)
+    def _handler(self, peer: Peer, client: Client, unasked: Unasked) -> PulsarCommandHandler:
+        return PulsarCommandHandler(self._services, peer, self._loop.time, client, unasked)
 
 
 def _as_it_says(asker: Asker) -> Asker:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from broker_core.access.clients import Client
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -72,8 +73,8 @@ class Echo:
 class LineHandler:
     client = "lines"
 
-    def __init__(self, address: str, unasked: Unasked) -> None:
-        self.address = address
+    def __init__(self, client: Client, unasked: Unasked) -> None:
+        self.known = client
         self.unasked = unasked
         self.is_closed = False
         self.rooms = 0
@@ -136,8 +137,8 @@ class Peer:
         self.sock: socket.socket
         self._received = b""
 
-    def handler(self, address: str, unasked: Unasked) -> LineHandler:
-        self.handlers.append(LineHandler(address, unasked))
+    def handler(self, client: Client, unasked: Unasked) -> LineHandler:
+        self.handlers.append(LineHandler(client, unasked))
         return self.handlers[-1]
 
     def connection(self) -> ClientConnection:

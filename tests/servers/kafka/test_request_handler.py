@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.servers.connection import Closing
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -22,7 +23,9 @@ def handler(row: HandlerRow, clock: Callable[[], float] = lambda: 0.0) -> KafkaR
         raise AssertionError
 
     peer = Peer("127.0.0.1:5000", "kafka")
-    return KafkaRequestHandler(services_of(), {row.api.key: row}, peer, Node(1, "h", 9), clock, unasked)
+    return KafkaRequestHandler(
+        services_of(), {row.api.key: row}, peer, Node(1, "h", 9), clock, Client("kafka", ""), unasked
+    )
 
 
 def asked(version: int = 12) -> bytes:

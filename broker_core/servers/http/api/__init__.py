@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.servers.http.api import held_listings, namespaces, topic_by_id, topics
+from broker_core.servers.http.api import held_listings, namespaces, server_clients, topic_by_id, topics
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.api import Admit, Api
 from broker_core.servers.http.api.http_metrics import HttpMetrics
@@ -23,6 +23,7 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
         *namespaces.operations(services),
         *topic_by_id.operations(services),
         *held_listings.operations(services),
+        *server_clients.operations(services),
     ]
     authentication = services.settings.authentication
     # Without one of these it is a plugin that authenticates, as a rule by tokens.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from broker_core.servers.http.api.problem_details import Problem, problem_of, pr
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Needs
+from broker_core.servers.http.served_request import client_of
 from broker_core.service import Attempt, AuditRow, Outcome
 
 __all__ = ["Admit", "Api"]
@@ -27,7 +29,11 @@ __all__ = ["Admit", "Api"]
 Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
 
 _READS: Final = frozenset({"GET", "HEAD"})
-_NEEDS: Final = {Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED}
+_NEEDS: Final = {
+    Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED,
+    Right.MONITOR_EVERYWHERE: Needs.MONITOR_EVERYWHERE,
+    Right.ADMIN_EVERYWHERE: Needs.ADMIN_EVERYWHERE,
+}
 
 
 class Api:
@@ -91,6 +97,8 @@ class Api:
                 metrics.under_way -= 1
                 size += request.writer.output_size
                 metrics.answered(operation.operation_id, status, time.perf_counter() - started, size)
+                if (client := client_of(request)) is not None:
+                    client.sent(size)
                 attempt.ended([_row(attempt, status, problem)])
 
         return handle
@@ -111,6 +119,8 @@ class Api:
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
         attempt.asker = asker
+        if (client := client_of(request)) is not None:
+            client.identified(asker)
         if operation.question is None:
             return await self._operate_for(asker, operation, request, admit, attempt)
         try:
@@ -130,9 +140,10 @@ class Api:
     ) -> web.StreamResponse:
         values = self._read(request, operation)
         asked = ApiRequest(request, self._services, asker, values, operation.body, admit, attempt)
-        if operation.has_namespace:
-            asked.namespace()
-        with self._services.admission.place(asker):
+        namespace = str(asked.namespace()) if operation.has_namespace else ""
+        client = client_of(request)
+        asking = nullcontext() if client is None else client.asking(operation.operation_id, namespace)
+        with self._services.admission.place(asker), asking:
             if operation.needs.action is not None:
                 await asked.authorize(operation.needs.action)
             check_body(request, operation.body)

@@ -33,7 +33,7 @@ _TAGS: Final[Mapping[str, str]] = {
     "topics": "Listings, and one topic.",
     "namespaces": "Namespaces, their counts and their changes.",
     "writes": "Changes of the catalogue of a server that is not before a cluster.",
-    "server": "How a listing comes about, and this document.",
+    "server": "How a listing comes about, the clients that are connected, and this document.",
 }
 _PROBLEM_SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}
 _PART: Final = {

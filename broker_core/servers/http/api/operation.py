@@ -10,6 +10,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from aiohttp import web
 
+from broker_core.access.access import ACTIONS
 from broker_core.pipeline import QuestionText
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
@@ -29,6 +30,7 @@ _ANY_PART: Final = r"{\1:[^/]+}"
 class Right(enum.Enum):
     """What a client needs for an operation, where clients are authenticated or there are rules or gates.
 
+    Those about all namespaces are for the rules alone: they are of the whole server, and gates are about namespaces.
     The values of the last ones are actions of gates (:data:`~broker_core.access.access.ACTIONS`): rules and gates are
     asked before the handler, about the namespace of the path.
     """
@@ -36,6 +38,8 @@ class Right(enum.Enum):
     NOTHING = "nothing, or credentials with [http] protect"
     #: The handler asks for more itself, as :meth:`~broker_core.pipeline.Pipeline.answer` does.
     CREDENTIALS = "credentials"
+    MONITOR_EVERYWHERE = "monitor in all namespaces"
+    ADMIN_EVERYWHERE = "admin in all namespaces"
     LIST = "list"
     DESCRIBE = "describe"
     LOOKUP = "lookup"
@@ -44,7 +48,7 @@ class Right(enum.Enum):
     @property
     def action(self) -> str | None:
         """The action that rules and gates are asked about."""
-        return None if self in {Right.NOTHING, Right.CREDENTIALS} else self.value
+        return self.value if self.value in ACTIONS else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLogReader
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -45,6 +46,8 @@ class ApiServices:
     #: The questions that streams follow, where any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)
+    #: The clients of all servers.
+    clients: Clients = field(default_factory=Clients)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.access import clients
 from broker_core.access.authentication import Authenticator
 from broker_core.access.peer import Peer
 from broker_core.kafka.scram.client_exchange import ScramClientExchange
@@ -67,7 +68,13 @@ class Client:
         self.unasked: list[Any] = []
         peer = Peer("192.0.2.1:1", "kafka", common_name is not None, common_name)
         self.handler = KafkaRequestHandler(
-            services, HANDLERS, peer, Node(1, "h", 9), lambda: 0.0, self.unasked.append
+            services,
+            HANDLERS,
+            peer,
+            Node(1, "h", 9),
+            lambda: 0.0,
+            clients.Client("kafka", ""),
+            self.unasked.append,
         )
         self.end: Closing | None = None
 

@@ -12,6 +12,7 @@ from aiohttp import HttpVersion11, hdrs, web
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
+from broker_core.access.clients import note_held
 from broker_core.errors import TooManyRequests
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
@@ -85,9 +86,12 @@ async def stream_topics(
 
 async def _permit(request: ApiRequest, size: int) -> Permit:
     try:
-        return await request.services.permits.direct.acquire(size, key=request.asker.connection)
+        connection = request.asker.connection
+        permit = await request.services.permits.direct.acquire(size, key=connection)
     except PermitError:
         raise TooManyRequests("Cannot acquire permits for direct memory", reason="direct") from None
+    note_held(connection, permit)
+    return permit
 
 
 def _client(asker: Asker) -> Hashable:
