@@ -424,7 +424,9 @@ async def _opened(
             await upstream.start()
             lister = upstream.lister
         else:
-            catalog = await asyncio.to_thread(SqliteCatalog, settings.catalog.path, create=create)
+            catalog = await asyncio.to_thread(
+                SqliteCatalog, settings.catalog.path, create=create, mode=settings.catalog.file_mode
+            )
             if settings.kafka is not None:
                 catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
             stack.push_async_callback(asyncio.to_thread, catalog.close)

@@ -72,8 +72,9 @@ def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
             file.write(_SETTINGS)
     except FileExistsError:
         pass
-    path = load_settings(config, environment={}).settings.catalog.path
-    with SqliteCatalog(path) as catalog:
+    table = load_settings(config, environment={}).settings.catalog
+    path = table.path
+    with SqliteCatalog(path, mode=table.file_mode) as catalog:
         # In one transaction: a first start that was cut short left nothing, and is the first start again.
         filled = catalog.version(NAMESPACE).number == 0
         if filled:

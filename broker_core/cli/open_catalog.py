@@ -54,7 +54,8 @@ def _opened(invocation: Invocation, catalog: Path | None, *, create: bool) -> It
     if not invocation.debug:
         silence_logs()
     settings = invocation.load(_options(catalog)).settings
-    with SqliteCatalog(settings.catalog.path, create=create) as opened:
+    table = settings.catalog
+    with SqliteCatalog(table.path, create=create, mode=table.file_mode) as opened:
         if settings.kafka is not None:
             opened.deletion_delay = settings.kafka.delete_topic_delay_ms
         yield opened

@@ -6,6 +6,7 @@ Built in code, ``Settings()`` is the defaults and what it is given, and reads ne
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -49,6 +50,15 @@ def _connections(value: object) -> object:
     if value != "auto" and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
         raise ValueError(f"{value!r} is not a number of connections, nor 'auto'")
     return number
+
+
+def _file_mode(value: object) -> str:
+    """An octal text such as ``"0640"``: a number would be read as another one."""
+    if isinstance(value, str) and re.fullmatch("0?6[0246][0246]", value):
+        return value.rjust(4, "0")
+    raise ValueError(
+        f"{value!r:.100} is not the mode of a file that its owner writes, such as '0600' or, for a group, '0660'"
+    )
 
 
 class PulsarSettings(Table):
@@ -160,6 +170,11 @@ class CatalogSettings(Table):
         description="The file, made where it is not there. A relative path is taken from the folder of the settings "
         "file that names it (or that leaves it out); in an option or the environment, from the working directory.",
     )
+    mode: Annotated[str, BeforeValidator(_file_mode)] = Field(
+        default="0600",
+        description="The rights of a new file, and so of what is made beside it: it has the names of all topics, and "
+        "what verifies Kafka's passwords. A file that is there keeps its own.",
+    )
     property_keys: tuple[str, ...] = Field(
         default=(),
         description="The request properties that select topics; all given ones of these must be equal, and others "
@@ -179,6 +194,11 @@ class CatalogSettings(Table):
         description="The longest time at the start in which the stored namespaces that were asked most are read before "
         "the server is ready; 0: none is.",
     )
+
+    @property
+    def file_mode(self) -> int:
+        """``mode`` as a number."""
+        return int(self.mode, 8)
 
 
 class PatternsSettings(Table):

@@ -80,6 +80,7 @@ socket = "/run/broker-core/admin"
 [catalog]
 path = "broker-core.sqlite"
 property_keys = ["region", "team"]
+mode = "0600"
 snapshots = "folder"                # beside the file; "off": none
 snapshots_bytes = "2GB"
 warm_within = "5s"

@@ -54,6 +54,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
         "admin": {"socket": ""},
         "catalog": {
             "path": "broker-core.sqlite",
+            "mode": "0600",
             "property_keys": [],
             "snapshots": "folder",
             "snapshots_bytes": "2GB",
@@ -182,3 +183,15 @@ def test_settings_of_access_that_do_not_go_together(tables: dict[str, object], s
 def test_a_plugin_may_authenticate_those_who_are_asked_for_it() -> None:
     tables = {"http": {"protect": True}, "plugins": {"enabled": ["sso"]}}
     assert Settings.model_validate(tables).http == HttpSettings(protect=True)
+
+
+@pytest.mark.parametrize(("text", "mode"), [("0600", 0o600), ("640", 0o640), ("0666", 0o666)])
+def test_a_mode_is_octal_text(text: str, mode: int) -> None:
+    settings = Settings.model_validate({"catalog": {"mode": text}})
+    assert (settings.catalog.mode, settings.catalog.file_mode) == (f"{mode:04o}", mode)
+
+
+@pytest.mark.parametrize("value", [600, 0o600, "0400", "0700", "rw", "06000", "0o600", True, None])
+def test_what_is_no_mode(value: object) -> None:
+    with pytest.raises(ValidationError, match="is not the mode of a file that its owner writes"):
+        Settings.model_validate({"catalog": {"mode": value}})

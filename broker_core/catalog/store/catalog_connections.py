@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from broker_core.catalog.errors import CatalogBusy, CatalogError, sqlite_errors
-from broker_core.catalog.store.catalog_file import connect, file_identity, open_catalog_file
+from broker_core.catalog.store.catalog_file import NEW_MODE, connect, file_identity, open_catalog_file
 from broker_core.catalog.store.format_migration import (
     Migration,
     migrate_file,
@@ -30,9 +30,9 @@ _IDLE_CONNECTIONS: Final = 4
 class CatalogConnections:
     """A catalogue's file, open for any thread.
 
-    Synchronous, and safe to call from any thread. Opening makes the file where there is none, unless ``create`` is
-    false, and raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no catalogue. One of an
-    earlier release is read as it is; what writes first brings it forward (:meth:`migrate`).
+    Synchronous, and safe to call from any thread. Opening makes the file, with the rights of ``mode``, where there is
+    none, unless ``create`` is false. It raises :exc:`~broker_core.catalog.errors.CatalogUnusable` for a file that is no
+    catalogue. One of an earlier release is read as it is; what writes first brings it forward (:meth:`migrate`).
 
     The next read or write notices that the file was replaced, and opens the new one (SQLite would go on
     with the old one): each call looks at the inode first, which takes some two microseconds.
@@ -43,6 +43,7 @@ class CatalogConnections:
         path: Path | str,
         *,
         create: bool = True,
+        mode: int = NEW_MODE,
         log: LogBounds = LogBounds(),  # noqa: B008 - frozen
         busy_timeout: float = 30.0,
     ) -> None:
@@ -57,7 +58,7 @@ class CatalogConnections:
         self._closed = False
         self._lock = threading.Lock()
         self._reopening = threading.Lock()
-        self._catalog_id = open_catalog_file(self.path, create=create, busy_timeout=busy_timeout)
+        self._catalog_id = open_catalog_file(self.path, create=create, mode=mode, busy_timeout=busy_timeout)
         self._file = file_identity(self.path)
         #: What became of a file of an earlier format, where this object brought it forward.
         self.migrated: Migration | None = None

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
 
 from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
 from broker_core.catalog.store.backup_file import backups_of
@@ -21,8 +23,10 @@ from broker_core.catalog.store.schema import (
     pragma,
 )
 
-__all__ = ["check_format", "connect", "file_identity", "format_of", "open_catalog_file"]
+__all__ = ["NEW_MODE", "check_format", "connect", "file_identity", "format_of", "open_catalog_file"]
 
+#: The rights of a new file: it has the names of all topics, and what verifies passwords.
+NEW_MODE: Final = 0o600
 #: The first format that a release made.
 _OLDEST = 1
 
@@ -56,9 +60,10 @@ def file_identity(path: Path | str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-def open_catalog_file(path: Path, *, create: bool, busy_timeout: float = 30.0) -> str:
+def open_catalog_file(path: Path, *, create: bool, mode: int = NEW_MODE, busy_timeout: float = 30.0) -> str:
     """Check that the file is a catalogue, making it where there is none and ``create`` says so; returns its id.
 
+    ``mode`` has the rights of a new file. SQLite gives those of the file to its log and its shared memory.
     One of an earlier format is left as it is. Raises :exc:`CatalogUnusable` for a foreign, damaged or newer file, and
     where there is none.
     """
@@ -68,6 +73,8 @@ def open_catalog_file(path: Path, *, create: bool, busy_timeout: float = 30.0) -
         raise CatalogUnusable(f"The catalogue {path} cannot be opened: it is a folder")
     if not create and not path.exists():
         raise CatalogUnusable(f"There is no catalogue {path}; importing or creating a topic makes it")
+    if create:
+        _make(path, mode)
     with sqlite_errors(path):
         connection = connect(path, create=create, busy_timeout=busy_timeout)
         try:
@@ -80,6 +87,17 @@ def open_catalog_file(path: Path, *, create: bool, busy_timeout: float = 30.0) -
             return str(catalog_id)
         finally:
             connection.close()
+
+
+def _make(path: Path, mode: int) -> None:
+    """An empty file with these rights if there is none: before anything is in it. What fails is SQLite's to say."""
+    with suppress(OSError):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        descriptor = os.open(path.resolve(), flags, 0o600)
+        try:
+            os.fchmod(descriptor, mode)  # whatever the umask
+        finally:
+            os.close(descriptor)
 
 
 def format_of(connection: sqlite3.Connection) -> int:

@@ -36,11 +36,13 @@ _RESTS_ON: Final = {
     "memory": ("limits.heap_permits", "limits.direct_permits", "limits.snapshots"),
     "upstream.service_url": ("upstream.", "authentication."),
     "catalog.path": ("upstream.service_url",),
+    "catalog.mode": ("catalog.path", "upstream.service_url"),
     "catalog.space": ("catalog.path", "upstream.service_url"),
     "catalog.property_keys": ("catalog.path", "upstream.service_url"),
     "kafka.acls": ("kafka.", "catalog.path", "upstream.service_url", "authentication."),
     "kafka.super_users": ("kafka.", "authentication."),
     "plugins": ("plugins.enabled",),
+    "properties": ("catalog.property_keys", "upstream.", "plugins."),
     "authentication": ("authentication.",),
     "authentication.token": ("authentication.",),
     "authentication.token.key": ("authentication.methods", "authentication.token."),
@@ -87,7 +89,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
     from broker_core.cli.startup_checks.certificates import certificate_checks
-    from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
+    from broker_core.cli.startup_checks.enabled_plugins import plugin_checks, property_checks
     from broker_core.cli.startup_checks.host_resources import host_checks
     from broker_core.cli.startup_checks.kafka_acls import kafka_acl_checks
     from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
@@ -125,6 +127,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("catalog.path", lambda: catalog_checks(settings), PATIENCE)
         if upstream is None
         else ("upstream.service_url", lambda: upstream_checks(settings), PATIENCE),
+        ("properties", lambda: property_checks(settings), PATIENCE),
         # Each plugin has its own patience.
         ("plugins", lambda: plugin_checks(settings.plugins), 600.0),
     ]

@@ -28,6 +28,8 @@ EXAMPLES: Final = examples(
 
 #: Bytes of a password.
 _LONGEST: Final = 512
+#: Characters of one that is not guessed in a day by a machine that has the catalogue.
+_SHORTEST: Final = 8
 
 NameArgument = Annotated[
     str,
@@ -59,6 +61,10 @@ def add_user(
         bool,
         typer.Option("--password-stdin", help="Read the password from standard input.", show_default=False),
     ] = False,
+    allow_short: Annotated[
+        bool,
+        typer.Option("--allow-short", help=f"Take a password of fewer than {_SHORTEST} characters."),
+    ] = False,
     catalog: CatalogOption = None,
 ) -> None:
     """Add a user, or give it a new password.
@@ -82,6 +88,11 @@ def add_user(
             "command line"
         )
     password = _password()
+    if len(password.decode(errors="replace")) < _SHORTEST and not allow_short:
+        raise UnusableQuestion(
+            f"--password-stdin: a password has at least {_SHORTEST} characters, as fewer are soon guessed; "
+            "--allow-short takes it"
+        )
     with written_catalog(invocation, catalog, create=True) as opened:
         _see_to_secret(opened)
         for each in mechanisms:

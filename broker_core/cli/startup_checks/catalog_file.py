@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import os
+import shlex
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -67,12 +69,32 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
                 yield Check.ok("catalog.path", f"{path}: {topics} topics")
                 if ahead is not None:
                     yield (Check.warning if ahead.has_room else Check.error)("catalog.format", ahead.text)
+            yield from _rights(path, settings.catalog.file_mode)
             if topics:
                 yield from _property_keys(connection, settings.catalog.property_keys)
     except CatalogError as error:
         yield Check.error("catalog.path", str(error))
     except sqlite3.Error as error:
         yield Check.error("catalog.path", f"{path} is no catalogue, or damaged: {error}")
+
+
+def _rights(path: Path, meant: int) -> Iterator[Check]:
+    """A warning if the file, or what is beside it, may be read by more than ``catalog.mode`` says."""
+    real = path.resolve()
+    log = [real.with_name(real.name + end) for end in ("-wal", "-shm")]
+    wide = []
+    for file in (real, *log, *sorted(real.parent.glob(f"{glob.escape(real.name)}.format-*.backup*"))):
+        with suppress(OSError):
+            mode = file.stat().st_mode & 0o777
+            if mode & ~meant:
+                wide.append((mode, shlex.quote(str(file))))
+    if wide:
+        yield Check.warning(
+            "catalog.mode",
+            f"others may use {wide[0][1]} (its mode is {wide[0][0]:04o}), which has the names of all topics and what "
+            f"verifies Kafka's passwords: `chmod {meant:04o} {' '.join(file for _, file in wide)}`, or say in "
+            "catalog.mode what is meant",
+        )
 
 
 def _property_keys(connection: sqlite3.Connection, keys: Iterable[str]) -> Iterator[Check]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.cli.startup_checks.bounded_check import bounded
 from broker_core.cli.startup_checks.limits import CLIENTS_WAIT
@@ -13,9 +13,36 @@ from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
     from broker_core.plugins import LoadedPlugin
-    from broker_core.settings import PluginsSettings
+    from broker_core.settings import PluginsSettings, Settings
 
-__all__ = ["plugin_checks"]
+__all__ = ["plugin_checks", "property_checks"]
+
+#: The hooks whose answers say which topics are listed.
+_SHAPES: Final = frozenset({"broker_core_list_topics", "broker_core_visible"})
+
+
+def property_checks(settings: Settings) -> Iterator[Check]:
+    """That no property of a request selects topics, where that is so."""
+    from broker_core.plugin_api.depends_on import is_of_properties
+    from broker_core.plugins import PluginLoadError, PluginRegistry
+
+    plugins, upstream = settings.plugins, settings.upstream
+    if settings.catalog.property_keys if upstream is None else "properties" in upstream.listing_depends_on:
+        return
+    for name in plugins.enabled:
+        table = {name: plugins.table(name)} if name in plugins.tables else {}
+        try:
+            plugin = PluginRegistry.load([name], table)[name]
+        except PluginLoadError:
+            return  # nobody knows, and its own line says what is wrong
+        if _SHAPES & set(plugin.implementations) and any(map(is_of_properties, plugin.depends_on)):
+            return
+    setting = (
+        "catalog.property_keys is empty" if upstream is None else "upstream.listing_depends_on names none"
+    )
+    yield Check.ok(
+        "properties", f"no topic is selected by a property of a client ({setting}, and no plugin reads any)"
+    )
 
 
 def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
@@ -58,8 +85,7 @@ def _unwatchable(plugin: LoadedPlugin) -> str | None:
     """What stands in the way of watches about the namespaces of a plugin, if anything does."""
     from broker_core.plugin_api.depends_on import is_of_properties
 
-    shapes = {"broker_core_list_topics", "broker_core_visible"} & set(plugin.implementations)
-    if not shapes or not any(map(is_of_properties, plugin.depends_on)):
+    if not _SHAPES & set(plugin.implementations) or not any(map(is_of_properties, plugin.depends_on)):
         return None
     if "broker_core_depends_on" in plugin.implementations:
         return "answers depend on properties, which a watch does not have: clients poll in its namespaces"

@@ -1,14 +1,17 @@
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from pathlib import Path
 
 import pytest
 
+from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.errors import CatalogUnusable
 from broker_core.catalog.store.catalog_file import connect, open_catalog_file
 from broker_core.catalog.store.schema import APPLICATION_ID, SCHEMA_VERSION
+from broker_core.names import TopicName
 
 
 def test_a_new_file_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
@@ -19,6 +22,32 @@ def test_a_new_file_has_an_id_of_its_own_and_keeps_it(tmp_path: Path) -> None:
     assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
     assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
     connection.close()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022, 0o777])
+@pytest.mark.parametrize("mode", [None, 0o640, 0o660])
+def test_a_new_file_and_what_sqlite_makes_beside_it_have_its_mode(
+    tmp_path: Path, umask: int, mode: int | None
+) -> None:
+    path = tmp_path / "c.sqlite"
+    before = os.umask(umask)
+    try:
+        with SqliteCatalog(path) if mode is None else SqliteCatalog(path, mode=mode) as catalog:
+            catalog.create(TopicName.parse("persistent://a/b/c"))
+            made = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+    finally:
+        os.umask(before)
+    assert made == dict.fromkeys(("c.sqlite", "c.sqlite-wal", "c.sqlite-shm"), mode or 0o600)
+
+
+def test_a_file_that_is_there_keeps_its_mode_and_a_link_is_followed(tmp_path: Path) -> None:
+    path, link = tmp_path / "real.sqlite", tmp_path / "link.sqlite"
+    link.symlink_to(path)
+    open_catalog_file(link, create=True)
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
+    open_catalog_file(link, create=True)
+    assert path.stat().st_mode & 0o777 == 0o644
 
 
 def test_a_file_name_may_hold_what_a_uri_would_split(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_user_is_stored_without_its_password(
     assert b"pencil-of-alice" not in catalog.read_bytes()
     assert cli("kafka", "users", "list", "--catalog", catalog).out == "alice  SCRAM-SHA-256, SCRAM-SHA-512\n"
 
-    add(cli, monkeypatch, catalog, b"another", "alice", "--mechanism", "SCRAM-SHA-256")
+    add(cli, monkeypatch, catalog, b"another one", "alice", "--mechanism", "SCRAM-SHA-256")
     with SqliteCatalog(catalog) as opened:
         changed = {row.mechanism: row for row in opened.kafka_users() if row.name == "alice"}
         assert changed["SCRAM-SHA-256"] != rows["SCRAM-SHA-256"]
@@ -57,7 +57,7 @@ def test_a_user_is_stored_without_its_password(
 def test_a_name_that_no_user_can_have(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, told: str
 ) -> None:
-    said = add(cli, monkeypatch, tmp_path / "c.sqlite", b"pencil", name)
+    said = add(cli, monkeypatch, tmp_path / "c.sqlite", b"pencil-of-alice", name)
     assert told in said.only_error
     assert said.code == 2
     assert not (tmp_path / "c.sqlite").exists()
@@ -67,7 +67,7 @@ def test_a_user_is_removed_by_mechanism_or_whole(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     catalog = tmp_path / "c.sqlite"
-    add(cli, monkeypatch, catalog, b"pencil", "alice")
+    add(cli, monkeypatch, catalog, b"pencil-of-alice", "alice")
     remove = ("kafka", "users", "remove", "alice", "--catalog", catalog)
     assert cli(*remove, "--mechanism", "SCRAM-SHA-512").out == "removed the user alice for SCRAM-SHA-512\n"
     assert cli(*remove).out == "removed the user alice for SCRAM-SHA-256\n"
@@ -84,6 +84,8 @@ def test_a_user_is_removed_by_mechanism_or_whole(
         (b"a\nb\n", "one line without zero bytes"),
         (b"a\0b", "one line without zero bytes"),
         (b"x" * 513, "at most 512 bytes"),
+        (b"1234567\n", "at least 8 characters"),
+        ("größen".encode(), "--allow-short takes it"),  # characters, not bytes
     ],
 )
 def test_a_password_that_is_none(
@@ -95,9 +97,16 @@ def test_a_password_that_is_none(
     assert not (tmp_path / "c.sqlite").exists()
 
 
+@pytest.mark.parametrize(("data", "options"), [("äöüßäöüß", []), ("1234567", ["--allow-short"])])
+def test_a_password_that_is_long_enough(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str, options: list[str]
+) -> None:
+    assert add(cli, monkeypatch, tmp_path / "c.sqlite", data.encode(), "alice", *options).code == 0
+
+
 def test_what_cannot_be_added(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     catalog = tmp_path / "c.sqlite"
     assert "say --password-stdin" in cli("kafka", "users", "add", "alice", "--catalog", catalog).only_error
-    assert "role" in add(cli, monkeypatch, catalog, b"pencil", "").only_error
-    said = add(cli, monkeypatch, catalog, b"pencil", "alice", "--mechanism", "PLAIN")
+    assert "role" in add(cli, monkeypatch, catalog, b"pencil-of-alice", "").only_error
+    said = add(cli, monkeypatch, catalog, b"pencil-of-alice", "alice", "--mechanism", "PLAIN")
     assert "--mechanism 'PLAIN': expected SCRAM-SHA-256 or SCRAM-SHA-512" in said.only_error

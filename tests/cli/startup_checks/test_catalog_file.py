@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,29 @@ def test_a_catalogue_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
     assert levels(found) == {"catalog.path": "ok", "catalog.property_keys": "warning"}
     assert "'team'" in text(found, "catalog.property_keys")
     assert (sorted(tmp_path.iterdir()), path.read_bytes(), path.stat().st_mtime_ns) == before
+
+
+def test_a_file_that_others_may_read_is_warned_of(tmp_path: Path) -> None:
+    path = tmp_path / "c and d.sqlite"
+    backup = tmp_path / "c and d.sqlite.format-2.backup"
+    with SqliteCatalog(path) as opened:
+        opened.create(TopicName.parse("persistent://a/b/x"))  # so that there is a log
+        backup.touch(0o600)
+        assert "catalog.mode" not in levels(catalog_checks(catalog(path)))
+        for file in tmp_path.iterdir():
+            file.chmod(0o644)
+        found = list(catalog_checks(catalog(path)))
+        assert levels(found)["catalog.mode"] == "warning"
+        chmod = text(found, "catalog.mode").split("`")[1]
+        assert shlex.split(chmod) == [
+            "chmod",
+            "0600",
+            *map(str, (path, f"{path}-wal", f"{path}-shm", backup)),
+        ]
+        meant = settings(catalog={"path": path, "mode": "0644"})
+        assert "catalog.mode" not in levels(catalog_checks(meant))
+        subprocess.run(chmod, shell=True, check=True)  # as it is told
+        assert "catalog.mode" not in levels(catalog_checks(catalog(path)))
 
 
 def test_where_no_topic_has_a_property_none_is_named(tmp_path: Path) -> None:
@@ -73,6 +98,7 @@ def test_a_folder_of_snapshots_that_others_can_write_is_told_of(tmp_path: Path) 
 
 def test_a_catalogue_of_a_former_release_is_told_of_ahead(tmp_path: Path) -> None:
     path = old_file("format-1-unstamped", tmp_path / "c.sqlite")
+    path.chmod(0o600)
     found = list(catalog_checks(catalog(path)))
     assert levels(found) == {"catalog.path": "ok", "catalog.format": "warning"}
     assert "from format 1 to 3 at its start, and keeps a copy of it" in text(found, "catalog.format")

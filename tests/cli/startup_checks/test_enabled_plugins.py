@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from broker_core.cli.startup_checks.enabled_plugins import plugin_checks
+from broker_core.cli.startup_checks.enabled_plugins import plugin_checks, property_checks
 from broker_core.settings import PluginsSettings
 from tests.cli.conftest import InstallPlugin
-from tests.cli.startup_checks.findings import levels, text
+from tests.cli.startup_checks.findings import levels, settings, text
 
 HOOK = """
 from broker_core import Check, hookimpl
@@ -93,3 +93,43 @@ def test_a_plugin_that_stands_in_the_way_of_watches_is_told_of(
     else:
         assert levels(found)[f"plugins.{name}.depends_on"] == "warning"
         assert said in text(found, f"plugins.{name}.depends_on")
+
+
+@pytest.mark.parametrize(
+    ("hooks", "tables", "none_selects"),
+    [
+        ("", {}, True),
+        ("", {"catalog": {"property_keys": ["region"]}}, False),
+        (
+            "",
+            {"upstream": {"service_url": "pulsar://b:6650"}, "catalog": {"property_keys": ["region"]}},
+            True,
+        ),
+        ("", {"upstream": {"service_url": "pulsar://b:6650", "listing_depends_on": ["properties"]}}, False),
+        ("def broker_core_list_topics(request):\n    return None", {}, False),  # it may read any
+        ("def broker_core_authorize(access):\n    return None", {}, True),
+        (
+            """def broker_core_visible(request, topics):
+    return None
+
+@hookimpl
+def broker_core_depends_on():
+    return ['principal']""",
+            {},
+            True,
+        ),
+    ],
+)
+def test_that_no_property_selects_is_said(
+    install_plugin: InstallPlugin, hooks: str, tables: dict[str, dict[str, object]], none_selects: bool
+) -> None:
+    if hooks:
+        name = f"hooked-{len(hooks)}"  # a module is imported once
+        install_plugin(name, HOOK.format(hooks))
+        tables = tables | {"plugins": {"enabled": [name]}}
+    found = list(property_checks(settings(**tables)))
+    assert levels(found) == ({"properties": "ok"} if none_selects else {})
+
+
+def test_of_a_plugin_that_is_not_there_nothing_is_said() -> None:
+    assert list(property_checks(settings(plugins={"enabled": ["absent"]}))) == []
