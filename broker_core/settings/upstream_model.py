@@ -69,7 +69,7 @@ class UpstreamSnapshotsSettings(Table):
     """``[upstream.snapshots]``: the listings of the cluster that the gateway holds, however many clients ask."""
 
     mode: Literal["auto", "off"] = Field(
-        default="off",
+        default="auto",
         description="auto: a namespace is listed once for all who ask; off: the brokers are asked for each question.",
     )
     max_age: Annotated[PositiveDuration, Field(ge=1.0)] = Field(
