@@ -51,9 +51,13 @@ class EncodedNames:
     """
 
     def __init__(
-        self, namespace: NamespaceName, domain: str, names: pa.LargeStringArray, fields: pa.LargeBinaryArray
+        self,
+        namespace: NamespaceName,
+        domain: str,
+        names: pa.LargeStringArray | None,
+        fields: pa.LargeBinaryArray,
     ) -> None:
-        """For the constructors below: columns that are checked."""
+        """For the constructors below: columns that are checked. Names that are not given are decoded if needed."""
         self.namespace = namespace
         self.domain = domain
         self._names = names
@@ -62,6 +66,8 @@ class EncodedNames:
     @property
     def names(self) -> pa.LargeStringArray:
         """Local names."""
+        if self._names is None:
+            self._names = self._local(self._fields)
         return self._names
 
     @property
@@ -103,12 +109,22 @@ class EncodedNames:
         return cls(namespace, domain, column, encode_fields(joined))
 
     @classmethod
-    def decode(cls, namespace: NamespaceName | str, domain: str, fields: pa.LargeBinaryArray) -> EncodedNames:
-        """The names in encoded fields; every byte is checked.
+    def decode(
+        cls,
+        namespace: NamespaceName | str,
+        domain: str,
+        fields: pa.LargeBinaryArray,
+        *,
+        checked: bool = False,
+    ) -> EncodedNames:
+        """The names in encoded fields; every byte is checked, unless that was done before (``checked``).
 
         Raises :exc:`~broker_core.errors.InvalidListing` where they are not what :attr:`fields` of such names would be.
         """
         namespace = _namespace(namespace, domain)
+        if checked:
+            return cls(namespace, domain, None, fields)
+        prefix = f"{domain}://{namespace}/"
         try:
             fields.validate(full=True)
             fault = f"{fields.null_count} are null" if fields.null_count else fields_fault(fields)
@@ -117,14 +133,17 @@ class EncodedNames:
             full = decode_fields(fields)
         except pa.ArrowException as error:
             raise InvalidListing(f"the names of {namespace}: {error!s:.200}") from None
-        prefix = f"{domain}://{namespace}/"
         if not pc.all(pc.starts_with(full, prefix), min_count=0).as_py():
             raise InvalidListing(f"the names of {namespace}: one is of another namespace or domain")
-        checked = cls.of(namespace, domain, without_ends(full, len(prefix), 0), ordered=True)
-        return cls(namespace, domain, checked.names, fields)
+        names = cls.of(namespace, domain, without_ends(full, len(prefix), 0), ordered=True).names
+        return cls(namespace, domain, names, fields)
+
+    def _local(self, fields: pa.LargeBinaryArray) -> pa.LargeStringArray:
+        """The local names in fields of this namespace and domain."""
+        return without_ends(decode_fields(fields), len(f"{self.domain}://{self.namespace}/"), 0)
 
     def __len__(self) -> int:
-        return len(self.names)
+        return len(self.fields)
 
     @property
     def nbytes(self) -> int:
@@ -132,12 +151,18 @@ class EncodedNames:
         made = sum(
             int(self.__dict__[name].nbytes) for name in ("matched", "_joined") if name in self.__dict__
         )
-        return int(self.names.nbytes + self.fields.nbytes) + made
+        names = 0 if self._names is None else int(self._names.nbytes)
+        return names + int(self.fields.nbytes) + made
 
     @cached_property
     def matched(self) -> pa.LargeStringArray:
         """What patterns match of each name: ``tenant/namespace/topic`` without partition suffix."""
         return with_ends(partitioned_local_names(self.names), f"{self.namespace}/", "")
+
+    def matched_at(self, rows: _Array) -> pa.LargeStringArray:
+        """:attr:`matched` of these rows alone, in any order."""
+        names = self._local(self.fields.take(pa.array(rows)))
+        return with_ends(partitioned_local_names(names), f"{self.namespace}/", "")
 
     @cached_property
     def text_offsets(self) -> _Array:
@@ -161,9 +186,8 @@ class EncodedNames:
         """Rows ``low`` to ``high``; nothing is copied."""
         low, high = row_range(low, high, len(self))
         size = high - low
-        part = EncodedNames(
-            self.namespace, self.domain, self.names.slice(low, size), self.fields.slice(low, size)
-        )
+        names = None if self._names is None else self._names.slice(low, size)
+        part = EncodedNames(self.namespace, self.domain, names, self.fields.slice(low, size))
         if "matched" in self.__dict__:
             part.matched = self.matched.slice(low, size)
         return part
@@ -176,15 +200,25 @@ class EncodedNames:
         """
         if (came.namespace, came.domain) != (self.namespace, self.domain):
             raise InvalidListing(f"names of {came.namespace} among those of {self.namespace}")
-        rows = np.insert(np.arange(len(self)), before, len(self) + np.arange(len(came)))
+        # Neighbours that stay together are copied together.
+        first = len(self) + 1  # of the rows that came: no neighbour of what stays
+        rows = np.insert(np.arange(len(self)), before, first + np.arange(len(came)))
         stays = np.ones(len(self), bool)
         stays[gone] = False
-        index = pa.array(rows[np.insert(stays, before, True)])
-        names = pa.concat_arrays([self.names, came.names]).take(index)
-        if not is_ascending(hash_order_key(names)):
+        rows = rows[np.insert(stays, before, True)]
+        starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1).tolist()
+        parts = [
+            column.slice(row - offset, stop - start)
+            for start, stop, row in zip(starts, [*starts[1:], len(rows)], rows[starts].tolist(), strict=True)
+            for column, offset in [(self.fields, 0) if row < first else (came.fields, first)]
+        ]
+        fields = pa.concat_arrays(parts) if parts else self.fields.slice(0, 0)
+        # What stays is in order, so only the neighbours of what came are compared.
+        at = np.flatnonzero(rows >= first)
+        near = np.unique(np.concatenate((at - 1, at, at + 1)).clip(0, max(0, len(rows) - 1)))
+        if len(at) and not is_ascending(hash_order_key(self._local(fields.take(pa.array(near))))):
             raise InvalidListing(f"the changed names of {self.namespace} are not in order, each once")
-        fields = pa.concat_arrays([self.fields, came.fields]).take(index)
-        return EncodedNames(self.namespace, self.domain, names, fields)
+        return EncodedNames(self.namespace, self.domain, None, fields)
 
     def crc(self, picked: Picked) -> tuple[int, int]:
         """CRC32C of the full names of these rows with commas between (``topics_hash`` as a number), and their bytes."""

@@ -41,12 +41,15 @@ def test_names_are_those_of_a_listing(seed: int, domain: str) -> None:
     assert size == int(encoded.text_offsets[-1]) - 1
     again = EncodedNames.decode(NAMESPACE, domain, encoded.fields)
     assert again.names.equals(encoded.names)
+    assert EncodedNames.decode(NAMESPACE, domain, encoded.fields, checked=True).names.equals(encoded.names)
     for text in (".*", "acme/orders/a.*", ".*-partition-3", ".*é.*", "acme/orders/a"):
         pattern = compile_pattern(text)
         picked = encoded.matching(pattern)
         rows = np.arange(*picked) if isinstance(picked, tuple) else picked
         assert np.array_equal(rows, listing.matching(pattern).row_array)
         assert crc_text(encoded.crc(rows)[0]) == listing.matching(pattern).topics_hash
+    rows = np.array([4, 0, 4])
+    assert encoded.matched_at(rows).to_pylist() == encoded.matched.take(pa.array(rows)).to_pylist()
     part = encoded.slice(3, 9)
     assert part.names.to_pylist() == encoded.names.to_pylist()[3:9]
     assert crc_text(part.crc((0, 6))[0]) == topics_hash(
@@ -153,6 +156,10 @@ def test_changed_names_are_those_of_a_whole_column() -> None:
     assert changed.names.to_pylist() == whole.names.to_pylist()
     assert changed.fields.equals(whole.fields)
     nothing = np.empty(0, np.int64)
+    behind = names.with_changes(
+        nothing, EncodedNames.of("a/b", "persistent", ["\uffff9"]), np.array([len(names)])
+    )
+    assert behind.names.to_pylist() == [*names.names.to_pylist(), "\uffff9"]
     for gone, before in ((nothing, np.array([0, 1, 5])), (nothing, np.array([1, 1, 2]))):
         with pytest.raises(InvalidListing, match="not in order"):
             names.with_changes(gone, came, before)

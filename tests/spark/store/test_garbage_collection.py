@@ -17,6 +17,7 @@ from broker_core.names import Mode
 from broker_core_spark.errors import InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest, manifest_name
+from broker_core_spark.format.segment_patch import PATCHES, patch_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store, build_and_gc_marks, garbage_collection, open_store
 from broker_core_spark.store.build_and_gc_marks import GC_GRACE, SILENCE, read_marks, write_mark
@@ -57,8 +58,12 @@ def paths(store: Store) -> set[str]:
 def test_the_last_generations_stay_whole_and_nothing_else() -> None:
     store = memory()
     generations = [publish(store, number) for number in range(5)]
+    patches = [{patch_name(entry) for entry in one.segments} for one in generations]
+    for path in set().union(*patches):
+        store.put_new(path, b"{}")
     done = collect_garbage(store, keep=2, grace=AT_ONCE)
     kept = generations[-2:]
+    assert {file.path for file in store.list(PATCHES)} == patches[3] | patches[4]
     assert done.kept == (kept[1].id, kept[0].id)
     wanted = {name for one in kept for name in (manifest_name(one.id), *(file.name for file in one.files))}
     assert paths(store) == wanted | {"pointers/000000000004.json", "pointers/000000000005.json"}

@@ -8,6 +8,7 @@ import pytest
 
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, OtherFormatVersion
 from broker_core_spark.format.manifest import manifest_name
+from broker_core_spark.format.segment_patch import patch_name
 from broker_core_spark.store.read_manifest import files_of, read_manifest
 from tests.support.generation_builder import build_generation
 from tests.support.generations import CATALOGUE, QUESTIONS, memory
@@ -37,4 +38,6 @@ def test_a_generation_of_another_version_is_refused_and_its_files_are_known(vers
     store.put_new(manifest_name(name), other)
     with pytest.raises(OtherFormatVersion, match=f"format version {version}: only 2 .* Build the generation"):
         read_manifest(store, name)
-    assert files_of(store, name) == files_of(store, made.id) == {file.name for file in made.files}
+    patches = {patch_name(entry) for entry in made.segments}
+    assert files_of(store, name) | patches == files_of(store, made.id)
+    assert files_of(store, name) == {file.name for file in made.files}

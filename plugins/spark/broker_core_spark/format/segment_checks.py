@@ -7,7 +7,7 @@ be listed.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -21,13 +21,21 @@ from broker_core_spark.format.canonical_question import (
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
 from broker_core_spark.format.postings_file import StoredPostings
 from broker_core_spark.format.segment_boundaries import begins_segment
-from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.segment_reader import SegmentRun
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
-__all__ = ["NamePlace", "SegmentChecks", "check_first_names", "last_place"]
+__all__ = ["NamePlace", "OpenSegment", "SegmentChecks", "check_first_names", "last_place"]
 
 #: The position of a name among all names of a generation, as in :attr:`~.manifest.SegmentEntry.order`.
 NamePlace: TypeAlias = tuple[str, int, bytes]
+
+
+class OpenSegment(Protocol):
+    """A segment, of which :meth:`runs` gives what is verified."""
+
+    @property
+    def postings(self) -> Sequence[StoredPostings]: ...
+    def runs(self) -> Iterator[SegmentRun]: ...
 
 
 class SegmentChecks:
@@ -50,7 +58,8 @@ class SegmentChecks:
                 place: SelectorKeys.of(selector.key for selector in found)
                 for place, found in self.selectors.items()
             }
-        self._keys = keys
+        #: The keys of their selectors.
+        self.keys = keys
 
     def check_runs(self, number: int, postings: Iterable[StoredPostings]) -> None:
         """Check that the runs of a segment are the manifest's, and of its selectors, without a look at the names."""
@@ -60,7 +69,9 @@ class SegmentChecks:
         for run in postings:
             self._check_selectors(run, entry.postings.name)
 
-    def runs(self, number: int, segment: Segment, *, behind: NamePlace | None = None) -> Iterator[SegmentRun]:
+    def runs(
+        self, number: int, segment: OpenSegment, *, behind: NamePlace | None = None
+    ) -> Iterator[SegmentRun]:
         """The runs of the manifest's segment ``number``, each checked before it is given.
 
         ``behind`` is the place of the last name of the segment before, if that was read. Raises
@@ -111,7 +122,7 @@ class SegmentChecks:
             )
 
     def _check_selectors(self, run: StoredPostings, file: str) -> None:
-        asked = self._keys.get((run.namespace, run.domain), NOTHING_ASKED)
+        asked = self.keys.get((run.namespace, run.domain), NOTHING_ASKED)
         if run.asked_digest != asked.digest:
             raise InvalidGeneration(file, f"{run.namespace} was asked other patterns than the questions have")
         keys = run.entries["key"].tobytes()

@@ -63,6 +63,12 @@ class SegmentRun:
         """The names that the selector of an entry picks."""
         return unpacked(self.entries[index], self.words, len(self.names))
 
+    def check_entries(self) -> None:
+        """Raise :exc:`InvalidGeneration` for postings that cannot be of these names. Hashes are not computed."""
+        wrong = _entry_fault(self)
+        if wrong is not None:
+            raise InvalidGeneration(self.postings_file, f"the postings of {self.namespace}: {wrong}")
+
     def check_hash(self, index: int) -> int:
         """Compute the hash of an entry. Raises :exc:`InvalidGeneration` for another one. Returns the hashed bytes."""
         crc, size = self.names.crc(self.picked(index))
@@ -106,9 +112,7 @@ class Segment:
                 postings.entries,
                 postings.words,
             )
-            wrong = _entry_fault(run)
-            if wrong is not None:
-                raise InvalidGeneration(self._postings_file, f"the postings of {run.namespace}: {wrong}")
+            run.check_entries()
             yield run
 
 

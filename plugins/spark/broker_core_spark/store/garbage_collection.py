@@ -14,6 +14,7 @@ from typing import Final
 
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration, StoreFailed
 from broker_core_spark.format.manifest import manifest_name
+from broker_core_spark.format.segment_patch import PATCHES
 from broker_core_spark.store.build_and_gc_marks import (
     BUILD_GRACE,
     GC_GRACE,
@@ -41,6 +42,7 @@ _FOLDERS: Final = (
     BUILDS,
     "manifests",
     "questions",
+    PATCHES,
     "segments",
     "postings",
     LEARNED,

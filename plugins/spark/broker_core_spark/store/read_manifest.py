@@ -8,6 +8,7 @@ from typing import Final
 
 from broker_core_spark.errors import InvalidGeneration, NoSuchGeneration, OtherFormatVersion
 from broker_core_spark.format.manifest import MANIFEST_LIMIT, Manifest, manifest_name
+from broker_core_spark.format.segment_patch import patch_name
 from broker_core_spark.store.store import Store
 
 __all__ = ["files_of", "read_manifest"]
@@ -23,13 +24,16 @@ def read_manifest(store: Store, generation: str) -> Manifest:
 
 
 def files_of(store: Store, generation: str) -> set[str]:
-    """The names of a generation's files, without its manifest: of one with another version of the format too.
+    """The names of a generation's files, and of patches that make them, without its manifest.
+
+    Those of a generation with another version of the format too, without patches.
 
     Raises :exc:`NoSuchGeneration` and :exc:`InvalidGeneration`.
     """
     data = _data(store, generation)
     try:
-        return {file.name for file in Manifest.parse(data, manifest_name(generation)).files}
+        manifest = Manifest.parse(data, manifest_name(generation))
+        return {*(file.name for file in manifest.files), *map(patch_name, manifest.segments)}
     except OtherFormatVersion:
         return {name.decode() for name in _NAMED.findall(data)}
 

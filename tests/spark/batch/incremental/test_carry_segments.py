@@ -6,6 +6,7 @@ import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pyarrow as pa
 import pytest
@@ -21,6 +22,9 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest
 from broker_core_spark.format.segment_boundaries import begins_segment
+from broker_core_spark.format.segment_patch import PATCHES, patch_name
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 from tests.support.spark_catalogues import kept_selectors, reread_all
@@ -135,12 +139,52 @@ def check(
         assert replace(result.entry, continues=whole.continues) == whole
         for file in (whole, whole.postings):
             assert stored(store, file) == stored(other, file)
+    check_patches(stores, former, full)
     if not expected:
         found = read_tallies(store, carried.tallies)
         tallies = read_tallies(other, reread_all(other, full, questions[1]).tallies)
         assert found.keys() == tallies.keys()
         assert all((found[place] == tallies[place]).all() for place in found)
     return carried
+
+
+def check_patches(stores: tuple[Store, Store], former: Manifest, full: Manifest) -> None:
+    """A broker that has the former generation makes segments of the whole one by patches, with the same answers."""
+    store, other = stores
+    patches = {file.path for file in store.list(PATCHES)}
+    assert patches <= {patch_name(entry) for entry in full.segments}
+    for path in patches:
+        other.put_new(path, store.get(path, 10**6) or b"")
+    before = Generation.open(store, former.id)
+    fetched: list[str] = []
+
+    class Counted:
+        def fetch(self, name: str, *more: Any) -> bool:
+            fetched.append(name)
+            return other.fetch(name, *more)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(other, name)
+
+    checks = SampleChecks(again=0, seed=1)
+    swapped = Generation.open(cast(Store, Counted()), full.id, before=before, checks=checks).opened
+    whole = Generation.open(other, full.id).opened
+    for one, same in (
+        (swapped.fields, whole.fields),
+        (swapped.field_offsets, whole.field_offsets),
+        (swapped.records, whole.records),
+        (swapped.rows, whole.rows),
+    ):
+        assert bytes(one) == bytes(same)
+    if patches:  # a damaged one is as none
+        other.replace(min(patches), b"{")
+        again = Generation.open(other, full.id, before=before, checks=checks).opened
+        assert bytes(again.records) == bytes(whole.records)
+    known = set(former.segments)
+    unpatched = [
+        entry.name for entry in full.segments if entry not in known and patch_name(entry) not in patches
+    ]
+    assert sorted(name for name in fetched if name.startswith("segments/")) == sorted(unpatched)
 
 
 def stored(store: Store, file: FileEntry) -> bytes | None:
@@ -151,7 +195,7 @@ def stored(store: Store, file: FileEntry) -> bytes | None:
 def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: bool) -> None:
     pick = random.Random(11)
     alphabet = [chr(0x10FFFF), "", "é", "k", "zz", "-part"]
-    carried = anew = 0
+    carried = anew = patches = 0
     for turn in range(12):
         every = {
             (
@@ -182,7 +226,9 @@ def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: boo
         result = check((stores[0], stores[1]), (every, now), (asked, kept), compared=compared)
         carried += sum(segment.new for segment in result.segments)
         anew += len(result.anew)
+        patches += len(list(stores[0].list(PATCHES)))
     assert carried > 20
+    assert patches > 5
     assert anew
 
 

@@ -32,7 +32,7 @@ from broker_core_spark.batch.staging.order_keys import local_names, namespace_ra
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
 from broker_core_spark.errors import DamagedFile, InvalidGeneration
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
-from broker_core_spark.format.carried_postings import MovedRows, carried_postings
+from broker_core_spark.format.carried_postings import MovedRows
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
 from broker_core_spark.format.names_writer import NamesWriter
@@ -41,7 +41,7 @@ from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
-from broker_core_spark.format.segment_layout import ENTRY
+from broker_core_spark.format.segment_patch import RunPatch, SegmentPatch, entry_keys
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.selector_keys import NOTHING_ASKED
 from broker_core_spark.store import Store
@@ -131,10 +131,11 @@ class _Piece:
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A run of now: its names, the rows of the former one, the values of its properties, and its postings in parts."""
+    """A run of now: its names, its postings in parts, and what it was made of the former one by."""
 
     names: EncodedNames
     parts: Sequence[StoredPostings]
+    patch: RunPatch
 
     @property
     def place(self) -> tuple[str, str, int]:
@@ -143,11 +144,12 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Made:
-    """A segment of now, its postings, and files of it that are new."""
+    """A segment of now, its postings, files of it that are new, and the patch that makes them."""
 
     entry: SegmentEntry
     postings: Sequence[StoredPostings]
     files: Sequence[FramedFile] = ()
+    patch: SegmentPatch | None = None
     duplicates: int = 0
 
 
@@ -184,7 +186,7 @@ class _Carrying:
             for run in one.postings:
                 self.tallies.add(run.namespace, run.domain, run.entries)
             result = SegmentResult(one.entry, duplicates=one.duplicates)
-            self.segments += self.puts.add(result, one.files)
+            self.segments += self.puts.add(result, one.files, one.patch)
 
     def carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:
         """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
@@ -217,7 +219,10 @@ class _Carrying:
         if not self.selectors.changed(piece.entry):
             return _Made(piece.entry, piece.postings, duplicates=twice)
         if found is None:
-            runs = [self._of(run.names, [_stored(run)], None) for run in piece.runs]
+            runs = [
+                self._of(run, RunPatch(EncodedNames.of(run.namespace, run.domain, [])), None)
+                for run in piece.runs
+            ]
         else:
             runs = [self._run(found, part) for part in found.runs(number, piece)]
         return self._written(piece, runs, twice, names=False)
@@ -240,52 +245,39 @@ class _Carrying:
 
     def _run(self, stretch: _Stretch, part: _RunChanges) -> _Run:
         """A run after its changes."""
-        former, came = part.former, part.came
-        if former is not None and not part.changes:
-            values = stretch.values(part, None, self.property_keys)
-            return self._of(
-                former.names,
-                [_stored(former)],
-                values,
-            )
         own = EncodedNames.of(part.namespace, part.domain, part.came_names, ordered=True)
-        names = own if former is None else former.names.with_changes(part.gone, own, part.before)
-        moved = part.moved
         picked: list[tuple[bytes, _Array]] = []
         if len(own):
-            values = dict(zip(self.property_keys, came.properties, strict=True))
+            values = dict(zip(self.property_keys, part.came.properties, strict=True))
             place = (part.namespace, part.domain)
             for key, rows in match_selectors(own, values, self.selectors.carried(place), self.patterns):
-                chosen = np.arange(*rows) if isinstance(rows, tuple) else rows
-                picked.append((key, moved.came[chosen]))
-        before = _stored(former) if former is not None else _nothing(part.namespace, part.domain)
-        carried = carried_postings(before, moved, names, picked)
-        return self._of(names, carried, stretch.values(part, moved, self.property_keys))
+                picked.append((key, np.arange(*rows) if isinstance(rows, tuple) else rows))
+        patch = RunPatch(own, part.gone, part.before, [item for item in picked if len(item[1])])
+        moved = part.moved if part.changes else None
+        return self._of(part.former, patch, stretch.values(part, moved, self.property_keys))
 
     def _of(
         self,
-        names: EncodedNames,
-        carried: Sequence[StoredPostings],
+        former: SegmentRun | None,
+        patch: RunPatch,
         values: Mapping[str, pa.LargeStringArray] | None,
     ) -> _Run:
-        """A run with the postings of added selectors beside those that are carried."""
-        place = (str(names.namespace), names.domain)
-        added = self.selectors.added(place)
-        if not added:
-            return _Run(names, carried)
-        collected = PostingsCollector(names)
-        for key, found in match_selectors(names, values or {}, added, self.patterns):
-            collected.add(key, found)
-        _, (made,) = collected.finish()
-        words = np.concatenate([np.empty(0, "<u4"), *made.words])
-        keys = {key for key, _ in added}
-        return _Run(
-            names,
-            [
-                *(_without(part, keys) for part in carried),
-                StoredPostings(*place, NOTHING_ASKED.digest, len(names), made.entries, words),
-            ],
-        )
+        """A run after a patch, with the postings of added selectors beside those that are carried."""
+        names = patch.names(None if former is None else former.names)
+        added = self.selectors.added(patch.place)
+        if added:
+            collected = PostingsCollector(names)
+            for key, found in match_selectors(names, values or {}, added, self.patterns):
+                collected.add(key, found)
+            _, (made,) = collected.finish()
+            words = np.concatenate([np.empty(0, "<u4"), *made.words])
+            before = [] if former is None else entry_keys(former.entries)
+            patch = replace(
+                patch,
+                added=StoredPostings(*patch.place, NOTHING_ASKED.digest, len(names), made.entries, words),
+                dropped=frozenset(key for key, _ in added).intersection(before),
+            )
+        return _Run(names, patch.postings(None if former is None else _stored(former), names), patch)
 
     def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
         """A segment of these runs: its postings, and its ``names`` if they changed."""
@@ -296,15 +288,16 @@ class _Carrying:
         postings.file.seek(0)
         read = read_postings(pa.py_buffer(data), postings.name)
         entry = replace(piece.entry, postings=FileEntry(postings.name, postings.size))
+        patch = SegmentPatch.between(piece.entry, [run.patch for run in runs])
         if not names:
-            return _Made(entry, read, [postings], duplicates)
+            return _Made(entry, read, [postings], patch, duplicates)
         writer = NamesWriter()
         for run in runs:
             writer.add_run(run.names)
         first, places = writer.first_local, tuple(writer.runs)
         file = writer.finish()
         entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
-        return _Made(entry, read, [postings, file], duplicates)
+        return _Made(entry, read, [postings, file], patch, duplicates)
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,16 +454,3 @@ class _Stretch:
 
 def _stored(run: SegmentRun) -> StoredPostings:
     return StoredPostings(run.namespace, run.domain, run.asked_digest, len(run.names), run.entries, run.words)
-
-
-def _nothing(namespace: str, domain: str) -> StoredPostings:
-    return StoredPostings(namespace, domain, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4"))
-
-
-def _without(part: StoredPostings, keys: set[bytes]) -> StoredPostings:
-    """Postings without the selectors of these keys."""
-    raw = part.entries["key"].tobytes()
-    stays = np.fromiter(
-        (raw[at : at + 16] not in keys for at in range(0, len(raw), 16)), bool, len(part.entries)
-    )
-    return part if stays.all() else replace(part, entries=part.entries[stays])

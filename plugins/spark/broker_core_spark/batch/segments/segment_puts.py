@@ -10,6 +10,7 @@ from typing import Final, Self
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry
+from broker_core_spark.format.segment_patch import SegmentPatch, patch_limit, patch_name
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import put_all_verified
 
@@ -31,6 +32,7 @@ class SegmentPuts:
         self._waiting: list[tuple[SegmentResult, Sequence[FramedFile]]] = []
         self._files = 0
         self._bytes = 0
+        self._patches: dict[str, bytes] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -42,12 +44,16 @@ class SegmentPuts:
             for written in files:
                 written.file.close()
 
-    def add(self, result: SegmentResult, files: Sequence[FramedFile]) -> list[SegmentResult]:
-        """Take a segment and files of it, and give the segments that are stored now, perhaps none.
+    def add(
+        self, result: SegmentResult, files: Sequence[FramedFile], patch: SegmentPatch | None = None
+    ) -> list[SegmentResult]:
+        """Take a segment, files of it and a patch that makes them, and give the segments that are stored now.
 
-        They are new where one of their files is.
+        They are new where one of their files is. A patch that is no small part of the files is left out.
         """
         self._waiting.append((result, files))
+        if patch is not None and len(data := patch.data) <= patch_limit(result.entry):
+            self._patches[patch_name(result.entry)] = data
         self._files += len(files)
         self._bytes += sum(written.size for written in files)
         return self.finish() if self._files >= _MOST_FILES or self._bytes >= _MOST_BYTES else []
@@ -66,6 +72,11 @@ class SegmentPuts:
             stored.append(replace(result, new=result.new or any(own)))
             for written in files:
                 written.file.close()
+        patches = list(self._patches.items())
+        for created, (name, data) in zip(self._store.put_all_new(patches), patches, strict=True):
+            if not created:  # the segment was made of another one
+                self._store.replace(name, data)
         self._waiting.clear()
+        self._patches.clear()
         self._files = self._bytes = 0
         return stored

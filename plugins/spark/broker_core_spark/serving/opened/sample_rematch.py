@@ -7,7 +7,6 @@ from random import Random
 from typing import Any, Final
 
 import numpy as np
-import pyarrow as pa
 
 from broker_core.errors import InvalidPattern
 from broker_core.patterns import compile_pattern
@@ -22,8 +21,14 @@ _NAMES: Final = 32
 _Array = np.ndarray[Any, Any]
 
 
-def rematch_sample(run: SegmentRun, selectors: Sequence[NameSelector], random: Random, sample: int) -> None:
-    """Match ``sample`` of the run's selectors again, each on a few names.
+def rematch_sample(
+    run: SegmentRun,
+    selectors: Sequence[NameSelector],
+    random: Random,
+    sample: int,
+    among: _Array | None = None,
+) -> None:
+    """Match ``sample`` of the run's selectors again, each on a few names, and on some of the rows ``among``, or of all.
 
     Picked names must match. Other names must not, except for selectors with properties, which segments do not have.
     Raises :exc:`InvalidGeneration` for the first wrong one.
@@ -35,7 +40,8 @@ def rematch_sample(run: SegmentRun, selectors: Sequence[NameSelector], random: R
         count = picked[1] - picked[0] if isinstance(picked, tuple) else len(picked)
         some = [random.randrange(count) for _ in range(min(_NAMES, count))]
         inside = [picked[0] + at if isinstance(picked, tuple) else int(picked[at]) for at in some]
-        others = [random.randrange(len(run.names)) for _ in range(min(_NAMES, len(run.names)))]
+        every = range(len(run.names)) if among is None else among
+        others = [int(every[random.randrange(len(every))]) for _ in range(min(_NAMES, len(every)))]
         rows = np.array(inside + others, np.int64)
         if selector.pattern is None:
             matches: _Array = np.ones(len(rows), bool)
@@ -56,7 +62,7 @@ def _matches(run: SegmentRun, text: str, rows: _Array) -> _Array:
     try:
         # Patterns of this check are not remembered: a single survivor would keep the memory of opening.
         pattern = compile_pattern(text, max_length=ANY_LENGTH, remember=False)
-        found = pattern.match_column(run.names.matched.take(pa.array(rows)))
+        found = pattern.match_column(run.names.matched_at(rows))
     except InvalidPattern as error:
         raise InvalidGeneration(
             run.postings_file, f"a pattern that RE2 does not run was precomputed: {error}"

@@ -9,23 +9,32 @@ one column to the other, and its postings stay in the private file that they wer
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from random import Random, SystemRandom
+from random import Random
 from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
+from broker_core import EncodedNames
 from broker_core_spark.arrow_columns import buffer_and_offsets
-from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.errors import DamagedFile, InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector
 from broker_core_spark.format.manifest import Manifest, SegmentEntry
-from broker_core_spark.format.postings_file import StoredPostings
+from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.questions_file import read_questions
-from broker_core_spark.format.segment_checks import NamePlace, SegmentChecks, last_place
+from broker_core_spark.format.segment_checks import NamePlace, OpenSegment, SegmentChecks, last_place
+from broker_core_spark.format.segment_patch import (
+    RunPatch,
+    SegmentPatch,
+    patch_limit,
+    patch_name,
+    patched_segment,
+)
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
+from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.serving.opened.answer_index import NamespacePostings
 from broker_core_spark.serving.opened.sample_rematch import rematch_sample
 from broker_core_spark.store import Store
@@ -35,6 +44,8 @@ from broker_core_spark.store.verified_files import fetch_verified
 __all__ = ["MappedFiles", "SampleChecks", "VerifiedSegment", "verify_and_map"]
 
 _MOST_NAMES: Final = 2**31 - 1
+#: The share of the selectors of a sample that are matched again in a segment that a patch made.
+_OF_PATCHED: Final = 16
 _Array = np.ndarray[Any, Any]
 
 
@@ -54,7 +65,7 @@ class SampleChecks:
     seed: int | None = None
 
     def random(self) -> Random:
-        return SystemRandom() if self.seed is None else Random(self.seed)  # noqa: S311 (a sample)
+        return Random(self.seed)  # noqa: S311 (a sample; without a seed of the system's)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +127,7 @@ def verify_and_map(
         total = max(1, sum(segment.postings.size for segment in manifest.segments))
         behind: NamePlace | None = None
         random = checks.random()
+        former = None if before is None else _FormerSegments.of(before)
         for number, entry in enumerate(manifest.segments):
             first = opening.names
             known = None if before is None else before.segments.get(entry)
@@ -127,7 +139,8 @@ def verify_and_map(
                     row += postings.names
                 stored, behind = known.postings, known.last
             else:
-                segment = Segment.open(
+                patched = None if former is None else former.patched(store, entry, directory, runs.keys)
+                segment: OpenSegment = patched or Segment.open(
                     fetch_verified(store, entry, directory),
                     entry.name,
                     fetch_verified(store, entry.postings, directory),
@@ -135,13 +148,88 @@ def verify_and_map(
                 )
                 stored = segment.postings
                 found = runs.runs(number, segment, behind=behind)
-                for run, postings in zip(found, stored, strict=True):
-                    opening.check(run, checks.hashed_bytes * entry.postings.size // total)
+                for at, (run, postings) in enumerate(zip(found, stored, strict=True)):
+                    if patched is None:
+                        opening.check(run, checks.hashed_bytes * entry.postings.size // total)
+                    else:
+                        opening.check_came(run, patched.came[at])
                     opening.add(postings, run.names.fields, entry.name)
                     behind = last_place(run)
             if behind is not None:
                 opening.segments[entry] = VerifiedSegment(first, behind, stored)
         return opening.finish(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _FormerSegments:
+    """The segments of the generation before, by their files."""
+
+    mapped: MappedFiles
+    entries: Mapping[tuple[str, str], SegmentEntry]
+
+    @classmethod
+    def of(cls, mapped: MappedFiles) -> _FormerSegments:
+        return cls(mapped, {(entry.name, entry.postings.name): entry for entry in mapped.segments})
+
+    def patched(
+        self,
+        store: Store,
+        entry: SegmentEntry,
+        directory: str | None,
+        asked: Mapping[tuple[str, str], SelectorKeys],
+    ) -> _PatchedSegment | None:
+        """A segment made by its patch, with the checksums of its files, or ``None`` if they have to be fetched."""
+        try:
+            data = store.get(patch_name(entry), patch_limit(entry))
+            patch = None if data is None else SegmentPatch.parse(data)
+        except (DamagedFile, ValueError):
+            return None
+        known = None if patch is None else self.entries.get(patch.former)
+        if patch is None or known is None:
+            return None
+        segment = self.mapped.segments[known]
+        former, row = {}, segment.first
+        for run in segment.postings:
+            fields = self.mapped.names(row, run.names)
+            names = EncodedNames.decode(run.namespace, run.domain, fields, checked=True)
+            former[run.namespace, run.domain] = (names, run)
+            row += run.names
+        try:
+            made, file = patched_segment(patch, entry, former, asked)
+        except InvalidGeneration:
+            return None
+        with file.file, PrivateFile(directory) as private:
+            private.write(file.file.read())
+            postings = read_postings(private.mapped(), entry.postings.name)
+        return _PatchedSegment(entry, postings, made)
+
+
+@dataclass(frozen=True, slots=True)
+class _PatchedSegment:
+    """A segment that a patch made: its postings in a private file, and its names.
+
+    All is verified but what the patch says that selectors pick of the names that came, and postings of added selectors.
+    """
+
+    entry: SegmentEntry
+    postings: Sequence[StoredPostings]
+    made: Sequence[tuple[RunPatch, EncodedNames]]
+
+    @property
+    def came(self) -> list[_Array]:
+        """The rows of the names that came, of each run."""
+        return [
+            patch.before - np.searchsorted(patch.gone, patch.before) + np.arange(len(patch.before))
+            for patch, _ in self.made
+        ]
+
+    def runs(self) -> Iterator[SegmentRun]:
+        for (patch, names), own in zip(self.made, self.postings, strict=True):
+            files = self.entry.name, self.entry.postings.name
+            run = SegmentRun(*files, names, own.asked_digest, own.entries, own.words)
+            if patch.added is not None:
+                run.check_entries()
+            yield run
 
 
 @dataclass(slots=True)
@@ -217,6 +305,11 @@ class _FilesToMap:
         rematch_sample(
             run, self._selectors.get((run.namespace, run.domain), ()), self._random, self._checks.rematched
         )
+
+    def check_came(self, run: SegmentRun, came: _Array) -> None:
+        """Check a smaller sample of a run that was verified but for the names that ``came``."""
+        selectors = self._selectors.get((run.namespace, run.domain), ())
+        rematch_sample(run, selectors, self._random, self._checks.rematched // _OF_PATCHED, came)
 
     def add(self, postings: StoredPostings, names: pa.LargeBinaryArray, file: str) -> None:
         """Add the next run, which is verified."""

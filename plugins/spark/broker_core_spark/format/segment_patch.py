@@ -1,0 +1,245 @@
+"""Patches: how a segment became its successor, so that a broker that has it needs not fetch the successor.
+
+A patch has the rows that went, the names that came, and what selectors pick of these. The rest is arithmetic that build
+and broker share (:mod:`.carried_postings`). A patch promises nothing: what it makes is the successor if it has the
+checksums of the successor's files, and else it is none.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from broker_core import EncodedNames
+from broker_core.errors import BrokerCoreError
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import canonical_json
+from broker_core_spark.format.carried_postings import MovedRows, carried_postings
+from broker_core_spark.format.framed_file import FramedFile
+from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format.names_writer import NamesWriter
+from broker_core_spark.format.postings_file import StoredPostings
+from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format.segment_layout import ENTRY
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+
+__all__ = [
+    "PATCHES",
+    "RunPatch",
+    "SegmentPatch",
+    "entry_keys",
+    "patch_limit",
+    "patch_name",
+    "patched_segment",
+]
+
+#: The folder of patches in a store.
+PATCHES: Final = "patches"
+#: The largest patch, as a share of the files that it saves.
+_SHARE: Final = 4
+#: What wrong values of a patch raise.
+_WRONG: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
+_Array = np.ndarray[Any, Any]
+_Place: TypeAlias = tuple[str, str]
+
+
+def patch_name(successor: SegmentEntry) -> str:
+    """The path of the patch that makes this segment."""
+    stem = hashlib.sha256(f"{successor.name}\n{successor.postings.name}".encode()).hexdigest()
+    return f"{PATCHES}/{stem}.json"
+
+
+def patch_limit(successor: SegmentEntry) -> int:
+    """Bytes of the largest patch that is written and read: with a larger one the files are fetched."""
+    return (successor.size + successor.postings.size) // _SHARE
+
+
+def _no_rows() -> _Array:
+    return np.empty(0, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class RunPatch:
+    """The changes of a run: rows that went, names that came, and the former rows in front of which they come.
+
+    ``picked`` are the rows among ``came`` that selectors pick, by their keys. ``added`` are the postings of selectors
+    that were matched with all names; ``dropped`` are the keys of those among them that the run had before.
+    """
+
+    came: EncodedNames
+    gone: _Array = field(default_factory=_no_rows)
+    before: _Array = field(default_factory=_no_rows)
+    picked: Sequence[tuple[bytes, _Array]] = ()
+    added: StoredPostings | None = None
+    dropped: frozenset[bytes] = frozenset()
+
+    @property
+    def place(self) -> _Place:
+        return str(self.came.namespace), self.came.domain
+
+    @property
+    def changes(self) -> bool:
+        """Whether the names change."""
+        return bool(len(self.gone) or len(self.came))
+
+    def names(self, former: EncodedNames | None) -> EncodedNames:
+        """The names of the run after its changes; ``None`` is a run that was not there."""
+        if former is None:
+            return self.came
+        return former.with_changes(self.gone, self.came, self.before) if self.changes else former
+
+    def postings(self, former: StoredPostings | None, names: EncodedNames) -> list[StoredPostings]:
+        """The postings of ``names``, which :meth:`names` gave, in parts."""
+        if former is None:
+            former = StoredPostings(
+                *self.place, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4")
+            )
+        parts = [former]
+        if self.changes:
+            moved = MovedRows.of(former.names, self.gone, self.before)
+            picked = ((key, moved.came[rows]) for key, rows in self.picked)
+            parts = carried_postings(former, moved, names, picked)
+        if self.added is None:
+            return parts
+        return [*(_without(part, self.dropped) for part in parts), self.added]
+
+    def check(self, former: int) -> None:
+        """Raise :exc:`ValueError` unless this can be a change of a run of ``former`` names."""
+        _check_rows(self.gone, former)
+        if len(self.before) != len(self.came) or (np.diff(self.before) < 0).any():
+            raise ValueError("not every name that came has its place")
+        if len(self.before) and not 0 <= self.before[0] <= self.before[-1] <= former:
+            raise ValueError("a place outside of the run")
+        for key, rows in self.picked:
+            if len(key) != ENTRY["key"].itemsize:
+                raise ValueError("a selector without a key")
+            _check_rows(rows, len(self.came))
+
+    def record(self) -> dict[str, Any]:
+        """The patch as JSON has it."""
+        namespace, domain = self.place
+        record: dict[str, Any] = {
+            "namespace": namespace,
+            "domain": domain,
+            "gone": self.gone.tolist(),
+            "came": self.came.names.to_pylist(),
+            "before": self.before.tolist(),
+            "picked": {key.hex(): rows.tolist() for key, rows in self.picked},
+        }
+        if self.added is not None:
+            parts = self.added.entries, self.added.words
+            record["added"] = [base64.b64encode(part.tobytes()).decode() for part in parts]
+            record["dropped"] = sorted(key.hex() for key in self.dropped)
+        return record
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any], former: int) -> RunPatch:
+        """The inverse of :meth:`record`, checked against a run of ``former`` names."""
+        came = EncodedNames.of(record["namespace"], record["domain"], record["came"], ordered=True)
+        picked = tuple((bytes.fromhex(key), _rows(rows)) for key, rows in record["picked"].items())
+        patch = cls(came, _rows(record["gone"]), _rows(record["before"]), picked)
+        patch.check(former)
+        if "added" not in record:
+            return patch
+        entries, words = (base64.b64decode(part, validate=True) for part in record["added"])
+        names = former - len(patch.gone) + len(came)
+        added = StoredPostings(
+            *patch.place,
+            NOTHING_ASKED.digest,
+            names,
+            np.frombuffer(entries, ENTRY),
+            np.frombuffer(words, "<u4"),
+        )
+        return replace(patch, added=added, dropped=frozenset(map(bytes.fromhex, record["dropped"])))
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPatch:
+    """How a segment became its successor: the former files, and the records of all runs of the successor."""
+
+    former: tuple[str, str]
+    runs: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def between(cls, former: SegmentEntry, runs: Sequence[RunPatch]) -> SegmentPatch:
+        return cls((former.name, former.postings.name), tuple(run.record() for run in runs))
+
+    @property
+    def data(self) -> bytes:
+        return canonical_json({"former": list(self.former), "runs": list(self.runs)})
+
+    @classmethod
+    def parse(cls, data: bytes) -> SegmentPatch:
+        """The inverse of :attr:`data`. Raises :exc:`ValueError` for what is none; the runs are not looked at."""
+        try:
+            record = json.loads(data)
+            names, postings = record["former"]
+            return cls((str(names), str(postings)), tuple(record["runs"]))
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise ValueError(f"it is no patch: {error!s:.200}") from None
+
+
+def patched_segment(
+    patch: SegmentPatch,
+    successor: SegmentEntry,
+    former: Mapping[_Place, tuple[EncodedNames, StoredPostings]],
+    asked: Mapping[_Place, SelectorKeys],
+) -> tuple[list[tuple[RunPatch, EncodedNames]], FramedFile]:
+    """The runs of a patch's successor, and its postings file. ``former`` are the verified runs of the segment before.
+
+    Raises :exc:`InvalidGeneration` where the patch does not make the files that ``successor`` has.
+    """
+    writer = NamesWriter()
+    made: list[tuple[RunPatch, EncodedNames]] = []
+    parts: list[StoredPostings] = []
+    try:
+        for record in patch.runs:
+            names, postings = former.get((record["namespace"], record["domain"]), (None, None))
+            run = RunPatch.of(record, 0 if names is None else len(names))
+            made.append((run, run.names(names)))
+            writer.add_run(made[-1][1])
+            parts += run.postings(postings, made[-1][1])
+        file = writer.finish()
+        if (file.name, file.size) != (successor.name, successor.size):
+            raise ValueError("the names that it makes have another checksum")
+        merged = merge_postings(writer.runs, [[part] for part in parts], asked)
+        if (merged.name, merged.size) != (successor.postings.name, successor.postings.size):
+            merged.file.close()
+            raise ValueError("the postings that it makes have another checksum")
+    except (*_WRONG, BrokerCoreError, pa.ArrowException) as error:
+        raise InvalidGeneration(patch_name(successor), f"{error!s:.200}") from None
+    finally:
+        writer.close()
+    return made, merged
+
+
+def entry_keys(entries: _Array) -> list[bytes]:
+    """The keys of entries."""
+    raw = entries["key"].tobytes()
+    return [raw[at : at + 16] for at in range(0, len(raw), 16)]
+
+
+def _without(part: StoredPostings, keys: frozenset[bytes]) -> StoredPostings:
+    """Postings without the selectors of these keys."""
+    stays = np.fromiter((key not in keys for key in entry_keys(part.entries)), bool, len(part.entries))
+    return part if stays.all() else replace(part, entries=part.entries[stays])
+
+
+def _rows(values: Sequence[int]) -> _Array:
+    """A column of the row numbers of a patch. Raises :exc:`ValueError` for anything but numbers."""
+    rows = np.array(values)
+    if rows.ndim != 1 or (len(rows) and rows.dtype != np.int64):
+        raise ValueError("row numbers that are none")
+    return rows.astype(np.int64)
+
+
+def _check_rows(rows: _Array, limit: int) -> None:
+    if len(rows) and not (0 <= rows[0] <= rows[-1] < limit and (np.diff(rows) > 0).all()):
+        raise ValueError("row numbers do not ascend, or are outside of the names")

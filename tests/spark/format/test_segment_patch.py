@@ -1,0 +1,185 @@
+"""A patch makes the successor of a segment byte for byte, or nothing."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from broker_core import EncodedNames
+from broker_core.names import Mode
+from broker_core_spark.errors import InvalidGeneration
+from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
+from broker_core_spark.format.manifest import SegmentEntry
+from broker_core_spark.format.postings_file import StoredPostings
+from broker_core_spark.format.segment_patch import (
+    RunPatch,
+    SegmentPatch,
+    entry_keys,
+    patch_limit,
+    patch_name,
+    patched_segment,
+)
+from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
+from tests.support.generation_builder import build_generation, matches_of, stored_segment
+from tests.support.generations import memory
+
+PLACE = ("t/n", "persistent")
+ASKED = [
+    CanonicalQuestion.of("t/n", Mode.PERSISTENT, pattern) for pattern in (None, "t/n/a.*", ".*7", "none")
+]
+SELECTORS = required_selectors(ASKED)[PLACE]
+KEYS = {PLACE: SelectorKeys.of(selector.key for selector in SELECTORS)}
+
+
+class Pair:
+    """A segment of names t/n and its successor, and the patch between them."""
+
+    def __init__(self, before: list[str], now: list[str]) -> None:
+        store = memory()
+        entries = [
+            build_generation(store, {"t/n": {"persistent": names}}, ASKED, catalogue_id="c").segments[0]
+            for names in (before, now)
+        ]
+        self.former, self.successor = entries
+        (run,) = stored_segment(store, self.former).runs()
+        postings = StoredPostings(*PLACE, run.asked_digest, len(run.names), run.entries, run.words)
+        self.runs = {PLACE: (run.names, postings)}
+        self.wanted = [store.get(file.name, file.size) for file in (self.successor, self.successor.postings)]
+        names = run.names.names.to_pylist()
+        came = EncodedNames.of(*PLACE, sorted(set(now) - set(before)))
+        picked = []
+        for selector, rows in matches_of(came, SELECTORS, {}):
+            chosen = np.arange(*rows) if isinstance(rows, tuple) else rows
+            if len(chosen):
+                picked.append((selector.key, chosen))
+        gone = np.array([at for at, name in enumerate(names) if name not in now], np.int64)
+        self.run = RunPatch(came, gone, np.searchsorted(names, came.names.to_pylist()), picked)
+        self.patch = SegmentPatch.between(self.former, [self.run])
+
+    def made(self, data: bytes, successor: SegmentEntry | None = None) -> bytes:
+        """The postings that a patch of these bytes makes."""
+        _, file = patched_segment(SegmentPatch.parse(data), successor or self.successor, self.runs, KEYS)
+        with file.file:
+            return file.file.read()
+
+
+def pair() -> Pair:
+    names = [f"{letter}{number:02}" for letter in "abc" for number in range(40)]
+    now = [*(name for name in names if name[1:] not in ("03", "17")), "a20-new", "b7", "zz"]
+    return Pair(names, now)
+
+
+def test_a_patch_makes_the_files_of_the_successor() -> None:
+    one = pair()
+    assert len(one.patch.data) <= patch_limit(one.successor)
+    assert one.made(one.patch.data) == one.wanted[1]
+    made, file = patched_segment(one.patch, one.successor, one.runs, KEYS)
+    file.file.close()
+    assert made[0][1].names.to_pylist()[-1] == "zz"
+    for before, now in ((["a"], ["b"]), (["a", "b"], ["b"]), (["b"], ["a", "b", "c7"])):
+        small = Pair(before, now)
+        assert small.made(small.patch.data) == small.wanted[1]
+
+
+def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> None:
+    one = pair()
+    names = one.run.names(one.runs[PLACE][0])
+    (carried, again) = one.run.postings(one.runs[PLACE][1], names)
+    whole = one.made(one.patch.data)
+    keys = frozenset(entry_keys(again.entries)[:1])
+    entries = again.entries[:1].copy()
+    words = int(entries["count"][0]) if entries["kind"][0] == 1 else 0
+    added = StoredPostings(*PLACE, NOTHING_ASKED.digest, len(names), entries, again.words[:words])
+    patch = SegmentPatch.between(one.former, [replace(one.run, added=added, dropped=keys)])
+    assert one.made(patch.data) == whole
+    with pytest.raises(InvalidGeneration, match="same selector"):
+        one.made(SegmentPatch.between(one.former, [replace(one.run, added=added)]).data)
+    assert carried.names == len(names)
+
+
+def test_another_successor_is_not_made() -> None:
+    one = pair()
+    others = {
+        "the names": replace(one.successor, name=one.former.name),
+        "the postings": replace(one.successor, postings=one.former.postings),
+    }
+    for what, other in others.items():
+        with pytest.raises(InvalidGeneration, match=f"{what} that it makes have another checksum") as caught:
+            one.made(one.patch.data, other)
+        assert caught.value.file == patch_name(other)
+    assert len({patch_name(entry) for entry in (one.successor, *others.values())}) == 3
+
+
+@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"former":["a"],"runs":[]}', b"\xff", b"[" * 100_000])
+def test_what_is_no_patch_is_said(data: bytes) -> None:
+    with pytest.raises(ValueError, match="it is no patch"):
+        SegmentPatch.parse(data)
+
+
+def test_hostile_patches_make_the_successor_or_nothing() -> None:
+    """Any value of a patch is replaced by one of another type, sign or size."""
+    one = pair()
+    pick = random.Random(5)
+    values: list[Any] = [
+        None,
+        -1,
+        0,
+        2**31,
+        2**64,
+        1.5,
+        True,
+        "",
+        "x",
+        "\ud800",
+        [],
+        [-1],
+        [10**6],
+        {},
+        ["é"],
+        "00",
+    ]
+    refused = 0
+
+    def changed(value: Any) -> Any:
+        if isinstance(value, dict) and value and pick.random() < 0.8:
+            key = pick.choice(sorted(value))
+            return value | {key: changed(value[key])}
+        if isinstance(value, list) and value and pick.random() < 0.8:
+            at = pick.randrange(len(value))
+            return [*value[:at], changed(value[at]), *value[at + 1 :]]
+        return pick.choice(values)
+
+    record = json.loads(one.patch.data)
+    record["runs"][0] |= {"added": ["", ""], "dropped": []}
+    for _ in range(600):
+        runs = changed(record["runs"])
+        patch = SegmentPatch(one.patch.former, tuple(runs) if isinstance(runs, list) else (runs,))
+        try:
+            _, file = patched_segment(patch, one.successor, one.runs, KEYS)
+        except InvalidGeneration:
+            refused += 1
+            continue
+        with file.file:
+            assert file.file.read() == one.wanted[1]
+    assert refused > 300
+
+
+def test_a_run_patch_that_cannot_be_is_refused() -> None:
+    came = EncodedNames.of(*PLACE, ["x"])
+    rows = np.array([0])
+    for patch in (
+        RunPatch(came, rows, np.array([4]), []),
+        RunPatch(came, np.array([0, 0]), rows, []),
+        RunPatch(came, rows, np.array([0, 0]), []),
+        RunPatch(came, rows, rows, [(b"short", rows)]),
+        RunPatch(came, rows, rows, [(bytes(16), np.array([1]))]),
+    ):
+        with pytest.raises(ValueError, match=r"row|place|key"):
+            patch.check(3)
+    assert pa.array(came.names).to_pylist() == ["x"]
