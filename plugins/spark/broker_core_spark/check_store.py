@@ -43,7 +43,7 @@ def check_store(settings: SparkSettings) -> Iterator[Check]:
         f"{published.generation[:12]} of {max(0.0, hours):.1f} hours ago: {manifest.question_count} questions, "
         f"{manifest.topics} topics",
     )
-    if manifest.static and not settings.static:
+    if manifest.static and not settings.serves_as_built:
         yield Check.warning("generation", UNDECLARED_STATIC)
     if settings.folder is not None and not settings.folder.is_dir():
         yield Check.error("folder", f"there is no folder {settings.folder}")

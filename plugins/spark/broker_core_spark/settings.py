@@ -58,6 +58,8 @@ class SparkSettings(BaseModel):
     source_timeout: PositiveDuration = 1.0
     #: Declares a catalogue that never changes and has no change log: its generation stays right.
     static: bool = False
+    #: Time after its publication for which a generation may be served that no change log brings up to date.
+    max_age: PositiveDuration | None = None
     #: Folder of the private copies that are mapped. By default the system's folder for temporary files.
     folder: Path | None = None
     on_failure: Literal["error", "next", "stale"] = "next"
@@ -76,6 +78,11 @@ class SparkSettings(BaseModel):
     max_topic_loss: _Share = MAX_TOPIC_LOSS
     #: The same for the share of what is asked that it covers, in points.
     max_coverage_loss: _Share = MAX_COVERAGE_LOSS
+
+    @property
+    def serves_as_built(self) -> bool:
+        """Whether a generation may be served that no change log brings up to date."""
+        return self.static or self.max_age is not None
 
     @property
     def longest_stale(self) -> float | None:

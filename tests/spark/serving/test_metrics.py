@@ -43,7 +43,7 @@ async def test_what_is_served_is_measured() -> None:
         await model.delete(random.choice(sorted(model.topics)))
         await server.list("public/default")
         now = scraped(server)
-        assert now[f"generation_info {published.generation} 1"] == 1
+        assert now[f"generation_info changes {published.generation} 1"] == 1
         assert (now["questions"], now["refused"]) == (3, 0)
         assert now["topics"] == plugin.lister.refresher.served.generation.topics  # type: ignore[union-attr]
         assert now["mapped_bytes"] > 0

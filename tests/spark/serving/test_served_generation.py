@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from random import Random
 from typing import Any
@@ -16,6 +17,7 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.testing import Server, serve
 from broker_core_spark.plugin import SparkPlugin
+from broker_core_spark.serving.served_generation import ServedGeneration
 from tests.spark.test_exact_answers import check, serving
 from tests.support.chunks import tiny_chunks
 from tests.support.spark_model import Asked, CatalogueModel, publish
@@ -45,9 +47,10 @@ async def served_of(plugin: SparkPlugin, server: Server, model: CatalogueModel, 
         ({}, {"versions": None}, "not_declared_static"),
         ({"static": True}, {"versions": None}, None),
         ({"static": True}, {}, None),
+        ({"max_age": "1h"}, {"versions": None}, None),
         ({"overlay_limit": 0}, {}, None),
     ],
-    ids=["foreign", "foreign-static", "undeclared", "static", "followed", "unchanged"],
+    ids=["foreign", "foreign-static", "undeclared", "static", "followed", "young", "unchanged"],
 )
 async def test_a_generation_is_served_only_for_its_own_catalogue(
     settings: Mapping[str, Any], options: dict[str, Any], reason: str | None
@@ -60,6 +63,38 @@ async def test_a_generation_is_served_only_for_its_own_catalogue(
             assert await served_of(plugin, server, model, asked) is (reason is None)
         passed = {word for word, count in plugin.lister.counts.passed.items() if count}
         assert passed == ({reason} if reason else set())
+
+
+async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age() -> None:
+    async with serving({"max_age": "1h"}) as (server, plugin, model, uri):
+        await filled(model)
+        refresher, asked = plugin.lister.refresher, REGISTERED[0]
+        served: ServedGeneration | None = None
+        for _ in range(2):  # the second build has the same generation, so only its pointer is new
+            await publish(uri, model, REGISTERED, versions=None)
+            await refresher.refresh()
+            assert await served_of(plugin, server, model, asked)
+            served = refresher.served
+            assert served is not None
+            assert served.follows == "max_age"
+            served.built(datetime.now(UTC) - timedelta(hours=2))
+            await refresher.refresh()
+            assert not await served_of(plugin, server, model, asked)
+        assert plugin.lister.counts.passed["too_old"] == 2
+        assert served is not None
+        served.built(datetime.now(UTC) + timedelta(days=9))  # of a clock that is wrong
+        assert await served_of(plugin, server, model, asked)
+        served.built(datetime.now(UTC) - timedelta(minutes=59))
+        assert await served_of(plugin, server, model, asked)
+    async with serving({"max_age": "1s"}) as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED)
+        await plugin.lister.refresher.refresh()
+        served = plugin.lister.refresher.served
+        assert served is not None
+        assert served.follows == "changes"
+        served.built(datetime.now(UTC) - timedelta(hours=2))  # its change log brings it up to date
+        assert await served_of(plugin, server, model, asked)
 
 
 async def test_what_is_not_in_the_generation_is_passed_on() -> None:

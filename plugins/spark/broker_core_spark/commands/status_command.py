@@ -159,6 +159,7 @@ def _of_metrics(text: str) -> dict[str, Any]:
         "generation": served.get("generation"),
         "number": int(served["number"]) if "number" in served else None,
         "age_seconds": _number(values.get("generation_age_seconds")),
+        "follows": served.get("follows"),
         "last_hour_questions": int(answered + passed),
         "last_hour_coverage": round(answered / (answered + passed), 4) if answered + passed else None,
         "overlay_names": _number(values.get("overlay_names")),

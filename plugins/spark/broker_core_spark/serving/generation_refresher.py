@@ -148,6 +148,8 @@ class GenerationRefresher:
                     return
                 generation = published.generation
                 if self.served is not None and self.served.generation.id == generation:
+                    if published != self.published:  # built again, with the same result
+                        self.served.built(published.when)
                     self.published = published
                     self._accept()
                     return
@@ -210,6 +212,7 @@ class GenerationRefresher:
 
     async def _swap(self, opened: Generation, published: PublishedPointer) -> None:
         old, served = self.served, self._serve(opened)
+        served.built(published.when)
         if old is not None:
             # Questions after the swap need not wait for all changes.
             await served.warm(list(old.followers))
@@ -223,5 +226,5 @@ class GenerationRefresher:
             topics=opened.topics,
             before=None if old is None else old.generation.id,
         )
-        if opened.manifest.static and not self._settings.static:
+        if opened.manifest.static and not self._settings.serves_as_built:
             log.warning("the generation answers nothing", generation=opened.id, reason=UNDECLARED_STATIC)

@@ -119,8 +119,8 @@ class ServingMetrics(Collector):
         generation = served.generation
         yield InfoMetricFamily(
             f"{PREFIX}generation",
-            "The generation that is served, and as which number it was published.",
-            {"generation": generation.id, "number": str(published.number)},
+            "The generation that is served, as which number it was published, and what keeps its answers right.",
+            {"generation": generation.id, "number": str(published.number), "follows": served.follows},
         )
         yield _gauge(
             "generation_age_seconds",

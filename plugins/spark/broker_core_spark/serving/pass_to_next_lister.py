@@ -18,6 +18,7 @@ PASS_REASONS: Final = {
     "property_keys": "the broker selects topics by other properties than the generation",
     "no_change_log": "nobody here has a change log, and the catalogue is not declared as static",
     "not_declared_static": "the generation is of a catalogue without versions, which was not declared as static",
+    "too_old": "no change log brings the generation up to date, and it is older than max_age",
     "other_catalogue": "the generation is of another catalogue than the one that is served here",
     "unreachable": "the change log could not be read",
     "gap": "the change log does not reach back to the generation",
@@ -28,7 +29,7 @@ PASS_REASONS: Final = {
 #: What to do about ``not_declared_static``.
 UNDECLARED_STATIC: Final = (
     "all its questions pass, because its catalogue has no versions: set static = true in [plugins.spark] if that "
-    "catalogue never changes"
+    "catalogue never changes, or max_age to the age that its answers may have"
 )
 
 

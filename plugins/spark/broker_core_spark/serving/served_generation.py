@@ -6,6 +6,7 @@ import asyncio
 import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
@@ -69,6 +70,7 @@ class ServedGeneration:
         self._answers = answers
         self._settings = settings
         self._verifier = AnswerVerifier(generation.id)
+        self._built = datetime.now(UTC)
         self._serial = next(ServedGeneration._serials).to_bytes(8)
         self._followers: dict[str, NamespaceFollower] = {}
         self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
@@ -78,6 +80,26 @@ class ServedGeneration:
     def followers(self) -> dict[str, NamespaceFollower]:
         """The followers of the namespaces that were asked for, by name."""
         return self._followers
+
+    def built(self, when: datetime) -> None:
+        """Note when the generation was published; a time to come counts as now."""
+        self._built = min(when, datetime.now(UTC))
+
+    @property
+    def follows(self) -> str:
+        """What keeps its answers right: ``changes``, ``max_age``, or only that the catalogue is declared ``static``."""
+        if self._logs.follows(self.generation.manifest):
+            return "changes"
+        return "static" if self._settings.max_age is None else "max_age"
+
+    def _check_age(self) -> None:
+        longest = self._settings.max_age
+        age = (datetime.now(UTC) - self._built).total_seconds()
+        if longest is not None and age > longest:
+            raise PassToNextLister(
+                "too_old",
+                f"the generation is {age:.0f} s old, and may be served for {longest:.0f} s: build again",
+            )
 
     @property
     def wrong_answers(self) -> int:
@@ -119,6 +141,7 @@ class ServedGeneration:
         try:
             log = await self._logs.find(self.generation.manifest)
             if log is None:
+                self._check_age()
                 return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
             follower = self._follower(request.namespace)
             overlay, version = await follower.current(log)

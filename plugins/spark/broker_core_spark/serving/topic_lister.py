@@ -39,7 +39,7 @@ class PrecomputedTopicLister:
     def _serve(self, generation: Generation) -> ServedGeneration:
         settings = self._settings
         logs = ChangeLogFinder(
-            self._broker.change_logs, timeout=settings.source_timeout, static=settings.static
+            self._broker.change_logs, timeout=settings.source_timeout, static=settings.serves_as_built
         )
         return ServedGeneration(generation, logs, self._answers, settings)
 

@@ -34,6 +34,10 @@ class ChangeLogFinder:
         self._failure: PassToNextLister | None = None
         self._not_before = float("-inf")
 
+    def follows(self, manifest: Manifest) -> bool:
+        """Whether a change log brings a generation up to date, and not the operator's word."""
+        return not manifest.static and bool(self._logs() or not self._static)
+
     async def find(self, manifest: Manifest) -> ChangeLog | None:
         """The change log of a generation, or ``None`` for a catalogue that is declared static.
 
