@@ -1,0 +1,134 @@
+"""Increments of a generation after spread changes, and the swaps to them, each beside a full build and a first load."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from broker_core_spark.batch.job import BuildResult, build
+from broker_core_spark.batch.publish_gates import PublishGates
+from broker_core_spark.serving.opened.generation import Generation
+from broker_core_spark.serving.opened.verify_and_map import SampleChecks
+from broker_core_spark.store import Store, open_store
+from tests.benchmarks.progress import say
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["measure"]
+
+Row = dict[str, Any]
+_Made = TypeVar("_Made")
+#: Changed topics, and the goal of the increment's stage ``segments`` as a share of a full build's.
+_CHANGES: Final = {1: 0.10, 10: 0.15, 1000: 0.35}
+#: The goal of the bytes and of the processor time of a swap after all changes, as a share of a first load's.
+_SWAP: Final = 0.25
+
+
+class _Counted:
+    """A store that counts the bytes that are read of it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.bytes = 0
+
+    def fetch(self, path: str, into: Any, size: int) -> bool:
+        self.bytes += size
+        return self._store.fetch(path, into, size)
+
+    def get(self, path: str, limit: int) -> bytes | None:
+        data = self._store.get(path, limit)
+        self.bytes += len(data or b"")
+        return data
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def measure(spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, **options: Any) -> list[Row]:
+    """The rows of :mod:`.goals`. The Parquet file ``catalogue`` is changed. ``options`` are those of all builds."""
+
+    def built(store: str, *, incremental: bool) -> BuildResult:
+        return build(
+            spark,
+            catalogue=str(catalogue),
+            patterns=str(patterns),
+            store=str(folder / store),
+            incremental=incremental,
+            gates=PublishGates(allow_shrink=True),
+            **options,
+        )
+
+    rows: list[Row] = []
+    pick = random.Random(1)
+    full = built("increments", incremental=False)
+    store = open_store(str(folder / "increments"))
+    seconds = full.seconds["segments"]
+    first, loaded_bytes, loaded_seconds = _worked(partial(_opened, result=full, folder=folder), store)
+    rows.append({"what": "a full build's stage segments", "value": seconds, "unit": "s"})
+    rows.append({"what": "a first load", "value": loaded_bytes / 1e6, "unit": "MB"})
+    rows.append({"what": "a first load, of a processor", "value": loaded_seconds, "unit": "s"})
+    for changed, goal in _CHANGES.items():
+        say(f"an increment after {changed:,} changes")
+        _change(catalogue, changed, pick)
+        result = built("increments", incremental=True)
+        share = result.seconds["segments"] / seconds
+        what = f"share of that after {changed:,} spread changes"
+        rows.append({"what": what, "value": share, "unit": "", "at_most": goal})
+        before = first
+        first, swapped_bytes, swapped_seconds = _worked(
+            partial(_opened, result=result, folder=folder, before=before), store
+        )
+        rows += [
+            {"what": f"share of a first load's {what} to it", "value": share, "unit": "", "at_most": _SWAP}
+            for what, share in (
+                ("bytes of the swap", swapped_bytes / loaded_bytes),
+                ("processor time of the swap", swapped_seconds / loaded_seconds),
+            )
+        ]
+    whole = built("whole", incremental=False)
+    rows.append(
+        {
+            "what": "the last increment equals a full build",
+            "value": float(whole.generation == first.id),
+            "unit": "",
+            "at_least": 1,
+        }
+    )
+    return rows
+
+
+def _opened(
+    store: Store, *, result: BuildResult, folder: Path, before: Generation | None = None
+) -> Generation:
+    checks = SampleChecks(seed=1)
+    return Generation.open(store, result.generation, directory=str(folder), checks=checks, before=before)
+
+
+def _worked(made: Callable[[Store], _Made], store: Store) -> tuple[_Made, int, float]:
+    """What was made, the bytes that were read for it, and the seconds that processors worked."""
+    counted, began = _Counted(store), time.process_time()
+    return made(cast(Store, counted)), counted.bytes, time.process_time() - began
+
+
+def _change(catalogue: Path, count: int, pick: random.Random) -> None:
+    """Rename so many topics: half of ``count`` changed names go, and as many come; of one only the new one is."""
+    table = pq.read_table(catalogue)
+    rows = np.array(sorted(pick.sample(range(len(table)), max(1, count // 2))))
+    stays = np.ones(len(table), bool)
+    stays[rows if count > 1 else []] = False
+    position = table.column_names.index("name")
+    field = table.schema.field(position)
+    own = table.take(pa.array(rows))
+    words = (own.column(position).cast(pa.large_string()), f"{pick.randrange(10**6)}", "-")
+    new = own.set_column(position, field, pc.binary_join_element_wise(*words).cast(field.type))
+    pq.write_table(pa.concat_tables([table.filter(pa.array(stays)), new]), catalogue)
