@@ -148,10 +148,11 @@ def test_an_incremental_build_makes_the_changed_segments_anew(table: TopicTable,
 
 
 @FORMATS
+@pytest.mark.parametrize("turns", [5, pytest.param(200, marks=pytest.mark.long)])
 def test_random_chains_of_changes_equal_full_builds(
-    kind: type[TopicTable], spark: SparkSession, tmp_path: Path
+    kind: type[TopicTable], spark: SparkSession, tmp_path: Path, turns: int
 ) -> None:
-    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12)
+    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12, turns=turns)
 
 
 @pytest.mark.parametrize("kind", [IcebergTable], ids=["iceberg"])

@@ -1,10 +1,14 @@
-"""Random chains of changes of a catalogue, with an incremental build after each: equal to whole generations."""
+"""Random chains of changes of a catalogue, with an incremental build after each: equal to whole generations.
+
+A broker that swaps from one to the next has what one has that opens each anew.
+"""
 
 from __future__ import annotations
 
 import random
 from collections.abc import Collection, Mapping
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Final, Protocol
 
 from broker_core.catalog import SqliteCatalog
@@ -13,8 +17,9 @@ from broker_core_spark.batch.job import BuildResult, build
 from broker_core_spark.batch.publish_gates import PublishGates
 from broker_core_spark.batch.questions.load_questions import load_questions
 from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import open_store
-from tests.support.generation_builder import build_generation
+from tests.support.generation_builder import build_generation, mapped_bytes
 from tests.support.spark_catalogues import generation_files, questions_about, write_patterns
 
 if TYPE_CHECKING:
@@ -91,6 +96,7 @@ def check_chain(
     ]
     questions = pick.sample(rows, 90)
     written = 0
+    swapped: Generation | None = None
     for turn in range(turns + 1):
         changed = turn not in (0, 2)
         if changed:
@@ -111,6 +117,10 @@ def check_chain(
         assert generation_files(folder / "store", result.manifest) == generation_files(
             folder / f"whole-{turn}", expected
         ), (seed, turn)
+        swapped = Generation.open(open_store(str(folder / "store")), result.generation, before=swapped)
+        whole = Generation.open(open_store(str(folder / f"whole-{turn}")), expected.id)
+        assert mapped_bytes(swapped) == mapped_bytes(whole), (seed, turn)
+        rmtree(folder / f"whole-{turn}")
         if not turn:
             continue
         assert (result.full_because, result.segments_kept > 0) == ("", True), (seed, turn)

@@ -29,11 +29,19 @@ from broker_core_spark.format.segment_boundaries import (
     piece_starts,
 )
 from broker_core_spark.format.segment_reader import Segment
+from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.store import Store
 from broker_core_spark.store.verified_files import fetch_verified, put_verified
 from tests.support.segment_writer import SegmentWriter
 
-__all__ = ["build_generation", "matches_of", "opened_segment", "put_segment", "stored_segment"]
+__all__ = [
+    "build_generation",
+    "mapped_bytes",
+    "matches_of",
+    "opened_segment",
+    "put_segment",
+    "stored_segment",
+]
 
 #: The local names of each domain of each namespace, in any order.
 Catalogue = Mapping[str, Mapping[str, Any]]
@@ -149,6 +157,18 @@ def stored_segment(store: Store, entry: SegmentEntry) -> Segment:
     """A segment of a store."""
     names, postings = (fetch_verified(store, file, None) for file in (entry, entry.postings))
     return Segment.open(names, entry.name, postings, entry.postings.name)
+
+
+def mapped_bytes(generation: Generation) -> list[bytes]:
+    """All that an open generation answers from."""
+    opened = generation.opened
+    return [
+        bytes(file)
+        for file in (
+            *(opened.fields, opened.field_offsets, opened.lines),
+            *(opened.keys, opened.records, opened.rows),
+        )
+    ]
 
 
 def opened_segment(writer: SegmentWriter, file: str = "segments/x.seg") -> Segment:
