@@ -7,7 +7,6 @@ import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -59,24 +58,6 @@ async def test_the_first_plugin(modules: Path) -> None:
 def test_a_plugin_of_the_first_section_is_short() -> None:
     first = next(code for code in snippets("python") if code.startswith("# team_topics.py"))
     assert len([line for line in first.splitlines() if line.strip()]) <= 16
-
-
-async def test_the_plugin_with_settings(modules: Path) -> None:
-    import shared_prefix  # type: ignore[import-not-found]
-
-    async with serve(
-        plugins={"shared-prefix": shared_prefix.plugin},
-        settings={"plugins": {"shared-prefix": {"prefix": "ours-", "deadline": "60s"}}},
-    ) as server:
-        answer = await server.list("public/default", pattern=".*/ours-1")
-        assert answer.topics == ["persistent://public/default/ours-1"]
-
-
-async def test_the_test_of_a_plugin(modules: Path) -> None:
-    code = next(code for code in snippets("python") if "async def test_" in code)
-    module = ModuleType("snippet")
-    exec(compile(code, str(README), "exec"), module.__dict__)
-    await module.test_a_team_sees_its_topics()
 
 
 def test_the_settings_are_settings() -> None:

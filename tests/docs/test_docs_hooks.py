@@ -15,7 +15,7 @@ from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import WORDS
 from broker_core.plugin_api.hookspecs import HOOK_FACTS, HookSpecs, ListingOutcome
 from broker_core.plugin_api.listing_request import ListingRequest
-from tests.docs.pages import ROOT, Table, all_pages, code_in, headings, read, tables
+from tests.docs.pages import Table, all_pages, code_in, headings, read, tables
 
 PAGE = "reference/hooks.md"
 HOOKS = [name for name in vars(HookSpecs) if name.startswith("broker_core_")]
@@ -43,12 +43,6 @@ def table(first_column: str, heading: str = "") -> Table:
 
 def names_in(found: Table) -> set[str]:
     return {code_in(row[0])[0].partition("(")[0] for row in found.rows}
-
-
-def test_the_readme_names_each_hook_and_each_word() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    missing = [name for name in (*HOOKS, *WORDS) if not re.search(rf'[`"]{re.escape(name)}\b', readme)]
-    assert not missing
 
 
 def test_each_hook_has_a_section_with_its_exact_arguments() -> None:
