@@ -14,7 +14,7 @@ exclude_patterns = ["_build"]
 nitpicky = True
 
 # Links to headings of other pages, as `settings.md#limits`.
-myst_heading_anchors = 3
+myst_heading_anchors = 4
 
 # The button copies what is typed, without the prompt and without what it prints.
 copybutton_prompt_text = "$ "
