@@ -1,8 +1,9 @@
 """The pace of an address whose clients fail to get in: the first failures cost nothing, a storm of them is slowed.
 
 A handshake of TLS and the check of a password cost this server far more than the client. So an address that has failed
-often waits with its next attempts; it is forgiven by and by. A good client of that address may have to wait as well,
-but a few seconds at the most, which is less than any client's own time limit for a connection.
+often waits with its next attempts; it is forgiven by and by. A good client of that address waits as well: for the delay
+(a few seconds at the most), and then for the checks of passwords that came before its own, which are made one by one:
+some 85 ms each, so that it gets in 17 s behind 200 wrong ones. What is known at once, such as a token, waits for none.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ from broker_core.servers.http.api.namespaces.list_namespaces import allowed_name
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import Catalog
+from broker_core.service import Catalog, right_to
 
 __all__ = ["catalog_of", "is_known", "missing_namespace", "operations"]
 
@@ -84,7 +84,8 @@ async def _policies(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _no_such_write(request: ApiRequest) -> web.StreamResponse:
-    await request.authorize("admin")
+    assert request.attempt.action is not None  # it is declared
+    await request.authorize(right_to(request.attempt.action))
     catalog_of(request.services)
     raise refused(
         501,

@@ -16,6 +16,7 @@ from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.service import right_to
 from broker_core.shrink_guard import HeldListing, ShrinkGuard
 
 __all__ = ["operations"]
@@ -106,7 +107,7 @@ async def _list(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _may_see(request: ApiRequest, namespace: NamespaceName) -> bool:
-    access = Access("admin", namespace, None, request.asker)
+    access = Access(right_to("accept_shrink"), namespace, None, request.asker)
     try:
         await request.services.pipeline.authorize(access, request.deadline)
     except ListingFailed as denied:

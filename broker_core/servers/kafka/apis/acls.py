@@ -1,7 +1,7 @@
 """DescribeAcls, CreateAcls and DeleteAcls: the ACLs of the namespace that the client asks in.
 
-They are an operator's: the rules and gates are asked for ``admin``, then ACLs for ``DESCRIBE`` or ``ALTER`` on the
-cluster. Messages are Kafka's, as far as they are text for people.
+They are an operator's: rules and gates are asked for the right to change them, also before they are shown, then ACLs
+for ``DESCRIBE`` or ``ALTER`` on the cluster. Messages are Kafka's, as far as they are text for people.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from broker_core.kafka.acls.bindings import (
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import TOO_LARGE, ChangeRefused, RowError, code_of, error_of
-from broker_core.service import AuditRow
+from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
 __all__ = ["ACL_ROWS"]
@@ -165,7 +165,9 @@ async def _refusal(call: KafkaCall, operation: Operation, off: str) -> RowError 
         return RowError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, message)
     if pipeline.has_guards:
         try:
-            await pipeline.authorize(Access("admin", call.namespace, None, call.asker), call.deadline)
+            await pipeline.authorize(
+                Access(right_to("create_acl"), call.namespace, None, call.asker), call.deadline
+            )
         except ListingFailed as failure:
             return RowError(code_of(failure, ErrorCode.CLUSTER_AUTHORIZATION_FAILED), failure.message)
     return None

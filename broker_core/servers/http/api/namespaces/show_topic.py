@@ -96,7 +96,9 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
     changes: dict[str, Any] = {"partitions": found.partitions}
     if services.pipeline.dispatcher.masks(namespace):
         changes["version"] = None  # it counts what is hidden too
-    return ShownTopic(**shown.content() | changes).response(headers={hdrs.ETAG: etag})
+    response = ShownTopic(**shown.content() | changes).response()
+    response.headers[hdrs.ETAG] = etag
+    return response
 
 
 def _object(topic: TopicName, found: Found) -> TopicObject:
