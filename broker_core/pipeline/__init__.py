@@ -14,6 +14,7 @@ from broker_core.pipeline.question_text import QuestionText
 from broker_core.pipeline.sight import Sight, open_sight
 from broker_core.pipeline.standing_answer import StandingAnswer
 from broker_core.pipeline.topic_questions import TopicQuestions
+from broker_core.pipeline.watchable import listing_of_now, unfit_for_watches, unwatchable_pattern
 
 __all__ = [
     "AcceptedAnswer",
@@ -30,5 +31,8 @@ __all__ = [
     "TopicQuestions",
     "Trace",
     "explain",
+    "listing_of_now",
     "open_sight",
+    "unfit_for_watches",
+    "unwatchable_pattern",
 ]

@@ -13,9 +13,11 @@ from broker_core.access.authorization import RULE_ACTIONS
 from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.page import Page
+from broker_core.names import Mode
 from broker_core.names.topic_id import topic_id_text
 from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
+from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
 from broker_core.plugin_api.depends_on import AnswerKey
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import ListerNotes
@@ -51,6 +53,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     ``first``. ``kept`` says whose answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``.
     ``snapshot`` has the ``age_s`` of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists
     for all, or ``all`` where brokers know no principals; ``null`` where they were asked themselves.
+    ``watch_refused`` says why a client may not watch the answer, and polls; ``null`` where it may.
     A request that fails has ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an
     operator should know besides: a question that selects otherwise than it seems, a plugin that claims what is not so,
     and a former answer, taken or to be had, in place of a failure.
@@ -121,6 +124,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "permits": trace.permits,
             "kept": _kept(pipeline, request),
             "snapshot": None if notes.snapshot is None else dict(notes.snapshot),
+            "watch_refused": await _watch_refused(pipeline, request),
             "warnings": [
                 *(warning.text for warning in answer.warnings),
                 *trace.false_claims,
@@ -131,6 +135,28 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         }
     finally:
         answer.release()
+
+
+async def _watch_refused(pipeline: Pipeline, request: ListingRequest) -> str | None:
+    """Why a watch of this question would be refused, if it would."""
+    if request.mode is Mode.NON_PERSISTENT:
+        return "a watch is of persistent topics"
+    refused = unwatchable_pattern(pipeline, request.pattern)
+    if refused is not None:
+        return refused
+    try:
+        refused = await unfit_for_watches(pipeline, request.namespace, request.asker)
+    except ListingFailed as failure:
+        return failure.message
+    declares = [
+        name
+        for name in pipeline.dispatcher.properties_matter_to(request.namespace)
+        if "broker_core_depends_on" not in pipeline.dispatcher.registry[name].implementations
+    ]
+    if refused is not None and declares:
+        named = ", ".join(map(repr, declares))
+        refused += f"; {named} may declare what answers do depend on: broker_core_depends_on"
+    return refused
 
 
 def _former_answers(pipeline: Pipeline, chain: Iterable[ChainStep]) -> Iterator[str]:

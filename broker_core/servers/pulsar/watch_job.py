@@ -11,6 +11,7 @@ from broker_core.listing.tagged_fields import tagged_fields
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.names import NamespaceName
 from broker_core.patterns import TopicsPattern
+from broker_core.pipeline import unfit_for_watches, unwatchable_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS, ListingClient
@@ -83,7 +84,7 @@ class WatchJob:
             await pipeline.authorize(access, request.deadline)
         if self._is_new:
             request = await self._with_pattern(request)
-        unfit = await self._feeds.unfit_for_watches(request.namespace, request.asker)
+        unfit = await unfit_for_watches(pipeline, request.namespace, request.asker)
         if unfit is not None:
             raise watch_not_allowed(unfit, "properties")
         if self._is_new:
@@ -99,19 +100,17 @@ class WatchJob:
 
     async def _with_pattern(self, request: ListingRequest) -> ListingRequest:
         """The request with its pattern, which can be watched. Raises :exc:`ListingFailed`."""
-        patterns = self._client.pipeline.options.patterns
-        if not patterns.evaluate:
-            raise watch_not_allowed("Evaluating subscription patterns is disabled.", "pattern")
-        if self._uncompiled is not None:
-            check_length(self._uncompiled, patterns.max_length)
+        pipeline = self._client.pipeline
+        unwatchable = unwatchable_pattern(pipeline, request.pattern)
+        if unwatchable is None and self._uncompiled is not None:
+            check_length(self._uncompiled, pipeline.options.patterns.max_length)
             try:
-                request = await self._client.pipeline.with_pattern(request, self._uncompiled)
+                request = await pipeline.with_pattern(request, self._uncompiled)
             except ListingFailed as failure:
                 raise bad_pattern(failure) from None
-        pattern = request.pattern
-        assert pattern is not None
-        if not pattern.supported:
-            raise watch_not_allowed(f"{pattern.reason}", "pattern")
+            unwatchable = unwatchable_pattern(pipeline, request.pattern)
+        if unwatchable is not None:
+            raise watch_not_allowed(unwatchable, "pattern")
         return request
 
     def _ends(self, shown: Selection, topics_hash: str) -> tuple[bytes, bytes]:

@@ -20,13 +20,13 @@ from broker_core.listing.property_values import has_property_values
 from broker_core.listing.selection_difference import difference_bytes, selection_difference
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns.quick_match import may_match
-from broker_core.pipeline import Pipeline
+from broker_core.pipeline import Pipeline, listing_of_now
 from broker_core.plugin_api.depends_on import is_of_properties
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.listing_feed import ListingFeed
 
-__all__ = ["FollowedNamespace", "listing_of_now"]
+__all__ = ["FollowedNamespace"]
 
 #: Seconds between two looks at what changed, in which changes are joined.
 _GAP: Final = 0.1
@@ -174,19 +174,6 @@ class FollowedNamespace:
             return await self._pipeline.workers.call(asker, work, quick=size <= _QUICK)
         finally:
             permit.release()
-
-
-async def listing_of_now(
-    pipeline: Pipeline, namespace: NamespaceName, mode: Mode, asker: Asker
-) -> Listing | None:
-    """The default lister's listing of a namespace; ``None`` where it has none as such.
-
-    Raises :exc:`~broker_core.errors.ListingFailed`.
-    """
-    deadline = asyncio.get_running_loop().time() + pipeline.options.time_budget
-    whole = ListingRequest(namespace, mode, asker=asker, deadline=deadline)
-    result = pipeline.lister.list_now(whole) or await pipeline.lister.list_topics(whole)
-    return result.topics if isinstance(result.topics, Listing) else None
 
 
 def _changed_forms(seen: Listing, now: Listing) -> list[bytes] | None:

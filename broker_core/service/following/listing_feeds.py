@@ -7,17 +7,15 @@ from functools import partial
 from typing import Final
 from weakref import WeakSet
 
-from broker_core.access.asker import Asker
 from broker_core.catalog import CatalogLogReader
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing, Selection
-from broker_core.listing.property_values import has_property_values
-from broker_core.names import Mode, NamespaceName
+from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
-from broker_core.plugin_api.depends_on import PROPERTY, AnswerKey, key_of
+from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.change_watch import ChangeWatch
-from broker_core.service.following.followed_namespace import FollowedNamespace, listing_of_now
+from broker_core.service.following.followed_namespace import FollowedNamespace
 from broker_core.service.following.follower import Follower
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
@@ -89,29 +87,6 @@ class ListingFeeds:
         """End them, before the pipeline that they ask is closed."""
         self.close()
         await asyncio.gather(*(feed.stop() for feed in list(self._made)))
-
-    async def unfit_for_watches(self, namespace: NamespaceName, asker: Asker) -> str | None:
-        """Why answers about a namespace cannot be watched by a client that sends no properties with its watch.
-
-        Raises :exc:`~broker_core.errors.ListingFailed`.
-        """
-        dispatcher, lister = self._pipeline.dispatcher, self._pipeline.lister
-        plugins = dispatcher.properties_matter_to(namespace)
-        if plugins:
-            named = ", ".join(map(repr, plugins))
-            return f"what plugin {named} answers depends on the properties of the request, which a watch does not have"
-        if "properties" in lister.depends_on:
-            return (
-                "what the brokers list depends on the properties of the request, which a watch does not have"
-            )
-        if any(word.startswith(PROPERTY) for word in lister.depends_on):
-            listing = await listing_of_now(self._pipeline, namespace, Mode.PERSISTENT, asker)
-            if listing is not None and has_property_values(listing):
-                return (
-                    "topics of the namespace are selected by properties (catalog.property_keys), which a watch does "
-                    "not have"
-                )
-        return None
 
     def _feed(self, question: ListingRequest) -> tuple[AnswerKey, ListingFeed]:
         namespace = question.namespace

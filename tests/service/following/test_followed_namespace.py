@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.access.asker import Asker
 from broker_core.broker import opened_pipeline
 from broker_core.catalog import CatalogLogReader, SqliteCatalog
 from broker_core.listing.listing import Selection
@@ -164,18 +163,3 @@ async def test_an_answer_lets_go_of_an_old_listing(
     assert after.topics_hash == before.topics_hash
     assert len(after.listing) == 3
     assert follower.next() is None
-
-
-async def test_a_watch_is_unfit_only_while_properties_select(
-    catalog: SqliteCatalog, pipeline: Pipeline, feeds: ListingFeeds
-) -> None:
-    assert await feeds.unfit_for_watches(NAMESPACE, Asker()) is None
-    catalog.set_properties(topic("x-1"), {"other": "1"})
-    assert await feeds.unfit_for_watches(NAMESPACE, Asker()) is None
-    catalog.set_properties(topic("x-1"), {"region": "eu"})
-    reason = await feeds.unfit_for_watches(NAMESPACE, Asker())
-    assert reason is not None
-    assert "catalog.property_keys" in reason
-    assert await feeds.unfit_for_watches(NamespaceName("a", "other"), Asker()) is None
-    catalog.set_properties(topic("x-1"), {})
-    assert await feeds.unfit_for_watches(NAMESPACE, Asker()) is None

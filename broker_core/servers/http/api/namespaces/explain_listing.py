@@ -88,6 +88,7 @@ class _Explanation(JsonObject):
     permits: Any = None
     kept: list[dict[str, str | None]] = Field(default=[])
     snapshot: dict[str, Any] | None = None
+    watch_refused: str | None = None
     error: str = ""
     code: str = ""
     cause: str = ""

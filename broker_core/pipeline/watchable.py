@@ -1,0 +1,61 @@
+"""Which questions can be watched (PIP-145): a watch has neither properties nor a flag that a pattern was applied."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from broker_core.access.asker import Asker
+from broker_core.listing.listing import Listing
+from broker_core.listing.property_values import has_property_values
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+from broker_core.plugin_api.depends_on import PROPERTY
+from broker_core.plugin_api.listing_request import ListingRequest
+
+if TYPE_CHECKING:
+    from broker_core.pipeline.pipeline import Pipeline
+
+__all__ = ["listing_of_now", "unfit_for_watches", "unwatchable_pattern"]
+
+
+def unwatchable_pattern(pipeline: Pipeline, pattern: TopicsPattern | None) -> str | None:
+    """Why a pattern cannot be watched; ``None`` where it can. ``None`` is one that is not known yet, or none."""
+    if not pipeline.options.patterns.evaluate:
+        return "Evaluating subscription patterns is disabled."
+    return None if pattern is None or pattern.supported else str(pattern.reason)
+
+
+async def unfit_for_watches(pipeline: Pipeline, namespace: NamespaceName, asker: Asker) -> str | None:
+    """Why answers about a namespace cannot be watched by a client that sends no properties with its watch.
+
+    Raises :exc:`~broker_core.errors.ListingFailed`.
+    """
+    dispatcher, lister = pipeline.dispatcher, pipeline.lister
+    plugins = dispatcher.properties_matter_to(namespace)
+    if plugins:
+        named = ", ".join(map(repr, plugins))
+        return f"what plugin {named} answers depends on the properties of the request, which a watch does not have"
+    if "properties" in lister.depends_on:
+        return "what the brokers list depends on the properties of the request, which a watch does not have"
+    if any(word.startswith(PROPERTY) for word in lister.depends_on):
+        listing = await listing_of_now(pipeline, namespace, Mode.PERSISTENT, asker)
+        if listing is not None and has_property_values(listing):
+            return (
+                "topics of the namespace are selected by properties (catalog.property_keys), which a watch does "
+                "not have"
+            )
+    return None
+
+
+async def listing_of_now(
+    pipeline: Pipeline, namespace: NamespaceName, mode: Mode, asker: Asker
+) -> Listing | None:
+    """The default lister's listing of a namespace; ``None`` where it has none as such.
+
+    Raises :exc:`~broker_core.errors.ListingFailed`.
+    """
+    deadline = asyncio.get_running_loop().time() + pipeline.options.time_budget
+    whole = ListingRequest(namespace, mode, asker=asker, deadline=deadline)
+    result = pipeline.lister.list_now(whole) or await pipeline.lister.list_topics(whole)
+    return result.topics if isinstance(result.topics, Listing) else None
