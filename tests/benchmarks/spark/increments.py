@@ -82,14 +82,14 @@ def measure(spark: SparkSession, catalogue: Path, patterns: Path, folder: Path, 
         _change(catalogue, changed, pick)
         result = built("increments", incremental=True)
         share = result.seconds["segments"] / seconds
-        what = f"share of that after {changed:,} spread changes"
+        what = f"its share after {changed:,} spread changes"
         rows.append({"what": what, "value": share, "unit": "", "at_most": goal})
         before = first
         first, swapped_bytes, swapped_seconds = _worked(
             partial(_opened, result=result, folder=folder, before=before), store
         )
         rows += [
-            {"what": f"share of a first load's {what} to it", "value": share, "unit": "", "at_most": _SWAP}
+            {"what": f"its share of a first load: {what}", "value": share, "unit": "", "at_most": _SWAP}
             for what, share in (
                 ("bytes of the swap", swapped_bytes / loaded_bytes),
                 ("processor time of the swap", swapped_seconds / loaded_seconds),
@@ -129,6 +129,11 @@ def _change(catalogue: Path, count: int, pick: random.Random) -> None:
     position = table.column_names.index("name")
     field = table.schema.field(position)
     own = table.take(pa.array(rows))
-    words = (own.column(position).cast(pa.large_string()), f"{pick.randrange(10**6)}", "-")
+    text = pa.large_string()
+    words = (
+        own.column(position).cast(text),
+        pa.scalar(f"{pick.randrange(10**6)}", text),
+        pa.scalar("-", text),
+    )
     new = own.set_column(position, field, pc.binary_join_element_wise(*words).cast(field.type))
     pq.write_table(pa.concat_tables([table.filter(pa.array(stays)), new]), catalogue)
