@@ -53,5 +53,9 @@ def test_a_reason_is_one_line() -> None:
         "    ^^^^\npkg.errors.StoreFailed: cannot write\n\n\tat java"
     )
     assert _reason(RuntimeError(said)) == "A task of Spark failed: pkg.errors.StoreFailed: cannot write"
+    said = "Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'broker_core_spark'\n"
+    assert "'broker_core_spark'. Executors need broker-core-spark in the Python" in _reason(
+        RuntimeError(said)
+    )
     assert _reason(RuntimeError("no space\nmore")) == "Spark failed: no space"
     assert _reason(RuntimeError("")) == "Spark failed: RuntimeError"

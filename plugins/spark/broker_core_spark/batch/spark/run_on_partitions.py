@@ -79,6 +79,16 @@ def spark_message(error: BaseException) -> str:
     return lines[0][:1000] if lines else type(error).__name__
 
 
+def _advice(kind: str) -> str:
+    """What to do about an error of this kind in a worker: executors have their own Python."""
+    if kind != "ModuleNotFoundError":
+        return ""
+    return (
+        ". Executors need broker-core-spark in the Python that PYSPARK_PYTHON names: an image, or --archives and "
+        "PYSPARK_PYTHON in it"
+    )
+
+
 def _reason(error: Exception) -> str:
     """The last line of a worker's traceback, else the first line of Spark's message."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -88,5 +98,5 @@ def _reason(error: Exception) -> str:
                 if not later.startswith(("File ", "^", "~")) and ": " in later and later[:1].isalpha():
                     kind = later.partition(":")[0]
                     if kind.replace(".", "").replace("_", "").isalnum():
-                        return f"A task of Spark failed: {later[:2000]}"
+                        return f"A task of Spark failed: {later[:2000]}{_advice(kind)}"
     return f"Spark failed: {spark_message(error)}"

@@ -28,6 +28,7 @@ def numbered_work(
             data = store.get(f"{prefix}{number}.json", _MOST_BYTES)
             if data is None:
                 raise InvalidCatalogue(
-                    f"The work of task {number} is gone: was the job's staging folder emptied?"
+                    f"The work of task {number} is not in {store.uri}: a store is a bucket or a folder that the "
+                    "driver and all executors share, and nobody else empties its folder temporary during a build"
                 )
             yield number, data
