@@ -1,11 +1,14 @@
-"""Authorization by the rules of the settings: which role may do which action in which namespace.
+"""Authorization by the rules of the settings: which role may do which action in which namespace, with which topics.
 
-What no super role and no rule allows is denied. Where a proxy asks for somebody, both must be allowed. A decision knows
-the settings alone, and nothing of what exists: a denial reads the same for a namespace that is there and for any other.
+What no super role and no rule allows is denied, and what a rule denies, whatever others allow. Where a proxy asks for
+somebody, both must be allowed. A decision knows the settings alone, and nothing of what exists: a denial reads the same
+for a namespace that is there and for any other.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +17,7 @@ from broker_core.access.asker import OPERATOR, Asker
 from broker_core.access.rights import RULES_OF
 from broker_core.access.rule_patterns import RulePattern
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
+from broker_core.listing.topic_filter import TopicFilter, TopicPatterns
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.redaction.quoted import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
@@ -23,6 +27,7 @@ __all__ = [
     "AllowsEverybody",
     "Authorization",
     "Decision",
+    "is_covered",
     "rule_actions",
     "rule_text",
 ]
@@ -52,7 +57,8 @@ class Decision:
 class Authorization:
     """The rules of one server. ``authentication`` says whether its clients have roles that were proven.
 
-    ``on`` is false where everybody may do everything, which costs nothing. For one event loop. Raises
+    ``on`` is false where everybody may do everything, which costs nothing. Immutable but for what it
+    keeps of its own verdicts; for one event loop. Raises
     :exc:`AllowsEverybody`.
     """
 
@@ -68,11 +74,20 @@ class Authorization:
         self.on = settings.mode == "rules" or (settings.mode == "auto" and ruled)
         self._super_roles = frozenset(settings.super_roles)
         self._rules = tuple(_Rule(number, rule) for number, rule in enumerate(settings.rules, 1))
+        #: Whether a rule takes topics of a namespace from a role, and leaves others.
+        self.has_topics = self.on and any(rule.denies or rule.topics is not None for rule in self._rules)
+        #: The roles and patterns of roles that rules are about.
+        self.roles = frozenset(role for rule in settings.rules for role in rule.roles)
         self._rules_of: dict[str, tuple[_Rule, ...]] = {}
-        self._verdicts: dict[tuple[str | None, str | None, str], bool] = {}
+        self._scopes: dict[tuple[str, str, str | None], _Scope] = {}
+        self._compiled: dict[tuple[_Rule, ...], _Scope] = {}
+        self._verdicts: dict[tuple[str | None, str | None, str], TopicFilter | bool] = {}
 
-    def decide(self, role: str | None, action: str, namespace: str | None) -> Decision:
-        """Whether a role may do an action of the rules (:data:`RULE_ACTIONS`) in a namespace.
+    def decide(
+        self, role: str | None, action: str, namespace: str | None, topic: str | None = None
+    ) -> Decision:
+        """Whether a role may do an action of the rules (:data:`RULE_ACTIONS`) in a namespace, with one of its topics
+        (by its local name without partition), or else with some.
 
         ``None`` is every namespace: what belongs to the whole server.
         """
@@ -82,43 +97,54 @@ class Authorization:
             return Decision(role, False, "no role")
         if role in self._super_roles:
             return Decision(role, True, "authorization.super_roles")
-        for rule in self._of(role):
-            if rule.allows(action, namespace):
-                return Decision(role, True, rule.text)
-        return Decision(role, False, "no rule allows it")
+        scope = self._scope(role, action, namespace)
+        some = scope.whole if namespace is None else scope.some
+        allowed = some if topic is None else scope.has(topic)
+        rule = scope.rule_about(topic, allowed=allowed)
+        return Decision(role, allowed, "no rule allows it" if rule is None else rule.text)
 
     def decisions(self, asker: Asker, action: str, namespace: str | None) -> list[Decision]:
         """The decision about each principal of an asker: its role, and whom it asks for, if anybody."""
         if asker.transport == OPERATOR:
             return [Decision(asker.role, True, "the operator's socket")]
-        found = [self.decide(asker.role, action, namespace)]
-        if asker.original_principal is not None:
-            found.append(self.decide(asker.original_principal, action, namespace))
-        return found
+        return [self.decide(role, action, namespace) for role in _roles(asker)]
 
-    def check(self, access: Access, action: str | None = None) -> None:
+    def check(self, access: Access, action: str | None = None, *, some: bool = False) -> None:
         """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, unless this is allowed.
 
-        ``action`` is what the rules are asked in place of what gates are.
+        ``action`` is what the rules are asked in place of what gates are. What changes a namespace as a whole takes the
+        right to all of its topics; with ``some`` (each topic is asked about later), and to list, that to some of them.
         """
-        if self.on:
-            self.check_action(access.asker, action or access.action, str(access.namespace))
+        if not self.on or access.asker.transport == OPERATOR:
+            return
+        action, namespace, topic = action or access.action, str(access.namespace), access.topic
+        name = None if topic is None else topic.partitioned_name.local
+        whole = topic is None and action == "admin" and not some
+        for role in _roles(access.asker):
+            if any(self._has(role, each, namespace, name, whole=whole) for each in RULES_OF[action]):
+                continue
+            where = f"in namespace {namespace}"
+            if any(self._has(role, each, namespace) for each in RULES_OF[action]):
+                where = (
+                    f"all topics of namespace {namespace}" if topic is None else str(topic.partitioned_name)
+                )
+            raise _denied(role, action, where)
 
     def check_action(self, asker: Asker, action: str, namespace: str | None) -> None:
         """The same for an action of the table (:data:`~broker_core.access.rights.RULES_OF`), also for all of the
         server."""
-        any_of = RULES_OF[action]
-        for principals in zip(*(self.decisions(asker, each, namespace) for each in any_of), strict=True):
-            if not any(decision.allowed for decision in principals):
-                where = "all namespaces" if namespace is None else f"namespace {namespace}"
-                raise ListingFailed(
-                    _denial(principals[0].role, " or ".join(any_of), where),
-                    cause=Cause.DENIED,
-                    reason="denied",
-                )
+        for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
+            if not any(
+                self._has(role, each, namespace, whole=namespace is None) for each in RULES_OF[action]
+            ):
+                where = "in all namespaces" if namespace is None else f"in namespace {namespace}"
+                raise _denied(role, action, where)
 
-    def allows_list(self, asker: Asker, namespace: str) -> bool:
-        """Whether an asker may list a namespace; quick, since the last verdicts are kept."""
+    def listed(self, asker: Asker, namespace: str) -> TopicFilter | bool:
+        """Which topics of a namespace an asker may list: all (``True``), none, or those that a filter leaves.
+
+        Quick, since the last verdicts are kept.
+        """
         if not self.on or asker.transport == OPERATOR:
             return True
         key = (asker.role, asker.original_principal, namespace)
@@ -126,27 +152,83 @@ class Authorization:
         if verdict is None:
             if len(namespace) > MAX_NAMESPACE or any(len(role or "") > _LONGEST_ROLE for role in key[:2]):
                 return False  # the name of none, and too long to be kept
-            verdict = all(decision.allowed for decision in self.decisions(asker, "list", namespace))
+            verdict = self._listed_by(_roles(asker), namespace)
             if len(self._verdicts) >= _VERDICTS:
                 self._verdicts.clear()
             self._verdicts[key] = verdict
         return verdict
 
+    def filter(self, asker: Asker, namespace: str) -> TopicFilter | None:
+        """The filter of the topics that an asker may list, of one that may list some; ``None``: all."""
+        listed = self.listed(asker, namespace)
+        return listed if isinstance(listed, TopicFilter) else None
+
+    def narrows(self, asker: Asker, action: str, namespace: str) -> bool:
+        """Whether an asker may do an action of the rules with some topics of a namespace and not with others."""
+        if not self.on or asker.transport == OPERATOR:
+            return False
+        return any(
+            self._has(role, action, namespace) and not self._has(role, action, namespace, whole=True)
+            for role in _roles(asker)
+        )
+
     def check_somewhere(self, asker: Asker, action: str) -> None:
         """The same for an action of the rules in some namespace at least."""
-        if not self.on or asker.transport == OPERATOR:
-            return
-        roles = [asker.role] if asker.original_principal is None else [asker.role, asker.original_principal]
-        for role in roles:
+        for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
             if not self._allowed_somewhere(role, action):
-                raise ListingFailed(
-                    _denial(role, action, "any namespace"), cause=Cause.DENIED, reason="denied"
-                )
+                raise _denied(role, action, "in any namespace")
 
     def _allowed_somewhere(self, role: str | None, action: str) -> bool:
         if not role or len(role) > _LONGEST_ROLE:
             return False
-        return role in self._super_roles or any(rule.has_action(action) for rule in self._of(role))
+        rules = [rule for rule in self._of(role) if rule.has_action(action)]
+        return role in self._super_roles or (
+            any(not rule.denies for rule in rules)
+            and not any(rule.denies and rule.everywhere and rule.topics is None for rule in rules)
+        )
+
+    def _has(
+        self,
+        role: str | None,
+        action: str,
+        namespace: str | None,
+        topic: str | None = None,
+        *,
+        whole: bool = False,
+    ) -> bool:
+        """Whether a role may do this with a topic, with the ``whole`` of a namespace, or else with some topics."""
+        if not role or len(role) > _LONGEST_ROLE:
+            return False
+        if role in self._super_roles:
+            return True
+        scope = self._scope(role, action, namespace)
+        if topic is not None:
+            return scope.has(topic)
+        return scope.whole if whole else scope.some
+
+    def _listed_by(self, roles: Iterable[str | None], namespace: str) -> TopicFilter | bool:
+        pairs = []
+        for role in roles:
+            if not self._has(role, "list", namespace):
+                return False
+            if role is not None and not self._has(role, "list", namespace, whole=True):
+                scope = self._scope(role, "list", namespace)
+                pairs.append((None if scope.allows_rest else scope.allowed, scope.denied))
+        return TopicFilter(pairs) if pairs else True
+
+    def _scope(self, role: str, action: str, namespace: str | None) -> _Scope:
+        """The rules about a role, an action and a namespace; what is compiled is shared by the same rules."""
+        key = (role, action, namespace)
+        scope = self._scopes.get(key)
+        if scope is None:
+            rules = tuple(rule for rule in self._of(role) if rule.is_about(action, namespace))
+            if len(self._scopes) >= _VERDICTS or len(self._compiled) >= _ROLES:
+                self._scopes.clear()
+                self._compiled.clear()
+            scope = self._compiled.get(rules) or _Scope(rules)
+            if namespace is None or len(namespace) <= MAX_NAMESPACE:  # else it is the name of none
+                self._scopes[key] = self._compiled[rules] = scope
+        return scope
 
     def _of(self, role: str) -> tuple[_Rule, ...]:
         """The rules for a role, which are few where there are rules for many."""
@@ -160,12 +242,16 @@ class Authorization:
 
 
 class _Rule:
-    """One rule, compiled; ``number`` counts from 1."""
+    """One rule, compiled; ``number`` counts from 1. ``topics`` are ``None`` of one that is about all of them."""
 
     def __init__(self, number: int, rule: AuthorizationRule) -> None:
         self.text = f"rule {number}: {rule_text(rule)}"
+        self.denies = rule.effect == "deny"
+        self.topics = None if rule.topics is None else TopicPatterns(rule.topics)
+        if self.topics is not None and self.topics.everything:
+            self.topics = None
         self._roles = tuple(RulePattern(role) for role in rule.roles)
-        self._everywhere = "*" in rule.namespaces or "*/*" in rule.namespaces
+        self.everywhere = "*" in rule.namespaces or "*/*" in rule.namespaces
         self._namespaces = tuple(
             (RulePattern(tenant), RulePattern(name))
             for tenant, _, name in (pattern.partition("/") for pattern in rule.namespaces)
@@ -179,30 +265,93 @@ class _Rule:
     def has_action(self, action: str) -> bool:
         return action in self._actions
 
-    def allows(self, action: str, namespace: str | None) -> bool:
+    def is_about(self, action: str, namespace: str | None) -> bool:
+        """Whether it says something of an action in a namespace; of all namespaces, one that denies it in any."""
         if action not in self._actions:
             return False
-        if self._everywhere or namespace is None:
-            return self._everywhere
+        if self.everywhere or namespace is None:
+            return self.everywhere or self.denies
         tenant, _, name = namespace.partition("/")
         return any(
             of_tenant.matches(tenant) and of_name.matches(name) for of_tenant, of_name in self._namespaces
         )
 
 
+class _Scope:
+    """Some rules about the same action and namespace, taken together: a topic is allowed by one, and denied by none."""
+
+    def __init__(self, rules: tuple[_Rule, ...]) -> None:
+        self._rules = rules
+        allowing = [rule for rule in rules if not rule.denies]
+        denying = [rule for rule in rules if rule.denies]
+        self.allowed = _together(allowing)
+        self.denied = _together(denying)
+        #: Whether a rule allows every topic that none denies.
+        self.allows_rest = any(rule.topics is None for rule in allowing)
+        self._denies_all = any(rule.topics is None for rule in denying)
+        self.some = not self._denies_all and (
+            self.allows_rest or any(not is_covered(text, self.denied.texts) for text in self.allowed.texts)
+        )
+        self.whole = self.some and self.allows_rest and not self.denied
+
+    def has(self, topic: str) -> bool:
+        if not self.some or self.denied.matches(topic):
+            return False
+        return self.allows_rest or self.allowed.matches(topic)
+
+    def rule_about(self, topic: str | None, *, allowed: bool) -> _Rule | None:
+        """A rule that decides about a topic, or about some; ``None``: none does."""
+        return next(
+            (
+                rule
+                for rule in self._rules
+                if rule.denies is not allowed
+                and (rule.topics is None or topic is None or rule.topics.matches(topic))
+            ),
+            None,
+        )
+
+
+def _together(rules: Iterable[_Rule]) -> TopicPatterns:
+    return TopicPatterns(text for rule in rules if rule.topics is not None for text in rule.topics.texts)
+
+
+def is_covered(pattern: str, wide: Iterable[str]) -> bool:
+    """Whether one of the wide patterns of topics matches all that a pattern does; ``False`` where this is not clear."""
+    # What stands for a `*` of the pattern may be no character at all, which a `?` does not match.
+    return any(
+        re.fullmatch(
+            "".join({"*": ".*", "?": "[^*]"}.get(each) or re.escape(each) for each in one), pattern, re.DOTALL
+        )
+        for one in wide
+    )
+
+
+def _roles(asker: Asker) -> tuple[str | None, ...]:
+    """Whose rights an asker needs: its own, and those of the principal that it asks for, if any."""
+    return (asker.role,) if asker.original_principal is None else (asker.role, asker.original_principal)
+
+
 def rule_actions(rule: AuthorizationRule) -> frozenset[str]:
-    """The actions that a rule allows, each by its name: ``admin`` has ``monitor`` in it."""
-    if "*" in rule.actions:
-        return frozenset(RULE_ACTIONS)
-    return frozenset({*rule.actions, "monitor"} if "admin" in rule.actions else rule.actions)
+    """The actions that a rule is about, each by its name: ``admin`` has ``monitor`` in it where it is allowed.
+
+    A rule about topics is never about ``monitor``.
+    """
+    actions = set(RULE_ACTIONS if "*" in rule.actions else rule.actions)
+    if rule.topics is not None:
+        return frozenset(actions - {"monitor"})
+    return frozenset(actions | {"monitor"} if "admin" in actions and rule.effect == "allow" else actions)
 
 
 def rule_text(rule: AuthorizationRule) -> str:
     """A rule in one line."""
     roles, actions, namespaces = map(", ".join, (rule.roles, rule.actions, rule.namespaces))
-    return f"{roles} may {actions} in {namespaces}"
+    word = "may" if rule.effect == "allow" else "may not"
+    topics = "" if rule.topics is None else f" with topics {', '.join(rule.topics)}"
+    return f"{roles} {word} {actions} in {namespaces}{topics}"
 
 
-def _denial(role: str | None, action: str, where: str) -> str:
+def _denied(role: str | None, action: str, where: str) -> ListingFailed:
     who = f"Role {quoted(role)}" if role else "A client without a role"
-    return f"{who} has no right to {action} in {where}"
+    text = f"{who} has no right to {' or '.join(RULES_OF[action])} {where}"
+    return ListingFailed(text, cause=Cause.DENIED, reason="denied")

@@ -61,7 +61,7 @@ RIGHTS: Final = (
     Right("HTTP `/v1`", ("listTopics", "showNamespace"), ("list",), "yes"),
     Right("HTTP `/v1`", ("listNamespaces",), ("list",), note="shows the namespaces that the client may list"),
     Right("HTTP `/v1`", ("showTopic", "showTopicById"), ("list",), _HIDDEN),
-    Right("HTTP `/v1`", ("listChanges",), ("list",), "409 where topics are hidden"),
+    Right("HTTP `/v1`", ("listChanges",), ("list",), "409 where masks or rules hide topics"),
     Right("HTTP `/v1`", ("putTopic", "patchTopic", "deleteTopic", "importTopics"), ("admin",)),
     Right("HTTP `/v1`", ("deleteTopicById",), ("admin",), _HIDDEN),
     Right("HTTP `/v1`", ("explainListing",), ("admin", "list"), "yes"),

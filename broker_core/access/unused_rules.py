@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from broker_core.access.authorization import rule_actions
+from broker_core.access.authorization import is_covered, rule_actions
 from broker_core.access.rule_patterns import RulePattern
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
@@ -21,19 +21,39 @@ def unused_rules(settings: AuthorizationSettings) -> Iterator[tuple[int, str]]:
         if all(role in settings.super_roles for role in rule.roles):
             yield number, f"{', '.join(rule.roles)} may do everything already (authorization.super_roles)"
         elif before is not None:
-            yield number, f"rule {before} allows all of it"
+            yield number, f"rule {before} {'allows' if rule.effect == 'allow' else 'denies'} all of it"
+        elif rule.effect == "allow" and (denying := _denying(settings, rule)) is not None:
+            yield number, f"rule {denying} denies all of it"
         elif not any(_names_some(namespace) for namespace in rule.namespaces):
             yield number, f"no namespace can be called {', '.join(rule.namespaces)}"
 
 
-def _covers(wide: AuthorizationRule, narrow: AuthorizationRule) -> bool:
+def _denying(settings: AuthorizationSettings, rule: AuthorizationRule) -> int | None:
+    """The number of a rule that denies all that another one allows."""
+    as_denial = rule.model_copy(update={"effect": "deny"})
+    return next(
+        (
+            number
+            for number, wide in enumerate(settings.rules, 1)
+            if _covers(wide, as_denial, rule_actions(rule))
+        ),
+        None,
+    )
+
+
+def _covers(
+    wide: AuthorizationRule, narrow: AuthorizationRule, actions: frozenset[str] | None = None
+) -> bool:
+    """Whether a rule says all that a narrow one says, which is about ``actions`` if they are given."""
     return (
-        all(any(RulePattern(one).covers(role) for one in wide.roles) for role in narrow.roles)
+        wide.effect == narrow.effect
+        and all(is_covered(topic, wide.topics or "*") for topic in narrow.topics or "*")
+        and all(any(RulePattern(one).covers(role) for one in wide.roles) for role in narrow.roles)
         and all(
             any(_covers_namespace(one, namespace) for one in wide.namespaces)
             for namespace in narrow.namespaces
         )
-        and rule_actions(narrow) <= rule_actions(wide)
+        and (rule_actions(narrow) if actions is None else actions) <= rule_actions(wide)
     )
 
 

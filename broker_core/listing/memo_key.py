@@ -20,6 +20,7 @@ class Remembered(Enum):
     CHECKED = auto()
     PLACES = auto()
     SPLICED = auto()
+    FILTERED = auto()
 
 
 #: The text of a pattern, or what is remembered and of what.

@@ -51,8 +51,8 @@ class Listers:
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
         """The answer of the plugins from number ``first`` of the chain, or of the default lister."""
         request = progress.request
-        if self._dispatcher.masks(request.namespace):
-            # The client's hash is of the masked names: a lister must not compare it with the whole.
+        if self._dispatcher.masks(request.namespace) or progress.topics is not None:
+            # The client's hash is of the visible names: a lister must not compare it with the whole.
             request = without_hash(request)
         if self._dispatcher.lists(request.namespace):
             accepted = await self.of_plugins(progress, request, first=first)

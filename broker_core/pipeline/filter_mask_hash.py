@@ -6,6 +6,7 @@ from functools import partial
 
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.listing.listing import Selection, data_of
+from broker_core.pipeline.allowed_topics import allowed
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
@@ -54,6 +55,7 @@ class Finishing:
                 selection = await self._workers.matching(request.asker, selection, pattern)
             filtered = True
         listed = selection
+        selection = await allowed(progress, selection, self._workers)
         if self._dispatcher.masks(request.namespace):
             with stage("masks"):
                 selection = await self._masking.visible(progress, selection, accepted.owned)

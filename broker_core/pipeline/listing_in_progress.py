@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Position
+from broker_core.listing.topic_filter import TopicFilter
 from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import Trace
 from broker_core.pipeline.held_permit import HeldPermit
@@ -63,3 +64,5 @@ class ListingInProgress:
     versions: dict[str, str | None] = field(default_factory=dict)
     #: Each call of ``request.rest()``, of all plugins.
     all_calls: list[str] = field(default_factory=list)
+    #: The topics that rules allow the asker; ``None``: all.
+    topics: TopicFilter | None = None

@@ -18,6 +18,7 @@ import pyarrow as pa
 from broker_core.listing.listing import Listing, Selection, data_of
 from broker_core.listing.page import Page, Position
 from broker_core.listing.page_walk import PageNames, PageStart, PageWalk
+from broker_core.pipeline.allowed_topics import allowed
 from broker_core.pipeline.answer import Answer
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
@@ -91,9 +92,8 @@ class Paging:
 
     def _takes_away(self, progress: ListingInProgress, accepted: AcceptedAnswer) -> bool:
         """Whether something that was listed may not be on the page."""
-        return self._dispatcher.masks(progress.request.namespace) or (
-            progress.pattern is not None and not accepted.filtered
-        )
+        is_hidden = self._dispatcher.masks(progress.request.namespace) or progress.topics is not None
+        return is_hidden or (progress.pattern is not None and not accepted.filtered)
 
     async def _visible(
         self, progress: ListingInProgress, accepted: AcceptedAnswer, start: Position | None, wanted: int
@@ -105,6 +105,7 @@ class Paging:
         if progress.pattern is not None and not accepted.filtered:
             with stage("filter"):
                 selection = await self._workers.matching(asker, selection, progress.pattern)
+        selection = await allowed(progress, selection, self._workers)
         if progress.trace is not None:
             progress.trace.listed = len(selection)
         walk = PageWalk(selection)

@@ -11,6 +11,7 @@ plugins and gives long work to threads, whose kernels run without the interprete
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
@@ -84,8 +85,9 @@ class Pipeline:
         self.permits = permits
         self.metrics = metrics
         self.options = options or PipelineOptions()
-        #: The rules of the settings: every way to an answer asks them first.
-        self.authorization = authorization or Authorization()
+        self._authorization = authorization or Authorization()
+        #: Called once there are other rules.
+        self.on_rules: list[Callable[[], None]] = []
         self._budget = TimeBudget.of_listings(self.options.time_budget)
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
@@ -127,6 +129,18 @@ class Pipeline:
         self._at_once = AnswerAtOnce(lister, permits.heap, self.options)
         self._paging = Paging(dispatcher, self.workers, detailing)
         self.workers.show(metrics)
+
+    @property
+    def authorization(self) -> Authorization:
+        """The rules of the settings: every way to an answer asks them first. Nobody else keeps them: they may be
+        replaced at any time."""
+        return self._authorization
+
+    @authorization.setter
+    def authorization(self, rules: Authorization) -> None:
+        self._authorization = rules
+        for on_rules in self.on_rules:
+            on_rules()
 
     def close(self) -> None:
         """End the threads once what they do is done; nothing is answered after this."""
@@ -173,7 +187,7 @@ class Pipeline:
         self._outcomes.refused_unasked(question, asker, failure)
 
     def answer_now(self, request: ListingRequest, *, tentative: bool = False) -> Answer | None:
-        """The answer if it takes no waiting and well under a millisecond, else ``None``.
+        """The answer if it takes no waiting and well under a millisecond, else ``None``; also where rules hide topics.
 
         A ``tentative`` one is counted and told with its release, unless it was replaced (:attr:`Answer.replaced`).
 
@@ -183,7 +197,7 @@ class Pipeline:
         if (
             self.dispatcher.concerned(request.namespace)
             or not has_hash(request)
-            or not self.authorization.allows_list(request.asker, str(request.namespace))
+            or self.authorization.listed(request.asker, str(request.namespace)) is not True
         ):
             return None
         started = time.perf_counter()
@@ -218,7 +232,14 @@ class Pipeline:
 
     def passes_now(self, asker: Asker, namespace: NamespaceName) -> bool:
         """Whether the rules allow an asker to list a namespace, and no gate has to be asked."""
-        return self.authorization.allows_list(asker, str(namespace)) and not self.dispatcher.gates(namespace)
+        allowed = self.authorization.listed(asker, str(namespace)) is not False
+        return allowed and not self.dispatcher.gates(namespace)
+
+    def hides(self, asker: Asker, namespace: NamespaceName) -> bool:
+        """Whether masks or rules may hide topics of a namespace from an asker that may list it."""
+        return (
+            self.dispatcher.masks(namespace) or self.authorization.filter(asker, str(namespace)) is not None
+        )
 
     async def authorize(
         self,
@@ -227,25 +248,29 @@ class Pipeline:
         steps: list[ChainStep] | None = None,
         *,
         rules: str | None = None,
+        some: bool = False,
     ) -> None:
         """Ask the rules, then all gates, whether this may be done, by ``deadline`` (else within the time of a listing).
 
-        ``rules`` is the action that the rules are asked about, if it is not that of the gates. Raises
-        :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or ``TIME``. No gate is asked about
-        what the rules deny.
+        ``rules`` is the action that the rules are asked about, if it is not that of the gates; ``some``: about some
+        topics of the namespace. Raises :exc:`ListingFailed`, with the cause ``DENIED`` unless a gate says another, or
+        ``TIME``. No gate is asked about what the rules deny.
         """
-        try:
-            self.authorization.check(access, rules)
-        except ListingFailed as denied:
-            asker = access.asker
-            self.metrics.denied(access.action, "rules")
-            _log.info("denied by the rules", peer=asker.remote_address, message=denied.message)
-            raise
+        self.ask_rules(access, rules, some=some)
         try:
             await self.ask_gates(access, deadline, steps)
         except ListingFailed as failure:
             if failure.cause is Cause.DENIED:
                 self.metrics.denied(access.action, "gates")
+            raise
+
+    def ask_rules(self, access: Access, rules: str | None = None, *, some: bool = False) -> None:
+        """The same of the rules alone."""
+        try:
+            self.authorization.check(access, rules, some=some)
+        except ListingFailed as denied:
+            self.metrics.denied(access.action, "rules")
+            _log.info("denied by the rules", peer=access.asker.remote_address, message=denied.message)
             raise
 
     async def ask_gates(
@@ -327,7 +352,11 @@ class Pipeline:
         services = CallServices(request, "", held, _everything, None, len)
         services.mark = lambda: self.changes.mark(request.namespace)
         progress = ListingInProgress(
-            copied(request, reserve_bytes=held.reserve, services=services), pattern, held, trace
+            copied(request, reserve_bytes=held.reserve, services=services),
+            pattern,
+            held,
+            trace,
+            topics=self.authorization.filter(request.asker, str(request.namespace)),
         )
         try:
             async with held:

@@ -57,7 +57,7 @@ class Changes:
     async def allow(
         self, attempt: Attempt, what: TopicName | NamespaceName, deadline: float | None = None
     ) -> None:
-        """Ask rules and gates, once in an attempt, whether it may change a topic, or a namespace as a whole.
+        """Ask rules and gates, once in an attempt, whether it may change a topic, or some topics of a namespace.
 
         Raises :exc:`~broker_core.errors.ListingFailed` with the causes ``DENIED``, ``NOT_ALLOWED`` and what gates say.
         """
@@ -76,7 +76,7 @@ class Changes:
         try:
             self.check_transport(attempt.asker)
             access = Access(right_to(attempt.action), namespace, topic, attempt.asker)
-            await self._pipeline.authorize(access, deadline)
+            await self._pipeline.authorize(access, deadline, some=True)
         except ListingFailed as refusal:
             return refusal
         return None
@@ -132,10 +132,14 @@ class Changes:
     ) -> ImportReport:
         """Import topics as :meth:`.TopicImports.import_body` does; the rights are asked before the body is read.
 
-        Where a gate decides about the namespace, rights to each topic are asked too: it may look at topics alone.
+        Where a gate decides about the namespace, or rules about its topics, rights to each topic are asked too.
         """
         await self.allow(attempt, namespace, deadline)
-        asks = self._pipeline.dispatcher.gates(namespace)
+        assert attempt.asker is not None
+        right = right_to("import_topics")
+        asks = self._pipeline.dispatcher.gates(namespace) or self._pipeline.authorization.narrows(
+            attempt.asker, right, str(namespace)
+        )
         report = await self.imports.import_body(
             namespace, pieces, gzip=gzip, exact=exact, ask=partial(self.allow, attempt) if asks else None
         )

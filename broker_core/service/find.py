@@ -12,7 +12,7 @@ is an answer about each topic that it concerns, and never one that a topic does 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
@@ -259,6 +259,21 @@ class Find:
             except ListingFailed as failure:
                 failures |= dict.fromkeys(search.open if asked.of_namespace else (place,), failure)
         search.fail(failures)
+        if asked.of_namespace:
+            search.fail(dict(self._refused_by_rules(search)))
+
+    def _refused_by_rules(self, search: _Search) -> Iterator[tuple[int, ListingFailed]]:
+        """The topics that rules refuse one by one, where gates were asked about the namespace."""
+        asked = search.asked
+        assert asked.action is not None
+        for place in search.open:
+            topic = search.topics[place]
+            try:
+                self._pipeline.ask_rules(
+                    Access(asked.action, topic.namespace, topic, asked.asker), asked.rules
+                )
+            except ListingFailed as failure:
+                yield place, failure
 
     async def _look(self, search: _Search) -> None:
         """Look whether the topics exist."""

@@ -2,25 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+import re
+from typing import Annotated, Final, Literal, Self, TypeAlias
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from broker_core.settings.table import Table
 
 __all__ = ["AuthorizationRule", "AuthorizationSettings"]
 
 _Patterns: TypeAlias = Annotated[tuple[str, ...], Field(min_length=1)]
+#: Characters of a pattern of topics.
+_LONGEST: Final = 1000
+_PARTITION: Final = re.compile(r"-partition-\d+$")
 
 
 class AuthorizationRule(Table):
-    """``[[authorization.rules]]``: these roles may do these actions in these namespaces. ``*`` stands for any text."""
+    """``[[authorization.rules]]``: these roles may do these actions in these namespaces, or may not.
+
+    ``*`` stands for any text.
+    """
 
     roles: _Patterns = Field(description="Roles, such as team-*.")
     namespaces: _Patterns = Field(description="Namespaces, such as acme/*; * is every namespace.")
     actions: tuple[Literal["list", "lookup", "monitor", "admin", "*"], ...] = Field(
         min_length=1,
         description="list, lookup, monitor and admin (which has monitor in it); * is each of them.",
+    )
+    effect: Literal["allow", "deny"] = Field(
+        default="allow",
+        description="deny: the roles may not, whatever other rules allow; super_roles are never denied.",
+    )
+    topics: _Patterns | None = Field(
+        default=None,
+        description="Topics by their own names without partition, such as orders-*; ? is one character. Without it, "
+        "all. With it, monitor is an error, since it is not about topics, and not a part of * or admin.",
     )
 
     @field_validator("roles")
@@ -38,6 +54,32 @@ class AuthorizationRule(Table):
                 raise ValueError(f"{namespace!r} is not TENANT/NAMESPACE, such as 'acme/*', nor '*' for all")
         return namespaces
 
+    @field_validator("topics")
+    @classmethod
+    def _are_topics(cls, topics: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        for topic in topics or ():
+            if not topic:
+                raise ValueError("a pattern of topics is empty, and no topic has such a name")
+            if len(topic) > _LONGEST:
+                raise ValueError(
+                    f"a pattern of topics has {len(topic)} characters, and at most {_LONGEST} are allowed"
+                )
+            if "://" in topic:
+                raise ValueError(f"{topic!r} is a full name: write the topic's own, behind TENANT/NAMESPACE/")
+            if _PARTITION.search(topic):
+                raise ValueError(
+                    f"{topic!r} is a partition: a rule is about the whole topic, leave -partition-N out"
+                )
+        return topics
+
+    @model_validator(mode="after")
+    def _are_about_topics(self) -> Self:
+        if self.topics is not None and "monitor" in self.actions:
+            raise ValueError(
+                "topics and the action monitor: it is about the server, write a rule without topics for it"
+            )
+        return self
+
 
 class AuthorizationSettings(Table):
     """``[authorization]``: which role may do what in which namespace."""
@@ -50,7 +92,8 @@ class AuthorizationSettings(Table):
     )
     super_roles: tuple[str, ...] = Field(default=(), description="Roles that may do everything.")
     rules: tuple[AuthorizationRule, ...] = Field(
-        default=(), description="What other roles may do; a request needs one rule that allows it."
+        default=(),
+        description="What other roles may do; a request needs one rule that allows it, and none that denies it.",
     )
 
     @field_validator("super_roles")

@@ -11,7 +11,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.authorization import AllowsEverybody, Authorization
 from broker_core.access.rights import RULES_OF
 from broker_core.errors import Cause, ListingFailed, ServerError
-from broker_core.names import NamespaceName
+from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import AuthorizationSettings
 
 RULES = [
@@ -65,7 +65,7 @@ def test_everything_else_is_denied(role: str | None, action: str, namespace: str
     authorization = made()
     assert not authorization.decide(role, action, namespace).allowed
     if action == "list" and namespace is not None:
-        assert not authorization.allows_list(Asker(role), namespace)
+        assert not authorization.listed(Asker(role), namespace)
 
 
 @pytest.mark.parametrize("action", ["admin", "monitor"])
@@ -99,7 +99,7 @@ def test_where_there_are_rules(table: dict[str, Any], authentication: bool, on: 
     settings = AuthorizationSettings.model_validate(table)
     authorization = Authorization(settings, authentication=authentication)
     assert authorization.on is on
-    assert authorization.allows_list(Asker(), "t/n") is not on
+    assert authorization.listed(Asker(), "t/n") is not on
     assert authorization.decide(None, "admin", None).allowed is not on
     if on:
         with pytest.raises(ListingFailed, match="without a role has no right to admin in any namespace"):
@@ -129,7 +129,7 @@ def test_a_proxy_and_whom_it_asks_for_must_both_be_allowed(
     role: str, original: str, denied: str | None
 ) -> None:
     authorization, asker = made(), Asker(role, original)
-    assert authorization.allows_list(asker, "acme/shop") is (denied is None)
+    assert authorization.listed(asker, "acme/shop") is (denied is None)
     access = Access("list", NamespaceName("acme", "shop"), None, asker)
     if denied is None:
         authorization.check(access)
@@ -185,7 +185,7 @@ def test_a_kept_verdict_is_what_the_rules_say(askers: list[tuple[str | None, str
     authorization = made()
     for role, original, namespace in askers:
         fresh = all(each.allowed for each in made().decisions(Asker(role, original), "list", namespace))
-        assert authorization.allows_list(Asker(role, original), namespace) is fresh
+        assert authorization.listed(Asker(role, original), namespace) is fresh
 
 
 def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,9 +193,9 @@ def test_what_is_kept_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker_core.access.authorization._ROLES", 10)
     authorization = made()
     for number in range(100):
-        assert authorization.allows_list(Asker(f"team-{number}"), f"acme/{number}")
-        assert not authorization.allows_list(Asker(f"team-{number}", "x" * 5000), "acme/n")
-        assert not authorization.allows_list(Asker("team-1"), "acme/" + "n" * 5000)
+        assert authorization.listed(Asker(f"team-{number}"), f"acme/{number}")
+        assert not authorization.listed(Asker(f"team-{number}", "x" * 5000), "acme/n")
+        assert not authorization.listed(Asker("team-1"), "acme/" + "n" * 5000)
     assert len(authorization._verdicts) <= 10
     assert len(authorization._rules_of) <= 10
     assert max(len(text or "") for key in authorization._verdicts for text in key) < 1100
@@ -218,3 +218,103 @@ def test_an_action_that_is_allowed_somewhere(role: str | None, original: str | N
     else:
         with pytest.raises(ListingFailed, match="no right to admin in any namespace"):
             made().check_somewhere(Asker(role, original), "admin")
+
+
+def ruled(*rules: tuple[str, str, list[str] | None]) -> Authorization:
+    """Rules of the role ``a`` in all namespaces: effect, actions, topics."""
+    table = [
+        {"roles": ["a"], "namespaces": ["*"], "effect": effect, "actions": actions.split()}
+        | ({} if topics is None else {"topics": topics})
+        for effect, actions, topics in rules
+    ]
+    return made(rules=table)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_denial_wins_whatever_the_order(turned: bool) -> None:
+    rules: list[tuple[str, str, list[str] | None]] = [
+        ("allow", "list lookup", ["orders-*"]),
+        ("deny", "list", ["*-secret"]),
+    ]
+    authorization = ruled(*(rules[::-1] if turned else rules))
+    assert authorization.decide("a", "list", "t/n", "orders-1").allowed
+    denied = authorization.decide("a", "list", "t/n", "orders-secret")
+    assert (denied.allowed, denied.rule[7:]) == (False, " a may not list in * with topics *-secret")
+    assert authorization.decide("a", "lookup", "t/n", "orders-secret").allowed
+    assert not authorization.decide("a", "lookup", "t/n", "bills").allowed
+    topics = authorization.filter(Asker("a"), "t/n")
+    assert topics is not None
+    assert [topics.shows(name) for name in ("orders-1", "orders-secret", "bills")] == [True, False, False]
+    assert authorization.filter(Asker("admin"), "t/n") is None
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        [("allow", "list", None), ("deny", "list", None)],
+        [("allow", "list", None), ("deny", "*", ["*"])],
+        [("allow", "list", ["a*"]), ("deny", "list", ["*"])],
+        [("allow", "list", ["orders-?", "x"]), ("deny", "list", ["orders-*", "?"])],
+        [("deny", "list", ["x"])],
+    ],
+)
+def test_where_no_topic_can_be_allowed_it_is_a_denial(rules: Any) -> None:
+    authorization = ruled(*rules)
+    assert authorization.listed(Asker("a"), "t/n") is False
+    with pytest.raises(ListingFailed, match="no right to list in namespace t/n"):
+        authorization.check(Access("list", NamespaceName("t", "n"), None, Asker("a")))
+    assert authorization.listed(Asker("admin"), "t/n") is True
+
+
+def test_a_namespace_as_a_whole_is_changed_by_the_right_to_all_of_its_topics() -> None:
+    access = Access("admin", NamespaceName("t", "n"), None, Asker("a"))
+    some = ruled(("allow", "admin", None), ("deny", "admin", ["x"]))
+    some.check(access, some=True)
+    assert some.narrows(Asker("a"), "admin", "t/n")
+    with pytest.raises(ListingFailed, match="no right to admin all topics of namespace t/n"):
+        some.check(access)
+    every = ruled(("allow", "admin", ["*"]))
+    every.check(access)
+    assert not every.narrows(Asker("a"), "admin", "t/n")
+
+
+def test_topics_say_nothing_of_monitor() -> None:
+    assert not ruled(("allow", "*", ["x"])).decide("a", "monitor", None).allowed
+    authorization = ruled(("allow", "*", None), ("deny", "*", ["x"]))
+    assert authorization.decide("a", "monitor", None).allowed
+    authorization.check_somewhere(Asker("a"), "monitor")
+    denied = ruled(("allow", "admin", None), ("deny", "monitor", None))
+    assert not denied.decide("a", "monitor", "t/n").allowed
+    assert denied.decide("a", "admin", "t/n").allowed
+    with pytest.raises(ListingFailed, match="any namespace"):
+        denied.check_somewhere(Asker("a"), "monitor")
+
+
+def test_a_partition_is_of_its_topic_and_a_denial_names_the_topic() -> None:
+    authorization = ruled(("allow", "list", ["orders"]))
+    for name, allowed in {"orders": True, "orders-partition-3": True, "bills-partition-1": False}.items():
+        access = Access(
+            "list", NamespaceName("t", "n"), TopicName.parse(f"persistent://t/n/{name}"), Asker("a")
+        )
+        if allowed:
+            authorization.check(access)
+            continue
+        with pytest.raises(ListingFailed) as caught:
+            authorization.check(access)
+        assert caught.value.message == "Role 'a' has no right to list persistent://t/n/bills"
+
+
+def test_rules_in_a_thousand_are_compiled_once_for_what_they_are_about() -> None:
+    authorization = ruled(*(("allow", "list", [f"team-{number}-*"]) for number in range(1000)))
+    first = authorization._scope("a", "list", "t/0")
+    assert authorization._scope("a", "list", "t/1") is first
+    assert first.has("team-999-x")
+    assert not first.has("team-1000")
+
+
+def test_all_namespaces_are_all_of_their_topics() -> None:
+    authorization = ruled(("allow", "admin", ["a*"]))
+    assert not authorization.decide("a", "admin", None).allowed
+    assert authorization.decide("a", "admin", "t/n").allowed
+    with pytest.raises(ListingFailed, match="no right to admin in all namespaces"):
+        authorization.check_action(Asker("a"), "admin", None)

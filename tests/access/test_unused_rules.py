@@ -52,3 +52,16 @@ def test_a_rule_for_those_who_may_do_everything() -> None:
 def test_a_rule_about_no_namespace() -> None:
     assert unused(("a", "ac me/*", "list")) == {1: "no namespace can be called ac me/*"}
     assert not unused(("a", "ac me/*, acme/*", "list"))
+
+
+def ruled(*rules: dict[str, Any]) -> dict[int, str]:
+    every = [{"roles": ["a"], "namespaces": ["*"], "actions": ["list"]} | each for each in rules]
+    return dict(unused_rules(AuthorizationSettings.model_validate({"rules": every})))
+
+
+def test_rules_about_topics() -> None:
+    assert not ruled({"topics": ["a-*"]}, {}, {"topics": ["b*"], "effect": "deny"})
+    assert ruled({"topics": ["a-*", "b"]}, {"topics": ["a-1", "a-?", "b"]}) == {2: "rule 1 allows all of it"}
+    assert ruled({"effect": "deny"}, {"effect": "deny", "topics": ["x"]}) == {2: "rule 1 denies all of it"}
+    assert ruled({"topics": ["a-1"]}, {"effect": "deny", "topics": ["a*"]}) == {1: "rule 2 denies all of it"}
+    assert not ruled({"topics": ["a?"]}, {"topics": ["a"]}, {"topics": ["a*x"], "effect": "deny"})

@@ -81,3 +81,27 @@ def test_an_unknown_key_of_a_rule_names_the_file(tmp_path: Path) -> None:
     loaded, problems = find_problems(file, environment={})
     assert loaded is not None
     assert [problem.path for problem in problems] == [("authorization", "rules", "role")]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"topics": []}, "at least 1 item"),
+        ({"topics": [""]}, "no topic has such a name"),
+        ({"topics": ["x" * 1001]}, "at most 1000 are allowed"),
+        ({"topics": ["persistent://a/b/c"]}, "write the topic's own"),
+        ({"topics": ["c-partition-1"]}, "leave -partition-N out"),
+        ({"topics": ["c"], "actions": ["list", "monitor"]}, "topics and the action monitor"),
+        ({"effect": "refuse"}, "'allow' or 'deny'"),
+    ],
+)
+def test_what_a_rule_about_topics_cannot_be(wrong: dict[str, object], said: str) -> None:
+    with pytest.raises(ValidationError, match=said):
+        AuthorizationSettings.model_validate({"rules": [RULE | wrong]})
+
+
+def test_a_rule_about_topics() -> None:
+    (rule,) = AuthorizationSettings.model_validate(
+        {"rules": [RULE | {"topics": ["orders-*"], "effect": "deny", "actions": ["*"]}]}
+    ).rules
+    assert (rule.topics, rule.effect) == (("orders-*",), "deny")

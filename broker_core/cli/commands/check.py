@@ -53,7 +53,9 @@ _RESTS_ON: Final = {
 }
 
 #: Names with a line for each of several things, so that one that is ok is named beside one that is not.
-_OF_SEVERAL: Final = frozenset({"upstream.service_url", "kafka.acls"})
+_OF_SEVERAL: Final = frozenset({"upstream.service_url", "kafka.acls", "authorization.topics"})
+#: Seconds in which the topics of a catalogue are listed.
+_LISTED: Final = 60.0
 
 
 def check_settings(
@@ -85,7 +87,7 @@ def check_settings(
 def all_checks(invocation: Invocation) -> list[Check]:
     """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
     from broker_core.cli.startup_checks.admin_socket import admin_socket_checks
-    from broker_core.cli.startup_checks.authorization_rules import authorization_checks
+    from broker_core.cli.startup_checks.authorization_rules import authorization_checks, names_lost_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
     from broker_core.cli.startup_checks.catalog_file import catalog_checks
     from broker_core.cli.startup_checks.certificates import certificate_checks
@@ -115,6 +117,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
         ("admin.socket", lambda: admin_socket_checks(settings.admin.socket), PATIENCE),
         ("authentication", lambda: _authentication_found(settings), PATIENCE),
         ("authorization", lambda: authorization_checks(settings), PATIENCE),
+        ("authorization.topics", lambda: names_lost_checks(settings), _LISTED),
         ("kafka.acls", lambda: kafka_acl_checks(settings), PATIENCE),
         ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
         ("kafka.replication_factor", lambda: kafka_replication_checks(settings), PATIENCE),

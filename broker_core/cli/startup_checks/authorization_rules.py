@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
+    from broker_core.listing.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
-__all__ = ["authorization_checks"]
+__all__ = ["authorization_checks", "names_lost_checks"]
+
+#: Namespaces that are named for a role.
+_TOLD: Final = 5
 
 
 def authorization_checks(settings: Settings) -> Iterator[Check]:
@@ -43,10 +49,55 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
             yield Check.ok(name, f"{rule_text(rule)}{_more(rule)}")
 
 
+def names_lost_checks(settings: Settings) -> Iterator[Check]:
+    """How many names of the catalogue each role does not see for rules about topics."""
+    from broker_core.access.authorization import Authorization
+    from broker_core.access.names_lost import names_lost, without_topics
+    from broker_core.errors import BrokerCoreError
+
+    table, path = settings.authorization, settings.catalog.path
+    rules = Authorization(table, authentication=settings.authentication.is_on)
+    if not rules.has_topics or settings.upstream is not None or not path.exists():
+        return
+    try:
+        listings = asyncio.run(_listings(path))
+    except BrokerCoreError as error:
+        yield Check.warning("authorization.topics", f"the names that rules take away are unknown: {error}")
+        return
+    for role, namespaces in names_lost(
+        Authorization(without_topics(table), authentication=True), rules, listings
+    ).items():
+        told = ", ".join(
+            f"{lost} of {of} in {namespace}" for namespace, (lost, of) in list(namespaces.items())[:_TOLD]
+        )
+        more = f" and {len(namespaces) - _TOLD} namespaces more" if len(namespaces) > _TOLD else ""
+        yield Check.ok("authorization.topics", f"{role} does not see {told}{more}: some clients unsubscribe")
+
+
+async def _listings(path: Path) -> list[Listing]:
+    """The listing of each namespace of a catalogue."""
+    from broker_core.catalog import CatalogLister, SqliteCatalog
+    from broker_core.listing.listing import Listing
+    from broker_core.memory.permits import Permits
+    from broker_core.names import Mode
+    from broker_core.plugin_api.listing_request import ListingRequest
+
+    with SqliteCatalog(path, create=False) as catalog:
+        lister = CatalogLister(catalog, Permits())
+        try:
+            found = [
+                (await lister.list_topics(ListingRequest(namespace, Mode.ALL))).topics
+                for namespace in catalog.namespaces()
+            ]
+        finally:
+            lister.close()
+    return [listing for listing in found if isinstance(listing, Listing)]
+
+
 def _more(rule: AuthorizationRule) -> str:
     """What the actions of a rule have come to allow, which took `lookup` before."""
     actions = set(rule.actions)
-    if actions & {"lookup", "*"} or not actions & {"list", "admin"}:
+    if rule.effect == "deny" or actions & {"lookup", "*"} or not actions & {"list", "admin"}:
         return ""
     gained = []
     if "list" in actions:

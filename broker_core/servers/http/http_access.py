@@ -54,14 +54,15 @@ _CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIA
 class HttpAccess:
     """The access to the pages of one server.
 
-    ``methods`` are those of the settings. ``denied`` is called with the action when the rules deny a page. ``identify``
-    gives a client's identity, from what is known of it. Raises :exc:`ProtectedFromAll`.
+    ``authorization`` gives the rules of now. ``methods`` are those of the settings. ``denied`` is called with the
+    action when the rules deny a page. ``identify`` gives a client's identity, from what is known of it. Raises
+    :exc:`ProtectedFromAll`.
     """
 
     def __init__(
         self,
         admission: Admission,
-        authorization: Authorization,
+        authorization: Callable[[], Authorization],
         *,
         methods: Collection[str] = (),
         protect: bool = False,
@@ -99,9 +100,9 @@ class HttpAccess:
             asker = self._identify(asker)
         try:
             if needs is Needs.MONITOR_SOMEWHERE:
-                self._authorization.check_somewhere(asker, "monitor")
+                self._authorization().check_somewhere(asker, "monitor")
             elif needs not in _CREDENTIALS:
-                self._authorization.check_action(asker, _action(needs), None)
+                self._authorization().check_action(asker, _action(needs), None)
         except ListingFailed:
             self._denied(_action(needs))
             raise

@@ -75,7 +75,7 @@ class HttpServers:
         pipeline, metrics = services.pipeline, services.metrics
         access = HttpAccess(
             admission,
-            pipeline.authorization,
+            lambda: pipeline.authorization,
             methods=services.settings.authentication.methods,
             protect=settings.protect,
             identify=identify,
@@ -85,7 +85,7 @@ class HttpServers:
             metrics.registry,
             self._readiness,
             questions=pipeline.questions.most_asked if settings.questions else None,
-            allowed=AllowedQuestions(pipeline) if pipeline.has_guards else None,
+            allowed=AllowedQuestions(pipeline),
             plugins=pipeline.dispatcher.describe_without_errors,
             access=access,
             problem=self._problem,

@@ -65,7 +65,6 @@ class SmallAnswers:
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._authorization = pipeline.authorization
         self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
         self._asked_once: set[int] = set()  # the hashes of questions
         #: Whether all who ask get the same of the lister: the key of a question does not say who asks.
@@ -79,7 +78,7 @@ class SmallAnswers:
         With it comes what is called once it was sent, or could not be. An answer is kept for all, so whether this asker
         may have it is decided before it is looked for.
         """
-        if not self._authorization.allows_list(asker, key[0]):
+        if self._pipeline.authorization.listed(asker, key[0]) is not True:
             return None
         topics_hash = key[3]
         kept = self._find(key)

@@ -48,6 +48,12 @@ class ListingFeeds:
         self._made: WeakSet[ListingFeed] = WeakSet()
         self._keys: dict[ListingFeed, AnswerKey] = {}
         self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
+        pipeline.on_rules.append(self._wake_all)
+
+    def _wake_all(self) -> None:
+        """There are other rules: look who may follow, and what."""
+        for feed in self._feeds.values():
+            feed.wake()
 
     async def join(
         self, question: ListingRequest, follower: Follower, last_id: str | None = None
@@ -114,6 +120,8 @@ class ListingFeeds:
         """What the answers to the clients of a namespace depend on."""
         dispatcher = self._pipeline.dispatcher
         words = self._pipeline.lister.depends_on | {"pattern"}
+        if self._pipeline.authorization.has_topics:
+            words |= {"principal"}
         if dispatcher.lists(namespace) or dispatcher.masks(namespace):
             words |= dispatcher.lister_hook.depends_on(namespace) | dispatcher.mask_hook.depends_on(namespace)
         return words

@@ -1,6 +1,10 @@
 from __future__ import annotations
 
-from broker_core.cli.startup_checks.authorization_rules import authorization_checks
+from pathlib import Path
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.cli.startup_checks.authorization_rules import authorization_checks, names_lost_checks
+from broker_core.names import TopicName
 from tests.cli.startup_checks.findings import levels, settings, text
 
 RULES = [
@@ -43,3 +47,28 @@ def test_a_server_that_denies_everything() -> None:
     found = list(authorization_checks(settings(authorization={"mode": "rules"})))
     assert levels(found) == {"authorization": "warning"}
     assert "everything is denied" in text(found, "authorization")
+
+
+def test_what_roles_gain_without_lookup_is_said() -> None:
+    rules = [RULES[0], {"roles": ["k"], "namespaces": ["*"], "actions": ["list", "admin"]}]
+    found = list(authorization_checks(settings(authorization={"rules": rules})))
+    assert text(found, "authorization.rules.1") == "team-* may list, lookup in acme/*"
+    assert text(found, "authorization.rules.2") == (
+        "k may list, admin in *; without lookup: list shows partitions, schemas and configs of topics too, "
+        "admin deletes topics over Kafka too"
+    )
+
+
+def test_names_that_rules_about_topics_take_away(tmp_path: Path) -> None:
+    path = tmp_path / "topics.sqlite"
+    with SqliteCatalog(path) as catalog:
+        for number in range(10):
+            catalog.create(TopicName.parse(f"persistent://acme/shop/orders-{number}"))
+    rules = [*RULES[:1], {**RULES[1], "effect": "deny", "topics": ["*-1", "*-2"]}]
+    table = settings(authorization={"rules": rules}, catalog={"path": str(path)})
+    (found,) = names_lost_checks(table)
+    assert (found.level, found.name) == ("ok", "authorization.topics")
+    assert found.text == "team-a does not see 2 of 10 in acme/shop: some clients unsubscribe"
+    assert (
+        list(names_lost_checks(settings(authorization={"rules": RULES}, catalog={"path": str(path)}))) == []
+    )

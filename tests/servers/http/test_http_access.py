@@ -102,7 +102,7 @@ async def site(
     admission = Admission(authenticator, metrics)
     access = HttpAccess(
         admission,
-        authorization,
+        lambda: authorization,
         methods=settings.methods,
         protect=protect,
         identify=identify,
@@ -249,9 +249,7 @@ async def test_what_fails_counts_against_its_address() -> None:
 
 def test_what_is_protected_from_all_is_refused() -> None:
     with pytest.raises(ProtectedFromAll, match=r"http\.protect needs authentication"):
-        HttpAccess(
-            Admission(Authenticator(AuthenticationSettings()), Metrics()), Authorization(), protect=True
-        )
+        HttpAccess(Admission(Authenticator(AuthenticationSettings()), Metrics()), Authorization, protect=True)
 
 
 class _Tls:

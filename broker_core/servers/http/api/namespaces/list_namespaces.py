@@ -68,8 +68,8 @@ class NamespaceObject(JsonObject):
 
 class _Listed(NamespaceObject):
     counts: ModeCounts | None = Field(
-        description="The names that a listing of each mode has, each partition one; null where plugins list or hide "
-        "topics of the namespace."
+        description="The names that a listing of each mode has, each partition one; null where plugins list or "
+        "hide topics of the namespace, or rules hide some from the client."
     )
 
 
@@ -148,7 +148,7 @@ async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
         after = names[-1]
     page, services = found[:limit], request.services
     following = str(page[-1]) if len(found) > limit else None
-    plain = [namespace for namespace in page if is_plain(services, namespace)]
+    plain = [namespace for namespace in page if is_plain(services, request.asker, namespace)]
     body = await _reading(request, partial(_rendered, counts, page, plain, following))
     headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
     return web.Response(body=body, content_type="application/json", headers=headers)
@@ -171,7 +171,7 @@ async def allowed_namespaces(request: ApiRequest, names: Sequence[str], most: in
     for place, name in enumerate(names):
         if not place % _DECIDED:
             await loop_turn().time()
-        if pipeline.authorization.allows_list(asker, name):
+        if pipeline.authorization.listed(asker, name) is not False:
             namespace = NamespaceName.parse(name)
             if pipeline.dispatcher.gates(namespace):
                 some.append(namespace)

@@ -1,9 +1,10 @@
-"""What plugins have to do with a namespace: whether what the catalogue says of it is what clients are shown."""
+"""What plugins and rules have to do with a namespace: whether what the catalogue says is what a client is shown."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from broker_core.access.asker import Asker
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
@@ -15,19 +16,23 @@ __all__ = ["exact_log", "is_plain"]
 _CHOSEN: Final = ("pattern", "properties", "property:")
 
 
-def is_plain(services: ApiServices, namespace: NamespaceName) -> bool:
-    """Whether the catalogue holds the topics of a namespace, and no plugin lists or hides any."""
-    dispatcher = services.pipeline.dispatcher
-    return not (services.catalog is None or dispatcher.lists(namespace) or dispatcher.masks(namespace))
+def is_plain(services: ApiServices, asker: Asker, namespace: NamespaceName) -> bool:
+    """Whether the catalogue holds the topics of a namespace, no plugin lists any, and none is hidden from an asker."""
+    pipeline = services.pipeline
+    return not (
+        services.catalog is None or pipeline.dispatcher.lists(namespace) or pipeline.hides(asker, namespace)
+    )
 
 
-async def exact_log(services: ApiServices, namespace: NamespaceName) -> ChangeLog:
-    """The change log of exactly the topics that clients are shown of a namespace.
+async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceName) -> ChangeLog:
+    """The change log of exactly the topics that a client is shown of a namespace.
 
-    That is the catalogue's, or that of the plugin that lists the namespace. Raises the error 409 where masks hide
-    topics, or the plugin tells no changes or answers by who asks; 501 before a cluster.
+    That is the catalogue's, or that of the plugin that lists the namespace. Raises the error 409 where masks or rules
+    hide topics, or the plugin tells no changes or answers by who asks; 501 before a cluster.
     """
     dispatcher = services.pipeline.dispatcher
+    if services.pipeline.authorization.filter(asker, str(namespace)) is not None:
+        raise _no_log("rules hide topics of this namespace from this role, and a change log has all of them")
     if dispatcher.masks(namespace):
         raise _no_log("plugins hide topics of this namespace, and a change log has all of them")
     plugin = next((plugin for plugin, _ in dispatcher.describe_hook.plugins(namespace) if plugin.lists), None)

@@ -38,7 +38,7 @@ def operations(services: ApiServices) -> list[Operation]:
     counts = None if services.catalog is None else services.catalog.counts
 
     async def show(request: ApiRequest) -> web.StreamResponse:
-        if counts is not None and is_plain(services, request.namespace()):
+        if counts is not None and is_plain(services, request.asker, request.namespace()):
             return await _of_catalog(request, counts)
         return await _of_listing(request)
 

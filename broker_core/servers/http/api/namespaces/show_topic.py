@@ -94,7 +94,7 @@ async def shown(request: ApiRequest, found: Found) -> web.Response:
     namespace = record.name.namespace
     shown = TopicObject.of(record, await services.change_log.version(namespace))
     changes: dict[str, Any] = {"partitions": found.partitions}
-    if services.pipeline.dispatcher.masks(namespace):
+    if services.pipeline.hides(request.asker, namespace):
         changes["version"] = None  # it counts what is hidden too
     response = ShownTopic(**shown.content() | changes).response()
     response.headers[hdrs.ETAG] = etag

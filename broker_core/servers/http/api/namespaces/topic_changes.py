@@ -157,7 +157,7 @@ def _version(text: str) -> CatalogVersion:
 
 async def _answer(request: ApiRequest, watch: ChangeWatch) -> web.Response:
     namespace, since, limit = request.namespace(), request.values["since"], request.values["limit"]
-    log = await exact_log(request.services, namespace)
+    log = await exact_log(request.services, request.asker, namespace)
     if since is None:
         since = await log.version(namespace)
         return await _response(request, None, Changes(since, since), more=False)

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from broker_core.access.asker import Asker
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Answer
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -37,7 +38,7 @@ async def paged_listing(
     The tag has the version from before the answer, so that what changes meanwhile is not taken for known.
     """
     services = request.services
-    version = await _known_version(services, question.namespace)
+    version = await _known_version(services, question.asker, question.namespace)
     total = await counted(request, question, uncompiled) if asked.count and asked.page is not None else None
     answer = await answer_to(request, asked.of(question), uncompiled)
     if asked.page is None and answer.topics > services.http.most_items:
@@ -79,10 +80,14 @@ def _body(media_type: str, answer: Answer, asked: Asked, end: ListingEnd) -> Ren
     return details_body(media_type, names, answer.details, asked.columns, end)
 
 
-async def _known_version(services: ApiServices, namespace: NamespaceName) -> str | None:
-    """The version of the catalogue, where what is listed of this namespace depends on that alone."""
-    dispatcher = services.pipeline.dispatcher
-    if services.change_log is None or dispatcher.lists(namespace) or dispatcher.masks(namespace):
+async def _known_version(services: ApiServices, asker: Asker, namespace: NamespaceName) -> str | None:
+    """The version of the catalogue, where what an asker is listed of this namespace depends on that alone."""
+    pipeline = services.pipeline
+    if (
+        services.change_log is None
+        or pipeline.dispatcher.lists(namespace)
+        or pipeline.hides(asker, namespace)
+    ):
         return None
     return version_text(await services.change_log.version(namespace))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from broker_core.access.asker import Asker
 from broker_core.broker import opened_pipeline
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
@@ -30,4 +31,4 @@ async def test_the_catalogue_alone_says_what_there_is_where_no_plugin_lists_or_h
     something: Any = object()
     async with opened_pipeline(settings, plugins={"p": plugin}, create=True) as pipeline:
         services = ApiServices(pipeline, pipeline.permits, something, something, settings, catalog=something)
-        assert is_plain(services, NamespaceName("a", "b")) is plain
+        assert is_plain(services, Asker(), NamespaceName("a", "b")) is plain

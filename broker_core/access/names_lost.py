@@ -1,0 +1,48 @@
+"""How many names of listings roles lose by a change of the rules: clients that see a topic vanish may unsubscribe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from broker_core.access.asker import Asker
+from broker_core.access.authorization import Authorization
+from broker_core.listing.listing import Listing, Selection
+from broker_core.listing.topic_filter import filtered
+from broker_core.settings import AuthorizationSettings
+
+__all__ = ["names_lost", "without_topics"]
+
+
+def names_lost(
+    old: Authorization, new: Authorization, listings: Iterable[Listing]
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """By role and namespace, how many names a role does not see any more, of how many that it saw.
+
+    A pattern of roles stands for those that it alone is about. For any thread that alone uses ``old`` and ``new``.
+    """
+    lost: dict[str, dict[str, tuple[int, int]]] = {}
+    for listing in listings:
+        namespace = str(listing.namespace)
+        for role in sorted(old.roles | new.roles):
+            seen = _seen(old, role, listing.all())
+            if seen is None or not len(seen):
+                continue
+            still = _seen(new, role, seen)
+            missing = len(seen) - (0 if still is None else len(still))
+            if missing:
+                lost.setdefault(role, {})[namespace] = missing, len(seen)
+    return lost
+
+
+def _seen(rules: Authorization, role: str, selection: Selection) -> Selection | None:
+    """What a role sees of a selection; ``None`` where it may not list."""
+    listed = rules.listed(Asker(role), str(selection.listing.namespace))
+    if isinstance(listed, bool):
+        return selection if listed else None
+    return filtered(selection, listed)
+
+
+def without_topics(settings: AuthorizationSettings) -> AuthorizationSettings:
+    """The same rules, each allowing what it allows of all topics, and without those that deny."""
+    rules = [rule.model_copy(update={"topics": None}) for rule in settings.rules if rule.effect == "allow"]
+    return settings.model_copy(update={"rules": tuple(rules)})

@@ -1,0 +1,235 @@
+"""Filters of topics by patterns of their local names, such as rules have: for one name, and for a listing's columns.
+
+In a pattern ``*`` stands for any text and ``?`` for one character. What a filter leaves of a chunk is remembered by the
+chunk, within the memory that is counted for that: so a changed listing costs the chunks that changed.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Any, Final
+
+import numpy as np
+import pyarrow.compute as pc
+import re2
+
+from broker_core.listing.chunk import Chunk
+from broker_core.listing.chunk_rows import ChunkRows
+from broker_core.listing.joined_crcs import TextCrc
+from broker_core.listing.listing import Selection, data_of, part_of, selection_of
+from broker_core.listing.listing_part import Part
+from broker_core.listing.memo_key import Remembered
+
+__all__ = ["TopicFilter", "TopicPatterns", "filtered"]
+
+_Array = np.ndarray[Any, Any]
+_WILD: Final = re.compile(r"[*?]")
+#: Patterns without a literal beginning that are looked for together.
+_TOGETHER: Final = 32
+
+
+class TopicPatterns:
+    """Some patterns; immutable. ``texts`` are they, each once, sorted."""
+
+    __slots__ = ("_compiled", "_literals", "_others", "_prefixes", "everything", "texts")
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        self.texts = tuple(sorted({re.sub(r"\*+", "*", text) for text in patterns}))
+        #: Whether every name matches.
+        self.everything = "*" in self.texts
+        literals, prefixes, others = [], [], defaultdict[str, list[str]](list)
+        for text in self.texts:
+            beginning = _WILD.split(text, maxsplit=1)[0]
+            if beginning == text:
+                literals.append(text)
+            elif text == f"{beginning}*":
+                prefixes.append(beginning)
+            else:
+                others[beginning].append(_regex(text))
+        self._literals = [text.encode() for text in literals]
+        self._prefixes = _uncovered(sorted(text.encode() for text in prefixes))
+        #: By the bytes in front of the first ``*`` or ``?``, expressions for whole names.
+        self._others = [
+            (beginning.encode(), "|".join(some))
+            for beginning, regexes in others.items()
+            for some in (regexes[low : low + _TOGETHER] for low in range(0, len(regexes), _TOGETHER))
+        ]
+        self._compiled: list[Any] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.texts)
+
+    def matches(self, name: str) -> bool:
+        """Whether a local name matches one of them."""
+        text = name.encode()
+        if self.everything or _is_in(self._literals, text):
+            return True
+        place = bisect_right(self._prefixes, text) - 1
+        if place >= 0 and text.startswith(self._prefixes[place]):
+            return True
+        if self._compiled is None:
+            self._compiled = [re2.compile(f"(?s)(?:{regex})") for _, regex in self._others]
+        return any(
+            text.startswith(beginning) and compiled.fullmatch(name) is not None
+            for (beginning, _), compiled in zip(self._others, self._compiled, strict=True)
+        )
+
+    def mark(self, chunk: Chunk, marks: _Array, *, value: bool) -> None:
+        """Put ``value`` at the positions of the chunk's forms whose names match."""
+        if self.everything:
+            marks[:] = value
+            return
+        head = f"{chunk.namespace}/".encode()
+        least, most = (bound[len(head) :] for bound in chunk.form_bounds)
+        forms = chunk.forms
+        prefixes = self._prefixes
+        start = bisect_right(prefixes, least) - 1
+        if start < 0 or not least.startswith(prefixes[start]):
+            start += 1
+        for prefix in prefixes[start : bisect_right(prefixes, most)]:
+            low, high = forms.range(head + prefix, _behind(head + prefix))
+            marks[low:high] = value
+        literals = self._literals
+        for name in literals[bisect_left(literals, least) : bisect_right(literals, most)]:
+            low, high = forms.range(head + name, head + name + b"\0")
+            marks[low:high] = value
+        for beginning, regex in self._others:
+            low, high = chunk.form_range(head + beginning, _behind(head + beginning))
+            if low < high:
+                whole = rf"(?s)\A{re2.escape(head.decode())}(?:{regex})\z"
+                found = pc.match_substring_regex(forms.between(low, high), whole)
+                marks[low:high][found.to_numpy(zero_copy_only=False)] = value
+
+
+class TopicFilter:
+    """The topics that some pairs of patterns leave; immutable.
+
+    A name has to match the first and not the second of each pair; ``None`` in the first place is any name. Filters
+    with equal patterns have equal keys.
+    """
+
+    __slots__ = ("_pairs", "key")
+
+    def __init__(self, pairs: Sequence[tuple[TopicPatterns | None, TopicPatterns]]) -> None:
+        self._pairs = tuple(pairs)
+        digest = blake2b(digest_size=16)
+        for allowed, denied in self._pairs:
+            for patterns in (allowed, denied):
+                digest.update(
+                    repr(None if patterns is None else patterns.texts).encode("utf-8", "surrogatepass")
+                )
+        self.key = Remembered.FILTERED, digest.digest()
+
+    def shows(self, name: str) -> bool:
+        """Whether a local name (without partition) is left."""
+        return all(
+            (allowed is None or allowed.matches(name)) and not denied.matches(name)
+            for allowed, denied in self._pairs
+        )
+
+    def rows_of(self, chunk: Chunk) -> ChunkRows:
+        """The rows of a chunk that are left."""
+        known: ChunkRows | _KeptRows | None = chunk.memo.get(self.key)
+        if isinstance(known, ChunkRows):
+            return known
+        if known is None:
+            marks = self._marks(chunk)
+            rows = ChunkRows.of(np.flatnonzero(marks))
+            if rows.rows is None:
+                chunk.memo.put(self.key, rows)
+                return rows
+            known = _KeptRows(np.packbits(marks))
+            chunk.memo.put(self.key, known, int(known.packed.nbytes))
+        return _FilteredRows.kept(known, chunk.size)
+
+    def _marks(self, chunk: Chunk) -> _Array:
+        """Whether each row is left."""
+        marks = np.ones(chunk.size, np.bool_)
+        for number, (allowed, denied) in enumerate(self._pairs):
+            some = marks if not number else np.ones(chunk.size, np.bool_)
+            if allowed is not None:
+                some[:] = False
+                allowed.mark(chunk, some, value=True)
+            denied.mark(chunk, some, value=False)
+            marks &= some
+        forms = chunk.forms
+        if forms.is_identity:
+            return marks
+        by_row = np.empty_like(marks)
+        by_row[forms.rows(np.arange(chunk.size))] = marks
+        return by_row
+
+
+class _KeptRows:
+    """What a chunk remembers of a filter: a bit for each row, and the CRC of the names once it is known."""
+
+    __slots__ = ("packed", "text")
+
+    def __init__(self, packed: _Array) -> None:
+        self.packed = packed
+        self.text: TextCrc | None = None
+
+
+class _FilteredRows(ChunkRows):
+    """Rows that tell what is remembered of them, so that the names are hashed once."""
+
+    __slots__ = ("_kept",)
+    _kept: _KeptRows
+
+    @classmethod
+    def kept(cls, kept: _KeptRows, size: int) -> _FilteredRows:
+        rows = np.flatnonzero(np.unpackbits(kept.packed, count=size)).astype(np.int32)
+        made = cls(int(rows[0]), int(rows[-1]) + 1, rows)
+        made._text, made._kept = kept.text, kept
+        return made
+
+    def text(self, chunk: Any) -> TextCrc:
+        text = self._kept.text = super().text(chunk)
+        return text
+
+
+def filtered(selection: Selection, topics: TopicFilter) -> Selection:
+    """What a filter leaves of a selection."""
+    listing = selection.listing
+    data, part = data_of(listing), part_of(selection)
+    pieces: list[tuple[int, ChunkRows]] = []
+    for number, rows in part.pieces_in(data):
+        chunk = data.chunks[number]
+        left = topics.rows_of(chunk)
+        if len(left) and len(rows) != chunk.size:
+            is_left = np.zeros(chunk.size, np.bool_)
+            is_left[left.array] = True
+            left = rows.at(np.flatnonzero(is_left[rows.array]))
+        if len(left):
+            pieces.append((number, left))
+    found = Part.of_pieces(tuple(pieces), data, part.text)
+    return selection if len(found) == len(part) else selection_of(listing, found)
+
+
+def _regex(pattern: str) -> str:
+    """The expression of a pattern, for whole names."""
+    parts: Iterator[str] = iter(re.split(r"([*?])", pattern))
+    return "".join({"*": ".*", "?": "."}.get(part) or re2.escape(part) for part in parts)
+
+
+def _uncovered(prefixes: Iterable[bytes]) -> list[bytes]:
+    """Of sorted prefixes, those that begin with no other one."""
+    kept: list[bytes] = []
+    for prefix in prefixes:
+        if not kept or not prefix.startswith(kept[-1]):
+            kept.append(prefix)
+    return kept
+
+
+def _is_in(values: Sequence[bytes], value: bytes) -> bool:
+    place = bisect_left(values, value)
+    return place < len(values) and values[place] == value
+
+
+def _behind(prefix: bytes) -> bytes:
+    """The least bytes behind all UTF-8 that begins with this, which is not empty and has no byte 0xFF."""
+    return prefix[:-1] + bytes([prefix[-1] + 1])

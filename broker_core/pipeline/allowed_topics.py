@@ -1,0 +1,28 @@
+"""The topics of a listing that rules allow its asker."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from broker_core.listing.listing import Selection
+from broker_core.listing.topic_filter import filtered
+from broker_core.pipeline.listing_in_progress import ListingInProgress
+from broker_core.pipeline.steps import are_few
+from broker_core.pipeline.worker_threads import Workers
+from broker_core.plugin_api.request_lease import Lease
+
+__all__ = ["allowed"]
+
+
+async def allowed(progress: ListingInProgress, selection: Selection, workers: Workers) -> Selection:
+    """What of a selection the rules allow, by columns: they are about names, whatever lists them."""
+    topics = progress.topics
+    if topics is None:
+        return selection
+    # A mark for each row of the listing, and the numbers of those that are left.
+    size, quick = len(selection.listing), are_few(len(selection.listing))
+    async with Lease(progress.held, size + 4 * len(selection)):
+        found = await workers.call(progress.request.asker, partial(filtered, selection, topics), quick=quick)
+    if progress.trace is not None:
+        progress.trace.visible = len(found)
+    return found
