@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
 import os
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final, Self
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
 
+from broker_core import live_parts
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
-from broker_core.access.authorization import Authorization
 from broker_core.access.clients import Clients
 from broker_core.access.sessions import Sessions
 from broker_core.access.wide_settings import wide_settings
@@ -30,8 +30,9 @@ from broker_core.catalog import (
     StoredSnapshots,
     show_catalog,
 )
-from broker_core.client import default_client_version
 from broker_core.errors import BrokerCoreError
+from broker_core.gateway import opened_gateway
+from broker_core.live_settings import LiveSettings
 from broker_core.memory.permits import Permits
 from broker_core.metrics.event_loop_lag import watch_event_loop
 from broker_core.metrics.metrics import Metrics
@@ -63,7 +64,7 @@ from broker_core.servers.pulsar import (
 from broker_core.service import Admission, Changes, Find, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
-from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, gateway_mark, show_upstream
+from broker_core.upstream.pulsar import UpstreamCluster
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
@@ -72,9 +73,6 @@ if TYPE_CHECKING:
     from broker_core.servers.kafka import KafkaServer
 
 __all__ = ["Broker", "ListenError", "opened_pipeline"]
-
-#: Connections to the brokers at once, for all principals.
-_UPSTREAM_CONNECTIONS: Final = 256
 
 #: Seconds in which snapshots are stored when the broker stops.
 _STORING: Final = 5.0
@@ -90,7 +88,8 @@ class Broker:
     """A server for its settings. ``plugins`` are plugins as objects by name, for tests and for programs that embed one:
     they are asked after those that the settings enable, or in their place where these name them. ``identify`` says who
     a connection is, by what is known of it; without it nobody has a role. Only the program that makes the broker can
-    give it: no setting leads there, and nothing that a client sends.
+    give it: no setting leads there, and nothing that a client sends. ``load`` reads the settings again, where their
+    operator may change them while the broker runs.
 
     :meth:`start` and :meth:`stop`, or ``async with``.
     """
@@ -101,10 +100,11 @@ class Broker:
         *,
         plugins: Mapping[str, object] | None = None,
         identify: Callable[[Asker], Asker] | None = None,
+        load: Callable[[], Settings] | None = None,
     ) -> None:
-        self.settings = settings
+        self.live = LiveSettings(settings, load)
         #: What is read again while the broker runs, when its operator wishes so.
-        self.reloads = Reloads()
+        self.reloads = Reloads(self.live)
         self._given = dict(plugins or {})
         self._identify = identify
         self._readiness = Readiness.STARTING
@@ -120,6 +120,11 @@ class Broker:
         self._kafka_tls_address: tuple[str, int] | None = None
         self._clients = Clients()
 
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.live.current
+
     async def start(self) -> None:
         """Open everything and listen. What was opened is closed again where something fails."""
         from broker_core import __version__
@@ -129,9 +134,9 @@ class Broker:
             raise_file_limit()
             for name, text in wide_settings(settings):
                 _log.warning(f"{name}: {text}")
-            sight = await self._stack.enter_async_context(open_sight(settings, self.reloads))
+            sight = await self._stack.enter_async_context(open_sight(self.live, self.reloads))
             core = self._core = await self._stack.enter_async_context(
-                _opened(settings, self._given, identifies=self._identify is not None, sight=sight)
+                _opened(self.live, self._given, identifies=self._identify is not None, sight=sight)
             )
             looking = asyncio.create_task(watch_event_loop(core.metrics), name="event loop")
             self._stack.callback(looking.cancel)
@@ -140,13 +145,7 @@ class Broker:
                 upstream=0 if core.upstream is None else core.upstream.places.limit,
                 api=settings.http.connections if settings.http is not None and settings.http.api else 0,
             )
-            if settings.limits.connections != "auto" and settings.limits.connections > files.clients:
-                _log.warning(
-                    "limits.connections is more than the limit of open files has room for: raise it (LimitNOFILE)",
-                    connections=settings.limits.connections,
-                    room=files.clients,
-                    open_files=files.limit,
-                )
+            live_parts.warn_of_connections(settings, files)
             dispatcher = core.pipeline.dispatcher
             authenticator = await asyncio.to_thread(
                 Authenticator,
@@ -154,13 +153,12 @@ class Broker:
                 dispatcher.authenticate if dispatcher.authenticates else None,
             )
             self._stack.callback(authenticator.close)
-            if authenticator.enabled:
-                self.reloads.add("authentication", authenticator.reload, lambda: authenticator.files)
+            live_parts.follow_authentication(self.live, self.reloads, authenticator, core.pipeline)
             admission = Admission(authenticator, core.metrics, core.sessions)
             self._stack.callback(admission.close)
             servers = self._http_servers = HttpServers(
                 self._stack,
-                self._api_services(core, files, authenticates=authenticator.enabled),
+                self._api_services(core, files, authenticator),
                 __version__,
                 lambda: self._readiness,
                 core.problem,
@@ -170,7 +168,7 @@ class Broker:
                     settings.http, files, admission, self._identify, entrances.get("http")
                 )
             if settings.admin.socket is not None:
-                await servers.start_operators(settings.admin.socket)
+                await servers.start_operators(settings.admin.socket, self.reloads)
             self._server = PulsarServer(
                 core.pipeline,
                 core.lookups,
@@ -184,18 +182,14 @@ class Broker:
                 asked_patterns=core.lookups.asked,
                 clients=self._clients,
             )
+            live_parts.follow_limits(self.live, files, self._server, core.permits, core.fits)
             self._address = await _listen("pulsar.listen", settings.pulsar.listen, self._server.start)
             if settings.pulsar.tls is not None:
                 listen = settings.pulsar.tls.listen
                 self._tls_address = await _listen("pulsar.tls.listen", listen, self._server.start_tls)
             core.lookups.own.listens(self._address, self._tls_address)
             await self._start_kafka(core, files, admission, entrances.get("kafka"))
-            core.metrics.gauge(
-                "reload_failing",
-                "Whether the last reload of a part has failed, so that what it had before is in force.",
-                lambda: {(name,): int(failing) for name, failing in self.reloads.failing.items()},
-                "part",
-            )
+            live_parts.show_reloads(core.metrics, self.live, self.reloads)
             watched_files = WatchedFiles(self.reloads)
             self._stack.push_async_callback(watched_files.stop)
             await watched_files.start()
@@ -204,6 +198,7 @@ class Broker:
             await self.stop(0)
             raise
         self._readiness = Readiness.READY
+        self.live.are_followed = True
 
     async def _start_kafka(
         self, core: _Core, files: FileBudget, admission: Admission, tls: TlsEntrance | None
@@ -228,25 +223,27 @@ class Broker:
             clients=self._clients,
         )
         self._stack.callback(self._kafka.close)
+        live_parts.follow_limits(self.live, files, self._kafka, core.permits, core.fits)
+        live_parts.follow_kafka(self.live, self._kafka, admission, has_users=core.catalog is not None)
         self._kafka_address = await _listen("kafka.listen", kafka.listen, self._kafka.start)
         if kafka.tls is not None:
             self._kafka_tls_address = await _listen(
                 "kafka.tls.listen", kafka.tls.listen, self._kafka.start_tls
             )
 
-    def _api_services(self, core: _Core, files: FileBudget, *, authenticates: bool) -> ApiServices:
+    def _api_services(self, core: _Core, files: FileBudget, authenticator: Authenticator) -> ApiServices:
         """What the operations of the HTTP API use."""
         return ApiServices(
             core.pipeline,
             core.permits,
             core.metrics,
             core.find,
-            self.settings,
+            self.live,
             None if core.upstream is None else LookupQuestions(core.lookups),
             catalog=None if core.changes is None else core.changes.catalog,
             change_log=core.change_log,
             changes=core.changes,
-            authenticates=authenticates,
+            authenticator=authenticator,
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
             feeds=core.feeds,
@@ -353,6 +350,8 @@ class _Core:
     upstream: UpstreamCluster | None
     sessions: Sessions | None
     feeds: ListingFeeds
+    #: Lets listings go that there is no room for any more.
+    fits: Sequence[Callable[[], None]]
 
     @property
     def gateway_version(self) -> str | None:
@@ -374,19 +373,20 @@ async def opened_pipeline(
     Without ``create``, a catalogue that is not there is a :exc:`~broker_core.catalog.CatalogUnusable`, and one of an
     earlier release is read as it is.
     """
-    async with _opened(settings, dict(plugins or {}), create=create) as core:
+    async with _opened(LiveSettings(settings), dict(plugins or {}), create=create) as core:
         yield core.pipeline
 
 
 @asynccontextmanager
 async def _opened(
-    settings: Settings,
+    live: LiveSettings,
     given: Mapping[str, object],
     *,
     create: bool = True,
     identifies: bool = False,
     sight: Sight | None = None,
 ) -> AsyncIterator[_Core]:
+    settings = live.current
     registry = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables, given=given)
     async with AsyncExitStack() as stack:
         metrics = Metrics()
@@ -397,32 +397,23 @@ async def _opened(
         topics: AsyncCatalog | None = None
         change_log: CatalogLogReader | None = None
         lister: DefaultLister
+        fits: list[Callable[[], None]] = []
         warm_up: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)  # there is nothing to read
         upstream: UpstreamCluster | None = None
         sessions: Sessions | None = None
         if settings.upstream is not None:
-            forwarded = settings.upstream
-            if forwarded.forward == "client" or forwarded.original_auth_data:
-                sessions = Sessions()
-            upstream = UpstreamCluster(
-                UpstreamOptions(
-                    forwarded,
-                    settings.pulsar,
-                    settings.shrink_guard,
-                    connections=FileBudget.upstream_share(_UPSTREAM_CONNECTIONS),
-                    client_version=f"{default_client_version()}+{gateway_mark(forwarded.service_url)}",
-                ),
+            upstream, sessions = await opened_gateway(
+                settings,
+                settings.upstream,
                 metrics,
-                sessions=sessions,
+                permits,
+                stack,
                 identifies=identifies
-                or settings.authentication.is_on
                 or any("broker_core_authenticate" in plugin.implementations for plugin in registry),
-                permits=permits,
             )
-            stack.push_async_callback(upstream.stop)
-            show_upstream(metrics, upstream)
-            await upstream.start()
             lister = upstream.lister
+            if upstream.snapshots is not None:
+                fits.append(upstream.snapshots.snapshots.fit)
         else:
             catalog = await asyncio.to_thread(
                 SqliteCatalog, settings.catalog.path, create=create, mode=settings.catalog.file_mode
@@ -434,14 +425,18 @@ async def _opened(
                 migrated = await asyncio.to_thread(catalog.migrate)
                 if migrated is not None:
                     _log.warning(migrated.text)
-            keys = settings.catalog.property_keys
             stored: StoredSnapshots | None = None
             if create and settings.catalog.snapshots == "folder":
-                limit = settings.catalog.snapshots_bytes
+                keys, limit = settings.catalog.property_keys, settings.catalog.snapshots_bytes
                 stored = StoredSnapshots.beside(catalog.path, property_keys=keys, limit=limit)
             lister = of_catalog = CatalogLister(
-                catalog, permits, property_keys=keys, on_ignored=metrics.ignored_properties, stored=stored
+                catalog,
+                permits,
+                property_keys=settings.catalog.property_keys,
+                on_ignored=metrics.ignored_properties,
+                stored=stored,
             )
+            fits.append(of_catalog.fit)
             stack.callback(of_catalog.close)
             stack.push_async_callback(of_catalog.store, _STORING)
             topics = AsyncCatalog(catalog, of_catalog)
@@ -450,13 +445,17 @@ async def _opened(
             warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
             change_log = CatalogLogReader(catalog)
             stack.callback(change_log.close)
-        selecting = frozenset(settings.catalog.property_keys) | registry.property_keys
-        options = PipelineOptions(settings.patterns, selecting_keys=selecting)
-        authorization = Authorization(
-            settings.authorization, authentication=settings.authentication.is_on or dispatcher.authenticates
+        options = PipelineOptions(
+            settings.patterns, selecting_keys=live_parts.selecting_keys(settings, registry)
         )
         pipeline = Pipeline(
-            lister, dispatcher, permits, metrics, options, authorization=authorization, sight=sight
+            lister,
+            dispatcher,
+            permits,
+            metrics,
+            options,
+            authorization=live_parts.rules_of(settings, dispatcher),
+            sight=sight,
         )
         stack.callback(pipeline.close)
         feeds = ListingFeeds(pipeline, change_log, interval=settings.watchers.interval)
@@ -480,6 +479,8 @@ async def _opened(
         if topics is not None:
             changes = Changes(topics, pipeline, over_http=settings.http is None or settings.http.writes)
             stack.callback(changes.imports.close)
+
+        live_parts.follow_property_keys(live, pipeline, feeds)
         yield _Core(
             pipeline,
             find,
@@ -493,4 +494,5 @@ async def _opened(
             upstream,
             sessions,
             feeds,
+            fits,
         )

@@ -1,4 +1,5 @@
-"""What is read again while the server runs: on SIGHUP everything, and what has files of its own when they change.
+"""What is read again while the server runs: at the wish of its operator everything, and what has files of its own when
+they change.
 
 A part that fails to be read again stays as it was; the others are read all the same.
 """
@@ -7,25 +8,44 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 import structlog
 
-__all__ = ["Reloads"]
+from broker_core.live_settings import Difference, LiveSettings
+from broker_core.settings import SettingsError
+
+__all__ = ["Reloaded", "Reloads"]
 
 _log = structlog.get_logger(__name__)
 
 _NOTHING: Final = "nothing is read again while the server runs: settings need a restart"
+_NO_FILE: Final = "the settings were given by the program that runs the server, and cannot be read again"
+#: The name of the settings among the parts.
+_SETTINGS: Final = "settings"
+
+
+@dataclass(frozen=True, slots=True)
+class Reloaded:
+    """What became of a reload: the parts that were read, what failed and why, and what the settings have changed."""
+
+    done: list[str] = field(default_factory=list)
+    failed: dict[str, str] = field(default_factory=dict)
+    settings: Difference | None = None
 
 
 class Reloads:
-    """The parts by name, in the order in which they were added."""
+    """The parts by name, in the order in which they were added; before them the settings, if they can be read again."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: LiveSettings | None = None) -> None:
+        self._settings = settings
         self._parts: dict[str, Callable[[], object]] = {}
         self._files: dict[str, Callable[[], Iterable[Path]]] = {}
         self._one_at_a_time = asyncio.Lock()
+        #: Of each part whose last reload has failed, why it has.
+        self.problems: dict[str, str] = {}
         #: Of each part, whether its last reload has failed, so that what it had before is in force.
         self.failing: dict[str, bool] = {}
 
@@ -56,11 +76,28 @@ class Reloads:
         async with self._one_at_a_time:
             await self._reload(name)
 
-    async def reload_all(self) -> bool:
-        """Reload all parts, and say so in one line of the log; whether none has failed."""
+    async def difference(self) -> Difference:
+        """What :meth:`reload_all` would change of the settings. Raises :exc:`~broker_core.settings.SettingsError`."""
+        async with self._one_at_a_time:
+            if self._settings is None or not self._settings.can_reload:
+                raise SettingsError(_NO_FILE)
+            return await self._settings.reload(dry_run=True)
+
+    async def reload_all(self) -> Reloaded:
+        """Read the settings again, then reload all parts, whether or not the settings could be used. The log says so
+        in one line."""
         async with self._one_at_a_time:
             done: list[str] = []
             failed: dict[str, str] = {}
+            difference: Difference | None = None
+            if self._settings is not None and self._settings.can_reload:
+                try:
+                    difference = await self._settings.reload()
+                    done.append(_SETTINGS)
+                    self._ended(_SETTINGS)
+                except SettingsError as error:
+                    failed[_SETTINGS] = str(error)
+                    self._ended(_SETTINGS, error)
             for name in self.parts:
                 try:
                     await self._reload(name)
@@ -73,12 +110,19 @@ class Reloads:
             _log.info("reloaded", reloaded=done)
         else:
             _log.info("reloaded", reloaded=done, note=_NOTHING)
-        return not failed
+        return Reloaded(done, failed, difference)
 
     async def _reload(self, name: str) -> None:
         try:
             await asyncio.to_thread(self._parts[name])
-        except Exception:
-            self.failing[name] = True
+        except Exception as error:
+            self._ended(name, error)
             raise
-        self.failing[name] = False
+        self._ended(name)
+
+    def _ended(self, name: str, error: Exception | None = None) -> None:
+        self.failing[name] = error is not None
+        if error is None:
+            self.problems.pop(name, None)
+        else:
+            self.problems[name] = str(error)

@@ -39,12 +39,11 @@ class WatchedFiles:
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Look from now on, if there are any files. All are read once more: they may have changed since they were."""
+        """Look from now on. All are read once more: they may have changed since they were."""
         self._versions = await asyncio.to_thread(self._look)
         for name in self._versions:
             await self._reload(name)
-        if self._versions:
-            self._task = asyncio.create_task(self._watch())
+        self._task = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
         """Look no more."""

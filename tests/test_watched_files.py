@@ -126,11 +126,13 @@ async def test_it_looks_by_itself(part: Part, reloads: Reloads) -> None:
     await watched.stop()
 
 
-async def test_without_files_nothing_runs() -> None:
-    before = asyncio.all_tasks()
-    reloads = Reloads()
+async def test_files_that_a_part_has_later_are_looked_at_too(tmp_path: Path) -> None:
+    reloads, file, read = Reloads(), tmp_path / "key", asyncio.Event()
+    loop = asyncio.get_running_loop()
     reloads.add("log file", lambda: None)
-    watched = WatchedFiles(reloads)
+    watched = WatchedFiles(reloads, period=0.01)
     await watched.start()
-    assert asyncio.all_tasks() == before
+    reloads.add("authentication", lambda: loop.call_soon_threadsafe(read.set), lambda: [file])
+    async with asyncio.timeout(60):
+        await read.wait()
     await watched.stop()

@@ -23,9 +23,9 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import structlog
 
 from broker_core.catalog.errors import CatalogError, reading_catalog
+from broker_core.catalog.newest_snapshot import SMALL, SnapshotSource
 from broker_core.catalog.properties import properties_text
-from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
-from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.name_changes import NameChanges
 from broker_core.catalog.snapshots.recent_changes import (
     MOST_RECENT,
     KeptSnapshot,
@@ -35,12 +35,10 @@ from broker_core.catalog.snapshots.recent_changes import (
 )
 from broker_core.catalog.snapshots.small_moves import SmallMoves
 from broker_core.catalog.store.file_watch import FileWatch
-from broker_core.catalog.store.namespace_change import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.catalog.warm_start.warm_start import WarmStart
-from broker_core.change_log import Gap
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import TooManyRequests
 from broker_core.listing.details import Details
@@ -49,7 +47,6 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
-from broker_core.plugin_api.depends_on import PROPERTY
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
@@ -66,8 +63,6 @@ _log = structlog.get_logger(__name__)
 
 #: Namespaces read or moved at a time: until it is a snapshot, each needs memory besides its permits.
 _LOADS: Final = 2
-#: Bytes of a snapshot that is read beside these, whatever they are.
-_SMALL: Final = 1024 * 1024
 #: Bytes of a change that is made without asking before how many it takes: of a few chunks. So many reads may begin so.
 _ROOM: Final = 8 * 1024 * 1024
 _AT_ONCE: Final = 4
@@ -96,9 +91,12 @@ class CatalogLister(LookedAt):
     ) -> None:
         self._catalog = catalog
         self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
-        self._property_keys = tuple(dict.fromkeys(property_keys))
-        self._warm = None if stored is None else WarmStart(stored, self._kept, self._property_keys)
-        self.depends_on = frozenset(f"{PROPERTY}{key}" for key in self._property_keys)
+        keys = tuple(dict.fromkeys(property_keys))
+        self._by = SnapshotSource(
+            catalog, keys, None if stored is None else WarmStart(stored, self._kept, keys)
+        )
+        self._former: set[asyncio.Task[None]] = set()  # whose stored snapshots are being let go
+        self.depends_on = self._by.words
         self._on_ignored = on_ignored
         self._watch = FileWatch(catalog)
         self._small_moves = SmallMoves(self._kept, self._watch)
@@ -116,6 +114,25 @@ class CatalogLister(LookedAt):
         """The number of the newest logged change of any topic, and its time in Unix seconds, if there is one."""
         return self._watch.last_change()
 
+    def select_by(self, property_keys: Sequence[str]) -> None:
+        """Select by other properties from now on: what was read for the former ones is let go."""
+        former, keys = self._by, tuple(dict.fromkeys(property_keys))
+        self._by = former.of_keys(keys)
+        self.depends_on = self._by.words
+        self._reads.clear()  # who waits for one has it still
+        for timer in self._moving_soon.values():
+            timer.cancel()
+        self._moving_soon.clear()
+        self._kept.drop_all()
+        if former.warm is not None:
+            stopping = self._loop.create_task(former.warm.stop(0.0))
+            self._former.add(stopping)
+            stopping.add_done_callback(self._former.discard)
+
+    def fit(self) -> None:
+        """Let snapshots go that there is no room for any more."""
+        self._kept.fit()
+
     def close(self) -> None:
         """Let go of all snapshots; what requests still have stays theirs."""
         for _, task in self._reads.values():
@@ -127,12 +144,13 @@ class CatalogLister(LookedAt):
 
     async def warm_up(self, within: float) -> None:
         """Read the stored namespaces that were asked most, as far as there is room, in at most so many seconds."""
-        if self._warm is None or within <= 0:
+        warm = self._by.warm
+        if warm is None or within <= 0:
             return
         read = 0
         try:
             async with asyncio.timeout(within):
-                for key, size in await self._warm.most_asked(self._watch.catalog_id):
+                for key, size in await warm.most_asked(self._watch.catalog_id):
                     if size <= self._kept.room:
                         with suppress(CatalogError, PermitError):  # whoever asks for it will hear of it
                             await self._snapshot(key)
@@ -148,8 +166,9 @@ class CatalogLister(LookedAt):
 
     async def store(self, within: float) -> None:
         """Store what is in memory for the next start, in at most so many seconds; nothing is stored after that."""
-        if self._warm is not None:
-            await self._warm.stop(within)
+        await asyncio.gather(*self._former)
+        if self._by.warm is not None:
+            await self._by.warm.stop(within)
 
     # -- answering
 
@@ -199,6 +218,8 @@ class CatalogLister(LookedAt):
         try:
             with reading_catalog():
                 snapshot = await self._snapshot((request.namespace, request.mode))
+                while not self._by.has_read(snapshot):
+                    snapshot = await self._snapshot((request.namespace, request.mode))
         except PermitError as error:
             raise TooManyRequests(
                 "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"
@@ -252,7 +273,7 @@ class CatalogLister(LookedAt):
         return await asyncio.shield(selecting)
 
     def _selecting(self, properties: Mapping[str, str]) -> Mapping[str, str]:
-        return {key: properties[key] for key in self._property_keys if key in properties}
+        return {key: properties[key] for key in self._by.keys if key in properties}
 
     def _count_ignored(self, properties: Mapping[str, str], pairs: Mapping[str, str]) -> None:
         if len(properties) > len(pairs) and self._on_ignored is not None:
@@ -370,7 +391,7 @@ class CatalogLister(LookedAt):
         return self._reads[key]
 
     def _read_ended(self, key: SnapshotKey, task: asyncio.Task[Snapshot]) -> None:
-        if self._reads[key][1] is task:  # else a further read has its place already
+        if self._reads.get(key, (0, None))[1] is task:  # else a further read has its place already
             del self._reads[key]
         if not task.cancelled():
             task.exception()  # the waiting requests have it; all of them may have been cancelled
@@ -383,7 +404,7 @@ class CatalogLister(LookedAt):
                 self._watch.reopen()
                 self._kept.drop_all()
         self._watch.look()
-        seen = self._watch.state
+        seen, by = self._watch.state, self._by
         permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None
         self._at_once += permit is not None
         read: list[NameChanges] = []
@@ -394,7 +415,7 @@ class CatalogLister(LookedAt):
             if made is None:
                 room = 0 if permit is None else _ROOM
                 known = self._kept.known(key[0])
-                made = await asyncio.to_thread(self._read_or_move, key, known, room, read)
+                made = await asyncio.to_thread(by.read_or_move, key, known, room, read)
         except BaseException:
             if permit is not None:
                 permit.release()
@@ -406,86 +427,25 @@ class CatalogLister(LookedAt):
                 permit.release()
             permit = await self._kept.permit_for(key, made)
             try:
-                async with self._loads if made > _SMALL else nullcontext():
+                async with self._loads if made > SMALL else nullcontext():
                     seen = self._watch.state
                     known = self._kept.known(key[0])
-                    made = await asyncio.to_thread(self._read_or_move, key, known, None, read)
+                    made = await asyncio.to_thread(by.read_or_move, key, known, None, read)
                 assert isinstance(made, Snapshot)
             except BaseException:
                 permit.release()
                 raise
+        if by is not self._by:
+            if permit is not None:
+                permit.release()
+            return made
         former = self._kept.get(key)
         self._kept.keep(key, made, seen, permit)
         if former is not None and former.recent is not None:
             self._carry(key, former.recent, made)
-        if self._warm is not None:
-            self._warm.changed(made)
+        if by.warm is not None:
+            by.warm.changed(made)
         return made
-
-    def _read_or_move(
-        self, key: SnapshotKey, known: list[Snapshot], room: int | None, read: list[NameChanges]
-    ) -> Snapshot | int:
-        """The newest snapshot, made of one that is known where that is less work; in a thread.
-
-        Of one that takes more than ``room`` bytes besides what is known, only how many it takes. Takes what is in
-        ``known`` away, so that this thread keeps none of it in memory. ``read`` has the changes that were read last.
-        """
-        namespace, mode = key
-        with self._catalog.reading() as connection:
-            mode = _listed_mode(connection, namespace, mode)
-            # The newest first: of a change that it has already, nothing is made again.
-            known.sort(key=lambda old: (old.version.number, old.listing.mode is mode))
-            while known:
-                old = known.pop()
-                own = old.in_mode(mode)
-                if own is None:
-                    continue
-                changes = _changes_since(connection, namespace, own, read)
-                if isinstance(changes, Gap) or not own.worth_moving(changes):
-                    continue
-                if room is not None and (changes or own is not old):
-                    size = own.moved_bytes(changes)
-                    if size > room:
-                        return size
-                return own.moved(changes) if changes else own
-            if room is not None:
-                size = self._expected_bytes(connection, namespace, mode)
-                if size > min(room, _SMALL):
-                    return size
-            stored = None if self._warm is None else self._warm.read(connection, namespace, mode)
-            return stored or load_snapshot(connection, namespace, mode, self._property_keys)
-
-    def _expected_bytes(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> int:
-        """About how many bytes the namespace will have that is read."""
-        found = None if self._warm is None else self._warm.find(connection, namespace, mode)
-        if found is not None:
-            return found.expected_bytes
-        return expected_bytes(connection, namespace, mode, self._property_keys)
-
-
-def _changes_since(
-    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[NameChanges]
-) -> NameChanges | Gap:
-    """The changes of a snapshot until now; those in ``read``, where they are."""
-    if read and read[0].since.same_state(snapshot.version):
-        if read[0].version.same_state(read_version(connection, namespace)):
-            return read[0]
-    changes = read_name_changes(
-        connection,
-        namespace,
-        snapshot.version,
-        most=snapshot.most_changes,
-        properties=bool(snapshot.property_keys),
-    )
-    if isinstance(changes, NameChanges):
-        read[:] = [changes]
-    return changes
-
-
-def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Mode:
-    """The mode to read: topics of one domain alone are the same listing for "all", so the two share it."""
-    only = only_mode(connection, namespace) if mode is Mode.ALL else None
-    return mode if only is None else only
 
 
 @lru_cache(maxsize=256)

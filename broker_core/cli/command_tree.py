@@ -44,6 +44,10 @@ class _RootCommands(PluginCommandsGroup):
                     "all of it in one run."
                 ),
             ),
+            "reload": (
+                "reload:reload_settings",
+                "Let the running server read its settings again, or show what that would change.",
+            ),
             "kafka": (
                 "kafka:app",
                 "Topics, configs and nodes of a Kafka server; users and access control lists of Kafka clients.",

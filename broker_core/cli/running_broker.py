@@ -9,7 +9,7 @@ import socket
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 from urllib.parse import urlsplit
 
 import typer
@@ -26,7 +26,18 @@ from broker_core.cli.options.credentials import (
 )
 from broker_core.errors import BrokerCoreError
 
-__all__ = ["TIMEOUT", "BrokerOption", "BrokerUnreachable", "RunningBroker", "broker_url", "get"]
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
+
+__all__ = [
+    "TIMEOUT",
+    "BrokerOption",
+    "BrokerUnreachable",
+    "RunningBroker",
+    "admin_socket",
+    "broker_url",
+    "get",
+]
 
 #: Seconds to wait for an answer.
 TIMEOUT: Final = 30.0
@@ -76,7 +87,7 @@ def broker_url(given: str | None, *, tls: bool = False) -> str:
         return url.rstrip("/")
     loaded = current_invocation().load().settings
     if loaded.admin.socket is not None:
-        return f"{_UNIX}{loaded.admin.socket.absolute()}"
+        return admin_socket(loaded)
     settings = loaded.http
     if settings is None:
         raise BrokerUnreachable(
@@ -88,6 +99,15 @@ def broker_url(given: str | None, *, tls: bool = False) -> str:
     if listen.port == 0:
         raise BrokerUnreachable(f"{name} is a free port (0), so the settings do not say which: give --broker")
     return f"{scheme}://{listen.from_here}"
+
+
+def admin_socket(settings: Settings) -> str:
+    """The address of the operator's socket. Raises :exc:`BrokerUnreachable` where the settings have none."""
+    if settings.admin.socket is None:
+        raise BrokerUnreachable(
+            "the settings have no admin.socket, by which the server is asked; SIGHUP reloads it too"
+        )
+    return f"{_UNIX}{settings.admin.socket.absolute()}"
 
 
 def get(

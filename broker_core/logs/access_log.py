@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from broker_core.logs.dropped_line_count import DroppedLineCount
@@ -21,6 +22,7 @@ __all__ = ["LONGEST_TEXT", "AccessLog", "json_fields", "shown", "shown_each"]
 _GATHERING: Final = 0.1
 #: The fractional part of the golden ratio. Its multiples are spread evenly, and follow no rhythm of the requests.
 _STEP: Final = 0.6180339887498949
+_SETTING: Final = "log.access.path"
 #: Characters that are shown of one text of a client.
 LONGEST_TEXT: Final = 1000
 
@@ -32,16 +34,27 @@ class AccessLog:
 
     def __init__(self, settings: AccessLogSettings) -> None:
         """Raises :exc:`~broker_core.logs.LogFileError`."""
-        #: The keys of properties whose values may be in a line.
-        self.properties = frozenset(settings.properties)
         #: The lines that were not written.
         self.dropped = DroppedLineCount("full", "failed")
-        self._file = settings.path
-        self._sample = settings.sample
         self._place = 0.0
+        self._put_in_force(settings)
         self._queue = LineQueue(
             self._opened(), on_dropped=self.dropped.add, owned=True, gathering=_GATHERING, name="access log"
         )
+
+    def prepare(self, settings: AccessLogSettings) -> Callable[[], None]:
+        """Check other settings; what is returned puts them in force. A new file is that of :meth:`reopen`.
+
+        Raises :exc:`~broker_core.logs.LogFileError`.
+        """
+        os.close(open_log_file(_SETTING, settings.path))
+        return partial(self._put_in_force, settings)
+
+    def _put_in_force(self, settings: AccessLogSettings) -> None:
+        #: The keys of properties whose values may be in a line.
+        self.properties = frozenset(settings.properties)
+        self._file = settings.path
+        self._sample = settings.sample
 
     def takes_next(self) -> bool:
         """Whether the next listing is one of the sample. The same share of any run of listings is."""
@@ -69,7 +82,7 @@ class AccessLog:
         self._queue.close(timeout)
 
     def _opened(self) -> int:
-        return open_log_file("log.access.path", self._file)
+        return open_log_file(_SETTING, self._file)
 
 
 def json_fields(fields: Mapping[str, Any]) -> str:

@@ -49,6 +49,8 @@ _SMALL_SHARE: Final = 16
 _PASSING_LOOKS_AT: Final = 64
 #: The share of a budget that may outlive its requests without keeping large demands out.
 _MOST_KEPT: Final = 0.75
+#: Permits of a budget that has no maximum.
+_UNLIMITED: Final = sys.maxsize
 
 
 def whole_count(n: SupportsIndex) -> int:
@@ -116,7 +118,7 @@ class _Waiter:
 class PermitBudget:
     """A bounded number of permits, given out first in, first out.
 
-    ``maximum`` of 0 or less is unlimited: nothing is counted, no demand waits. ``queue_limit`` of 0 or less: no limit.
+    ``maximum`` of 0 or less is unlimited: no demand waits. ``queue_limit`` of 0 or less: no limit.
     ``timeout`` is in seconds; ``None``: no timeout. Grants without waiting, the usual case, are only counted
     (:attr:`granted_at_once`).
     """
@@ -131,6 +133,7 @@ class PermitBudget:
     ) -> None:
         self.name, self.timeout = name, timeout
         self.maximum, self.queue_limit = max(maximum, 0), max(queue_limit, 0)
+        self._size = self.maximum or _UNLIMITED
         #: Called with the seconds that a granted demand waited, and with those after which one gave up.
         self.on_wait: Callable[[float], None] | None = None
         self.on_timeout: Callable[[float], None] | None = None
@@ -149,7 +152,14 @@ class PermitBudget:
 
     @property
     def available(self) -> int:
-        return self.maximum - self._acquired if self.maximum else sys.maxsize
+        return self._size - self._acquired
+
+    def resize(self, maximum: int, *, timeout: float, queue_limit: int = 0) -> None:
+        """Have another maximum, and other values for demands from now on. What is held stays held."""
+        self.timeout, self.queue_limit = timeout, max(queue_limit, 0)
+        self.maximum = max(maximum, 0)
+        self._size = self.maximum or _UNLIMITED
+        self._drain()
 
     @property
     def acquired(self) -> int:
@@ -161,22 +171,22 @@ class PermitBudget:
 
     def fits(self, n: int) -> bool:
         """Whether ``n`` permits can be had at all without being clamped to the maximum."""
-        return not self.maximum or n <= self.maximum
+        return n <= self._size
 
     def try_acquire(self, n: int) -> Permit | None:
         """``n`` permits at once, or ``None`` where that would mean to wait. Raises as :meth:`acquire` does."""
-        count, demand = self._checked(n)
+        demand = self._checked(n)
         if demand:
             demand = min(demand, self._most)
             if not self._is_free(demand):
                 return None
             self._acquired += demand
         self.granted_at_once += 1
-        return Permit(self, demand if self.maximum else count)
+        return Permit(self, demand)
 
     def has_room(self, n: int) -> bool:
         """Whether :meth:`try_acquire` would give ``n`` permits. Raises as :meth:`acquire` does."""
-        demand = self._checked(n)[1]
+        demand = self._checked(n)
         return not demand or self._is_free(min(demand, self._most))
 
     def count_granted(self, demands: int = 1) -> None:
@@ -193,19 +203,16 @@ class PermitBudget:
         permit = self.try_acquire(n)
         if permit is not None:
             return permit
-        return await self._wait(self._checked(n)[1], None, timeout, None, key)
+        return await self._wait(self._checked(n), None, timeout, None, key)
 
     def try_update(self, permit: Permit, n: int) -> Permit | None:
         """``permit`` changed to ``n`` permits at once, or ``None`` where that would mean to wait."""
         self._check_owner(permit)
-        count, demand = self._checked(n)
-        if not self.maximum:
-            permit.count = 0
-            return Permit(self, count)
+        demand = self._checked(n)
         if demand > permit.count:
             demand = max(min(demand, self._most), permit.count)
         more = demand - permit.count
-        if more > 0 and (more > self.maximum - self._acquired or not self._may_go_first(more)):
+        if more > 0 and (more > self._size - self._acquired or not self._may_go_first(more)):
             return None
         self._zero(permit)
         self._acquired += more
@@ -232,14 +239,14 @@ class PermitBudget:
             return updated
         if cancelled is not None and cancelled.done():
             raise PermitCancelled
-        return await self._wait(self._checked(n)[1], permit, None, cancelled, key)
+        return await self._wait(self._checked(n), permit, None, cancelled, key)
 
     def release(self, permit: Permit) -> None:
         """Give the permits back; once is enough, more is harmless. :exc:`ValueError` for a permit of another budget."""
         self._check_owner(permit)
         permit.released = True
         count = self._zero(permit)
-        if count and self.maximum:
+        if count:
             self._acquired -= count
             self._drain()
 
@@ -253,18 +260,17 @@ class PermitBudget:
 
     def keep(self, permit: Permit, n: int) -> Permit:
         """At most ``n`` of these permits, as a permit of their own for what outlives the request."""
-        part = Permit(self, min(n, permit.count), lasts=bool(self.maximum))
+        part = Permit(self, min(n, permit.count), lasts=True)
         permit.count -= part.count
         self._held_by_waiting -= part.count * bool(permit.updates)
-        if part.lasts:
-            self._kept += part.count
-            self._drain()  # a demand that waited for these permits runs with fewer
+        self._kept += part.count
+        self._drain()  # a demand that waited for these permits runs with fewer
         return part
 
     @property
     def _most(self) -> int:
         """What one demand may have at the most: all but what may never come back."""
-        return max(self.maximum - self._kept, self.maximum - int(self.maximum * _MOST_KEPT))
+        return max(self._size - self._kept, self._size - int(self._size * _MOST_KEPT))
 
     def close(self) -> None:
         """Fail every waiting demand, and every later one, with :exc:`PermitsClosed`. Held permits can be released."""
@@ -274,12 +280,12 @@ class PermitBudget:
             if not waiter.future.done():
                 waiter.future.set_exception(PermitsClosed())
 
-    def _checked(self, n: int) -> tuple[int, int]:
-        """``n`` as a whole number, and the number of permits that a demand for it counts."""
+    def _checked(self, n: int) -> int:
+        """The number of permits that a demand for ``n`` counts."""
         count = whole_count(n)
         if self._closed:
             raise PermitsClosed
-        return count, min(count, self.maximum)
+        return min(count, self._size)
 
     def _check_owner(self, permit: Permit) -> None:
         if permit.budget is not self:
@@ -365,7 +371,7 @@ class PermitBudget:
         self._drain()
 
     def _is_free(self, demand: int) -> bool:
-        return demand <= self.maximum - self._acquired and self._may_go_first(demand)
+        return demand <= self._size - self._acquired and self._may_go_first(demand)
 
     def _may_go_first(self, need: int) -> bool:
         """Whether a demand that fits may be granted before those that wait: nobody waits, or it is small and the first
@@ -373,13 +379,13 @@ class PermitBudget:
         if not self._queue:
             return True
         head = self._queue.head
-        if head.future.done() or need > self.maximum // _SMALL_SHARE or need >= head.need(self._most):
+        if head.future.done() or need > self._size // _SMALL_SHARE or need >= head.need(self._most):
             return False
         return head.future.get_loop().time() < head.passed_until
 
     def _small_behind(self) -> _Waiter | None:
         """The first demand behind the head of the queue that fits and may be granted before the head."""
-        free = self.maximum - self._acquired
+        free = self._size - self._acquired
         for waiter in self._queue.first(_PASSING_LOOKS_AT)[1:]:
             if waiter.future.done() or waiter.is_over:
                 continue
@@ -397,7 +403,7 @@ class PermitBudget:
             elif head.is_over:
                 self._remove(head)
                 head.future.set_exception(PermitCancelled())
-            elif head.need(self._most) <= self.maximum - self._acquired:
+            elif head.need(self._most) <= self._size - self._acquired:
                 self._queue.take(head)
                 self._granted(head)
             else:
@@ -421,7 +427,7 @@ class PermitBudget:
 
     def _granted(self, waiter: _Waiter) -> None:
         """Grant a demand that has just left the queue its permits, or the permits that are left."""
-        take = min(waiter.need(self._most), self.maximum - self._acquired)
+        take = min(waiter.need(self._most), self._size - self._acquired)
         self._waits_no_more(waiter)
         if waiter.permit is not None:
             waiter.held = self._zero(waiter.permit)

@@ -28,24 +28,29 @@ class Permits:
     """
 
     def __init__(self, limits: LimitsSettings | None = None, *, direct_reserve: int = DIRECT_RESERVE) -> None:
-        self.limits = limits = limits or LimitsSettings()
+        self.limits = limits or LimitsSettings()
         self.leases = Leases()
         self._pressed: list[Callable[[PermitBudget], None]] = []
+        self._direct_reserve = direct_reserve
         self.overflow_told = False  # that plugins keep more than the snapshots have room for
+        names = ("heap", "direct", "reserve", "snapshots", "unkept snapshots")
+        budgets = [PermitBudget(0, name=name) for name in names]
+        self.heap, self.direct, self.reserve, self.snapshots, self.unkept = budgets
+        self.resize(self.limits)
+
+    def resize(self, limits: LimitsSettings) -> None:
+        """Have these limits from now on. Nothing is taken away: what is acquired beyond them is released in time."""
+        self.limits = limits
         direct = limits.direct_permits
-        reserve = max(min(direct_reserve, direct // 2), 1) if direct > 0 else 0
+        reserve = max(min(self._direct_reserve, direct // 2), 1) if direct > 0 else 0
         direct = max(direct - reserve, 1) if direct > 0 else 0  # 0 would be unlimited
         unkept = max(limits.snapshots // 4, 1) if limits.snapshots > 0 else 0
-        timeout = limits.permit_timeout
-
-        def budget(name: str, maximum: int) -> PermitBudget:
-            return PermitBudget(maximum, queue_limit=limits.permit_queue, timeout=timeout, name=name)
-
-        self.heap = budget("heap", limits.heap_permits)
-        self.direct = budget("direct", direct)
-        self.reserve = budget("reserve", reserve)
-        self.snapshots = budget("snapshots", limits.snapshots)
-        self.unkept = PermitBudget(unkept, timeout=timeout, name="unkept snapshots")
+        timeout, queue = limits.permit_timeout, limits.permit_queue
+        self.heap.resize(limits.heap_permits, timeout=timeout, queue_limit=queue)
+        self.direct.resize(direct, timeout=timeout, queue_limit=queue)
+        self.reserve.resize(reserve, timeout=timeout, queue_limit=queue)
+        self.snapshots.resize(limits.snapshots, timeout=timeout, queue_limit=queue)
+        self.unkept.resize(unkept, timeout=timeout)
 
     def on_pressure(self, press: Callable[[PermitBudget], None]) -> None:
         """Call ``press`` with a budget in which a demand has waited long, besides whoever is called already."""

@@ -10,7 +10,7 @@ from broker_core.settings import PatternsSettings
 __all__ = ["PipelineOptions"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PipelineOptions:
     """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the begin of
     the write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in

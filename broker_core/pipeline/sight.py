@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from broker_core.errors import BrokerCoreError
+from broker_core.live_settings import LiveSettings
 from broker_core.logs import AccessLog
 from broker_core.settings import Settings, TracingSettings
 from broker_core.sighup_reloads import Reloads
@@ -41,22 +43,29 @@ class Sight:
 
 
 @asynccontextmanager
-async def open_sight(settings: Settings, reloads: Reloads) -> AsyncIterator[Sight]:
+async def open_sight(live: LiveSettings, reloads: Reloads) -> AsyncIterator[Sight]:
     """That of the settings, until the end of the block.
 
     Raises :exc:`~broker_core.logs.LogFileError` or :exc:`TracingUnavailable`.
     """
+    settings = live.current
     async with AsyncExitStack() as stack:
         access_log: AccessLog | None = None
         if settings.log.access is not None:
             access_log = await asyncio.to_thread(AccessLog, settings.log.access)
             stack.push_async_callback(asyncio.to_thread, access_log.close, _LAST_LINES)
             reloads.add("access log", access_log.reopen)
+            live.add("log.access", partial(_prepare_access_log, access_log))
         tracing: Tracing | None = None
         if settings.tracing is not None:
             tracing = await asyncio.to_thread(open_tracing, settings.tracing)
             stack.push_async_callback(asyncio.to_thread, tracing.close, _LAST_SPANS)
         yield Sight(access_log, tracing)
+
+
+def _prepare_access_log(access_log: AccessLog, settings: Settings) -> Callable[[], None]:
+    assert settings.log.access is not None  # that it is there at all needs a restart
+    return access_log.prepare(settings.log.access)
 
 
 def open_tracing(settings: TracingSettings) -> Tracing:

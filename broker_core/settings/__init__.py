@@ -24,6 +24,7 @@ from broker_core.settings.kafka_model import (
     KafkaTlsSettings,
 )
 from broker_core.settings.key_source import KeySource
+from broker_core.settings.live import SettingChange, live_settings, merged, setting_changes
 from broker_core.settings.load import (
     LoadedSettings,
     SettingInForce,
@@ -86,6 +87,7 @@ __all__ = [
     "PluginsSettings",
     "PulsarSettings",
     "PulsarTlsSettings",
+    "SettingChange",
     "SettingInForce",
     "SettingProblem",
     "Settings",
@@ -101,8 +103,11 @@ __all__ = [
     "WatchersSettings",
     "find_problems",
     "is_wildcard",
+    "live_settings",
     "load_settings",
     "masked",
+    "merged",
+    "setting_changes",
 ]
 
 # What hides secrets compiles many expressions, for commands that print settings alone.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from pydantic import Field, field_validator
 
 from broker_core.redaction.credentials import is_secret_name
-from broker_core.settings.table import Table
+from broker_core.settings.table import ALL, Table
 
 __all__ = ["AccessLogSettings"]
 
 
 class AccessLogSettings(Table):
     """``[log.access]``: a file with one JSON line for each listing; without the table there is none."""
+
+    live: ClassVar = ALL
 
     path: Path = Field(
         description="The file that lines are appended to; SIGHUP opens it anew. A relative path is taken as that of "

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from pydantic import BeforeValidator, Field, PlainSerializer, field_validator, model_validator
 
 from broker_core.quantities import Duration
 from broker_core.settings.key_source import OptionalKey
-from broker_core.settings.table import SettingConflict, Table
+from broker_core.settings.table import ALL, SettingConflict, Table
 
 __all__ = ["Algorithm", "AuthenticationSettings", "BasicSettings", "Method", "OptionalFile", "TokenSettings"]
 
@@ -70,6 +70,8 @@ class BasicSettings(Table):
 
 class AuthenticationSettings(Table):
     """``[authentication]``: how clients prove who they are."""
+
+    live: ClassVar = ALL
 
     methods: tuple[Method, ...] = Field(
         default=(), description="The methods that clients may use; none: all are let in."

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal, Self, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
-from broker_core.settings.table import Table
+from broker_core.settings.table import ALL, Table
 
 __all__ = ["AuthorizationRule", "AuthorizationSettings"]
 
@@ -83,6 +83,8 @@ class AuthorizationRule(Table):
 
 class AuthorizationSettings(Table):
     """``[authorization]``: which role may do what in which namespace."""
+
+    live: ClassVar = ALL
 
     mode: Literal["auto", "rules", "allow"] = Field(
         default="auto",

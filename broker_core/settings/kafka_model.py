@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
@@ -87,6 +87,10 @@ class KafkaSaslSettings(Table):
 
 class KafkaSettings(Table):
     """``[kafka]``: topics listed, created, described and deleted by Kafka clients."""
+
+    live: ClassVar = frozenset(
+        {"namespace", "namespaces", "configs", "num_partitions", "replication_factor", "replication"}
+    )
 
     listen: ListenAddress = Field(
         default=ListenAddress("127.0.0.1", 9092),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
@@ -21,7 +21,7 @@ from broker_core.settings.authentication_model import AuthenticationSettings, Op
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.kafka_model import KafkaSettings
 from broker_core.settings.shrink_guard_model import ShrinkGuardSettings
-from broker_core.settings.table import SettingConflict, Table
+from broker_core.settings.table import ALL, SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
 from broker_core.settings.tracing_model import TracingSettings
 from broker_core.settings.upstream_model import UpstreamSettings, check_forwarding
@@ -63,6 +63,8 @@ def _file_mode(value: object) -> str:
 
 class PulsarSettings(Table):
     """``[pulsar]``: the server of Pulsar's binary protocol."""
+
+    live: ClassVar = frozenset({"drain_delay", "drain_timeout"})
 
     listen: ListenAddress = Field(
         default=ListenAddress("127.0.0.1", 6650),
@@ -119,6 +121,8 @@ class PulsarSettings(Table):
 class HttpSettings(Table):
     """``[http]``: metrics, health and the API for programs over HTTP; without the table there is no HTTP."""
 
+    live: ClassVar = frozenset({"most_items"})
+
     listen: ListenAddress = Field(
         default=ListenAddress("127.0.0.1", 8080),
         description="HOST:PORT of /metrics, /questions, /plugins, /-/live and /-/ready.",
@@ -164,6 +168,8 @@ class AdminSettings(Table):
 
 class CatalogSettings(Table):
     """``[catalog]``: the embedded catalogue of topics, one SQLite file."""
+
+    live: ClassVar = frozenset({"property_keys"})
 
     path: Path = Field(
         default=Path("broker-core.sqlite"),
@@ -219,6 +225,8 @@ class PatternsSettings(Table):
 
 class LimitsSettings(Table):
     """``[limits]``: memory, time and places. Sizes are powers of 1024; 0 permits is no limit."""
+
+    live: ClassVar = ALL
 
     connections: Annotated[int | Literal["auto"], BeforeValidator(_connections)] = Field(
         default="auto",
@@ -283,6 +291,8 @@ class PluginsSettings(Table):
 
 class LogSettings(Table):
     """``[log]``: what is logged, how and where."""
+
+    live: ClassVar = frozenset({"level", "format", "file"})
 
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least that is logged."

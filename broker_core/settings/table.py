@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import ClassVar, Final
+
 from pydantic import BaseModel, ConfigDict
 
-__all__ = ["SettingConflict", "Table"]
+__all__ = ["ALL", "SettingConflict", "Table"]
+
+#: Each field of a table, for :attr:`Table.live`.
+ALL: Final = frozenset({"*"})
 
 
 class Table(BaseModel):
@@ -12,6 +17,9 @@ class Table(BaseModel):
 
     # The text of an error may end in a log: it shows no value, which may be a secret.
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True, hide_input_in_errors=True)
+
+    #: The fields that are changed while the server runs (:mod:`broker_core.settings.live`); others need a restart.
+    live: ClassVar[frozenset[str]] = frozenset()
 
 
 class SettingConflict(ValueError):

@@ -92,6 +92,15 @@ class SnapshotCache(Generic[P, R]):
         """Bytes that can be kept without letting another one go."""
         return self._budget.available
 
+    def fit(self) -> None:
+        """Let the least used go until the others fit: there may be less room than there was."""
+        self._leases.settle()
+        while self._kept and self._budget.available < 0:
+            place = next(iter(self._kept))
+            self.let_go(place)
+            self._told_to_go(place[0])
+            self._leases.settle()
+
     def used(self, key: _Key[P]) -> None:
         """One that is kept was used: it is the last to go."""
         self._kept.move_to_end(key)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from broker_core.catalog import lister as lister_module
+from broker_core.catalog import newest_snapshot
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.store.namespace_change import LogBounds
@@ -40,7 +41,7 @@ async def test_changes_are_read_once_also_where_the_move_needs_more_permits(
         read.append(len(changes))
         return changes
 
-    monkeypatch.setattr(lister_module, "read_name_changes", reading)
+    monkeypatch.setattr(newest_snapshot, "read_name_changes", reading)
     monkeypatch.setattr(lister_module, "_ROOM", 1)
     catalog.create(topic("c"))
     assert sorted(names_of(await lister.list_topics(ListingRequest(NAMESPACE)))) == ["a", "b", "c"]

@@ -116,13 +116,13 @@ async def test_a_demand_above_the_maximum_runs_alone() -> None:
     assert permits.available == 10
 
 
-async def test_unlimited_counts_nothing_and_never_waits() -> None:
+async def test_unlimited_never_waits() -> None:
     permits = budget(0, queue_limit=1)
     gone = asyncio.get_running_loop().create_future()
     gone.set_result(None)
     permit = await wanted(permits, 1 << 60, gone)
     assert permit.count == 1 << 60
-    assert (permits.available, permits.acquired, permits.queue_size) == (sys.maxsize, 0, 0)
+    assert (permits.available, permits.queue_size) == (sys.maxsize - (1 << 60), 0)
     updated = await permits.update(permit, 5)
     assert (permit.count, updated.count) == (0, 5)
     updated.release()
@@ -645,3 +645,19 @@ async def test_a_part_of_a_permit_that_waits_for_more_does_not_wait() -> None:
     assert permits.acquired == 90
     part.release()
     assert permits.acquired == 80
+
+
+async def test_another_size_counts_what_is_held_already_and_lets_go_who_fits_now() -> None:
+    permits = budget(0)
+    held = await permits.acquire(60)
+    permits.resize(100, timeout=5.0)
+    assert (permits.acquired, permits.available) == (60, 40)
+    waiting = await started(permits.acquire(100))
+    assert permits.queue_size == 1
+    permits.resize(160, timeout=5.0)
+    more = await waiting
+    permits.resize(50, timeout=5.0)
+    assert permits.available == -110
+    for permit in (held, more):
+        permit.release()
+    assert permits.available == 50

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.live_settings import LiveSettings
 from broker_core.pipeline import Sight, open_sight
 from broker_core.pipeline.sight import TracingUnavailable
 from broker_core.settings import AccessLogSettings, LogSettings, Settings, TracingSettings
@@ -16,7 +17,7 @@ from broker_core.sighup_reloads import Reloads
 
 async def test_nothing_is_told_by_default() -> None:
     reloads = Reloads()
-    async with open_sight(Settings(), reloads) as sight:
+    async with open_sight(LiveSettings(Settings()), reloads) as sight:
         assert sight == Sight()
     assert reloads.parts == ()
 
@@ -24,7 +25,7 @@ async def test_nothing_is_told_by_default() -> None:
 async def test_the_last_lines_of_the_access_log_are_written_at_the_end(tmp_path: Path) -> None:
     reloads = Reloads()
     settings = Settings(log=LogSettings(access=AccessLogSettings(path=tmp_path / "access.jsonl")))
-    async with open_sight(settings, reloads) as sight:
+    async with open_sight(LiveSettings(settings), reloads) as sight:
         assert reloads.parts == ("access log",)
         assert sight.access_log is not None
         sight.access_log.write('"x": 1')
@@ -36,7 +37,7 @@ async def test_tracing_needs_its_libraries(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.delitem(sys.modules["broker_core.tracing"].__dict__, "Tracing", raising=False)
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
     with pytest.raises(TracingUnavailable, match="needs the libraries of the extra otel"):
-        async with open_sight(Settings(tracing=TracingSettings(endpoint="")), Reloads()):
+        async with open_sight(LiveSettings(Settings(tracing=TracingSettings(endpoint=""))), Reloads()):
             pass
 
 

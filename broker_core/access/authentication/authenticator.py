@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -57,14 +57,32 @@ class Authenticator:
     """
 
     def __init__(self, settings: AuthenticationSettings, ask_plugins: AskPlugins | None = None) -> None:
-        self._settings = settings
         self._ask_plugins = ask_plugins
-        #: The principal of clients that use none of the methods; ``None``: they are refused.
-        self.anonymous = Principal(settings.anonymous_role) if settings.anonymous_role else None
-        self._proxy_roles = frozenset(settings.proxy_roles)
-        self._verifiers: dict[str, Verifier] = _verifiers(settings)
-        #: Whether clients are authenticated at all; if not, nobody has a role.
-        self.enabled = settings.is_on or ask_plugins is not None
+        self._verifiers: dict[str, Verifier] = {}
+        self.prepare(settings)()
+
+    def prepare(self, settings: AuthenticationSettings) -> Callable[[], None]:
+        """Read what other settings need, in a thread; what is returned puts them in force.
+
+        Credentials that are being verified are so by the former ones. Raises :exc:`AuthenticationUnusable`.
+        """
+        verifiers = _verifiers(settings)
+
+        def put_in_force() -> None:
+            self._settings = settings
+            #: The principal of clients that use none of the methods; ``None``: they are refused.
+            self.anonymous = Principal(settings.anonymous_role) if settings.anonymous_role else None
+            self._proxy_roles = frozenset(settings.proxy_roles)
+            self._verifiers = verifiers
+            #: Whether clients are authenticated at all; if not, nobody has a role.
+            self.enabled = settings.is_on or self._ask_plugins is not None
+
+        return put_in_force
+
+    @property
+    def methods(self) -> Collection[Method]:
+        """The methods of the settings."""
+        return self._settings.methods
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -78,7 +96,12 @@ class Authenticator:
 
     def verifies(self, method: str) -> bool:
         """Whether credentials of a method are verified at all: by the settings, or perhaps by plugins."""
-        return method in self._verifiers or self._ask_plugins is not None
+        return method in self._verifiers or self.asks_plugins
+
+    @property
+    def asks_plugins(self) -> bool:
+        """Whether plugins are asked about methods that are none of the settings."""
+        return self._ask_plugins is not None
 
     def authenticate_now(self, method: str | None, data: bytes, peer: Peer) -> Principal | None:
         """The principal of a client, or ``None`` where :meth:`authenticate` has to be awaited.

@@ -96,6 +96,12 @@ class StoredSnapshots:
         keys = tuple(dict.fromkeys(property_keys))
         return cls(SnapshotFolder(folder_beside(catalog)), property_keys=keys, limit=limit)
 
+    def of_keys(self, property_keys: Sequence[str]) -> StoredSnapshots:
+        """Those in the same folder for other properties, counted with these."""
+        other = StoredSnapshots(self._folder, property_keys=property_keys, limit=self._limit)
+        other.counts = self.counts
+        return other
+
     def problem(self) -> str | None:
         """Why nothing can be stored in the folder, as far as that can be told without writing."""
         return self._folder.problem()

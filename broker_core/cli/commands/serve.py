@@ -52,9 +52,15 @@ def serve_clients(
     from broker_core.cli.new_catalog import NewCatalog
     from broker_core.cli.server_process.server_process import serve
 
-    loaded = invocation.load(serve_options(pulsar, http, catalog))
+    options = serve_options(pulsar, http, catalog)
+    loaded = invocation.load(options)
     new = NewCatalog.of(loaded) if loaded.settings.upstream is None else None
-    serve(loaded.settings, debug=invocation.debug, when_ready=None if new is None else new.log)
+    serve(
+        loaded.settings,
+        debug=invocation.debug,
+        when_ready=None if new is None else new.log,
+        load=lambda: invocation.load(options).settings,
+    )
 
 
 def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) -> Options:

@@ -60,28 +60,54 @@ class ServerLog:
 
     def __init__(self, file: Path | None, level: Level, form: Form) -> None:
         self._file = file
+        self._is_file = file is not None
         descriptor = 2 if file is None else open_log_file(_SETTING, file)
-        human = form == "human" or (form == "auto" and os.isatty(descriptor))
-        self._renderer = Renderer(human=human, colors=os.isatty(descriptor))
+        self._level, self._form, self._is_terminal = level, form, os.isatty(descriptor)
+        self._renderer = self._rendering()
         self._repeats = RepeatedLines()
         self._writer = LineQueue(
             descriptor, on_dropped=dropped_lines.add, more=self._counted, owned=file is not None
         )
         self._output = LineQueue(1)
-        self.take = configure_logs(level, self._renderer, self._repeats, self._writer.offer)
+        self.take = self._configured()
 
-    @property
-    def reopens(self) -> bool:
-        """Whether there is a file that can be opened anew."""
-        return self._file is not None
-
-    def reopen(self) -> None:
-        """Go on in a new file of the same name, after the former one was moved away.
+    def prepare(self, file: Path | None, level: Level, form: Form) -> Callable[[], None]:
+        """Check other settings; what is returned puts them in force. A new file is that of :meth:`reopen`.
 
         Raises :exc:`~broker_core.logs.LogFileError`.
         """
-        if self._file is not None:
-            self._writer.replace(open_log_file(_SETTING, self._file))
+        if file is not None:
+            os.close(open_log_file(_SETTING, file))
+
+        def put_in_force() -> None:
+            self._file, self._level, self._form = file, level, form
+            self._renderer = self._rendering()
+            self.take = self._configured()
+
+        return put_in_force
+
+    def reopen(self) -> None:
+        """Go on in a new file of the same name, after the former one was moved away, or in the one of new settings.
+
+        Raises :exc:`~broker_core.logs.LogFileError`.
+        """
+        if self._file is None and not self._is_file:
+            return
+        descriptor = os.dup(2) if self._file is None else open_log_file(_SETTING, self._file)
+        is_terminal = os.isatty(descriptor)
+        self._writer.replace(descriptor)
+        self._is_file = self._file is not None
+        if is_terminal != self._is_terminal:
+            self._is_terminal = is_terminal
+            self._renderer = self._rendering()
+            self.take = self._configured()
+
+    def _rendering(self) -> Renderer:
+        human = self._form == "human" or (self._form == "auto" and self._is_terminal)
+        return Renderer(human=human, colors=self._is_terminal)
+
+    def _configured(self) -> Callable[[str, dict[str, Any]], None]:
+        return configure_logs(self._level, self._renderer, self._repeats, self._writer.offer)
 
     def output(self, line: str) -> None:
         """A line for standard output."""

@@ -44,11 +44,17 @@ def ignore_hangups() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def serve(settings: Settings, *, debug: bool = False, when_ready: WhenReady | None = None) -> None:
+def serve(
+    settings: Settings,
+    *,
+    debug: bool = False,
+    when_ready: WhenReady | None = None,
+    load: Callable[[], Settings] | None = None,
+) -> None:
     """Run a broker until a signal, then drain it. A second signal ends the process at once.
 
     ``when_ready`` is awaited after the line `ready`. ``debug``: everything is logged, whatever ``[log] level`` says.
-    What goes wrong at the start is raised.
+    ``load`` reads the settings again, when the operator wishes so. What goes wrong at the start is raised.
     """
     ignore_hangups()
     keep_freed_memory()
@@ -59,7 +65,7 @@ def serve(settings: Settings, *, debug: bool = False, when_ready: WhenReady | No
         leave.daemon = True
         try:
             with asyncio.Runner() as runner:
-                runner.run(_Process(settings, log, manager).run(when_ready))
+                runner.run(_Process(settings, log, manager, load=load, debug=debug).run(when_ready))
                 leave.start()  # closing the loop waits for threads, and a plugin's may be stuck for good
         finally:
             leave.cancel()
@@ -74,11 +80,20 @@ def _leave(log: ServerLog) -> None:
 class _Process:
     """The broker of a process with its signals and its service manager."""
 
-    def __init__(self, settings: Settings, log: ServerLog, manager: ServiceManager) -> None:
-        self._settings = settings.pulsar
+    def __init__(
+        self,
+        settings: Settings,
+        log: ServerLog,
+        manager: ServiceManager,
+        *,
+        load: Callable[[], Settings] | None = None,
+        debug: bool = False,
+    ) -> None:
         self._log = log
+        self._debug = debug
+        self._has_file = load is not None
         self._manager = manager
-        self._broker = Broker(settings)
+        self._broker = Broker(settings, load=load)
         self._stopping = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
         self._reload_again = False
@@ -86,12 +101,13 @@ class _Process:
 
     async def run(self, when_ready: WhenReady | None) -> None:
         loop = asyncio.get_running_loop()
-        broker, settings = self._broker, self._settings
+        broker = self._broker
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._stop, number)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
-        if self._log.reopens:
+        if self._has_file or broker.live.current.log.file is not None:
             broker.reloads.add("log file", self._log.reopen)
+        broker.live.add("log", self._prepare_log)
         signs_of_life = asyncio.create_task(self._manager.keep_alive(), name="watchdog")
         try:
             if await self._started():
@@ -111,7 +127,8 @@ class _Process:
                     await when_ready(broker)
                 await self._stopping.wait()
         finally:
-            await broker.stop(settings.drain_timeout, delay=settings.drain_delay)
+            drain = broker.live.current.pulsar
+            await broker.stop(drain.drain_timeout, delay=drain.drain_delay)
             if self._reloading is not None:
                 await asyncio.gather(self._reloading, return_exceptions=True)
             signs_of_life.cancel()
@@ -126,9 +143,14 @@ class _Process:
             self._log.flush(_LAST_WORDS)
             os._exit(128 + number)
         self._stopping.set()
-        delay, drain = self._settings.drain_delay, self._settings.drain_timeout
+        pulsar = self._broker.live.current.pulsar
+        delay, drain = pulsar.drain_delay, pulsar.drain_timeout
         _log.info("stopping", signal=number.name, delay=delay, drain=drain)
         self._manager.stopping("draining")
+
+    def _prepare_log(self, settings: Settings) -> Callable[[], None]:
+        logged = settings.log
+        return self._log.prepare(logged.file, "debug" if self._debug else logged.level, logged.format)
 
     def _reload(self) -> None:
         if self._reloading is None:

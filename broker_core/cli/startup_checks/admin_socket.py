@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from broker_core.cli.startup_checks.running_server import is_live
+from broker_core.cli.startup_checks.running_server import PATIENCE, is_live
 from broker_core.plugin_api.check_findings import Check
 
 __all__ = ["admin_socket_checks"]
@@ -29,12 +30,34 @@ def admin_socket_checks(path: Path | None) -> Iterator[Check]:
             yield Check.warning(
                 _NAME, f"{path} is that of a broker-core that runs: another one cannot listen there"
             )
+            yield from _reload_checks(f"unix:{path}")
         else:
             yield Check.error(_NAME, _said(error))
     except AdminSocketError as error:
         yield Check.error(_NAME, _said(error))
     else:
         yield Check.ok(_NAME, f"{path} can be listened on")
+
+
+def _reload_checks(url: str) -> Iterator[Check]:
+    """What the server that runs has not in force of its settings file."""
+    from broker_core.cli.running_broker import BrokerUnreachable, get
+
+    try:
+        told = json.loads(get(url, "/-/reload", timeout=PATIENCE))
+        problems, changed, restart = told["problems"], told["changed"], told["restart"]
+    except (BrokerUnreachable, ValueError, KeyError, TypeError):
+        return  # of another release
+    for name, reason in (problems | told["failed"]).items():
+        yield Check.error("reload", f"the server that runs goes on with what it had: {name}: {reason}")
+    if changed:
+        yield Check.warning("reload", f"not in force yet, run broker-core reload: {_names(changed)}")
+    if restart:
+        yield Check.warning("reload", f"in force after a restart of the server: {_names(restart)}")
+
+
+def _names(changes: list[dict[str, Any]]) -> str:
+    return ", ".join(change["setting"] for change in changes)
 
 
 def _said(error: Exception) -> str:

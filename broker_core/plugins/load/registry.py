@@ -52,6 +52,7 @@ RESERVED: Final[Mapping[str, str]] = {
             "kafka",
             "list",
             "plugins",
+            "reload",
             "serve",
             "shrink-guard",
             "tokens",

@@ -19,6 +19,10 @@ class RequestSlots:
         """How many there are; 0: any number."""
         return max(self._limit, 0)
 
+    @limit.setter
+    def limit(self, limit: int) -> None:
+        self._limit = limit
+
     @property
     def are_taken(self) -> bool:
         return 0 < self._limit <= self.taken

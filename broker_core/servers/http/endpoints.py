@@ -1,4 +1,5 @@
-"""What HTTP serves: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``."""
+"""What HTTP serves: ``/metrics``, ``/questions``, ``/plugins``, ``/-/live`` and ``/-/ready``, and to its operator
+``/-/reload``."""
 
 from __future__ import annotations
 
@@ -12,10 +13,13 @@ from prometheus_client import CollectorRegistry
 from prometheus_client.exposition import choose_encoder
 
 from broker_core.access.asker import Asker
+from broker_core.live_settings import Difference
 from broker_core.metrics.frequent_questions import QuestionCount, question_lines
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.json_responses import json_response
+from broker_core.settings import SettingsError
+from broker_core.sighup_reloads import Reloads
 
 __all__ = ["Endpoints", "Readiness"]
 
@@ -34,7 +38,8 @@ class Endpoints:
     ``questions`` gives the most frequent questions up to a number (``None``: all); without it they are not
     served. ``allowed`` filters them by what the client may see. ``plugins`` gives the state of each plugin, in plain
     values. ``access`` says who may see a page; without it everybody who can connect may. ``problem`` says why a
-    server that is ready otherwise is not. All are called on the event loop.
+    server that is ready otherwise is not. ``reloads`` are for a server of the operator. All are called on
+    the event loop.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class Endpoints:
         plugins: Callable[[], Sequence[dict[str, Any]]] = list,
         access: HttpAccess | None = None,
         problem: Callable[[], str | None] = lambda: None,
+        reloads: Reloads | None = None,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
@@ -55,10 +61,16 @@ class Endpoints:
         self._plugins = plugins
         self._access = access
         self._problem = problem
+        self._reloads = reloads
 
     def routes(self) -> list[web.RouteDef]:
         """The path of each endpoint, and what it needs."""
+        own: list[web.RouteDef] = []
+        if self._reloads is not None:
+            reloading = Reloading(self._reloads)
+            own = [web.get("/-/reload", reloading.show), web.post("/-/reload", reloading.reload)]
         return [
+            *own,
             self._page("/metrics", Needs.MONITOR_IF_PROTECTED, self._metrics),
             self._page("/questions", Needs.MONITOR_SOMEWHERE, self._asked),
             self._page("/plugins", Needs.MONITOR_EVERYWHERE, self._described),
@@ -116,3 +128,32 @@ class Endpoints:
         if problem is not None:
             return json_response(503, {"status": "upstream", "reason": problem})
         return json_response(200 if readiness is Readiness.READY else 503, {"status": readiness.value})
+
+
+class Reloading:
+    """The page ``/-/reload``: what a reload would change of the settings (GET), and the reload (POST)."""
+
+    def __init__(self, reloads: Reloads) -> None:
+        self._reloads = reloads
+
+    async def show(self, _request: web.Request) -> web.Response:
+        problems = self._reloads.problems
+        try:
+            difference = await self._reloads.difference()
+        except SettingsError as error:
+            return json_response(200, _told([], {"settings": str(error)}, None) | {"problems": problems})
+        return json_response(200, _told([], {}, difference) | {"problems": problems})
+
+    async def reload(self, _request: web.Request) -> web.Response:
+        reloaded = await self._reloads.reload_all()
+        return json_response(200, _told(reloaded.done, reloaded.failed, reloaded.settings))
+
+
+def _told(done: list[str], failed: dict[str, str], difference: Difference | None) -> dict[str, Any]:
+    live, restart = ((), ()) if difference is None else (difference.live, difference.restart)
+    return {
+        "reloaded": done,
+        "failed": failed,
+        "changed": [change.shown for change in live],
+        "restart": [change.shown for change in restart],
+    }

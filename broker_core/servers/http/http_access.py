@@ -7,7 +7,7 @@ Where clients are authenticated, ``/questions`` and ``/plugins`` are never open.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
@@ -54,9 +54,8 @@ _CREDENTIALS: Final = frozenset({Needs.CREDENTIALS_IF_PROTECTED, Needs.CREDENTIA
 class HttpAccess:
     """The access to the pages of one server.
 
-    ``authorization`` gives the rules of now. ``methods`` are those of the settings. ``denied`` is called with the
-    action when the rules deny a page. ``identify`` gives a client's identity, from what is known of it. Raises
-    :exc:`ProtectedFromAll`.
+    ``authorization`` gives the rules in force. ``denied`` is called with the action when the rules deny a page.
+    ``identify`` gives a client's identity, from what is known of it. Raises :exc:`ProtectedFromAll`.
     """
 
     def __init__(
@@ -64,7 +63,6 @@ class HttpAccess:
         admission: Admission,
         authorization: Callable[[], Authorization],
         *,
-        methods: Collection[str] = (),
         protect: bool = False,
         identify: Callable[[Asker], Asker] | None = None,
         denied: Callable[[str], object] = lambda _action: None,
@@ -75,7 +73,6 @@ class HttpAccess:
             )
         self._admission = admission
         self._authorization = authorization
-        self._methods = frozenset(methods)
         self._identify = identify
         self._protect = protect
         self._denied = denied
@@ -113,7 +110,7 @@ class HttpAccess:
         admission, transport = self._admission, request.transport
         tls = None if transport is None else transport.get_extra_info("ssl_object")
         name = None if tls is None else common_name(tls)
-        method, data = read_credentials(request, name if "tls" in self._methods else None)
+        method, data = read_credentials(request, name if "tls" in admission.authenticator.methods else None)
         attempt = LoginAttempt(
             Peer(asker.remote_address, "http", tls is not None, name),
             asker.client_version,
@@ -133,7 +130,9 @@ class HttpAccess:
         # Many clients wait to be asked for credentials.
         asks = error.reason == "no_credentials"
         said = "credentials are needed here" if asks else "Failed to authenticate"
-        headers = [(hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._methods)]
+        headers = [
+            (hdrs.WWW_AUTHENTICATE, text) for text in challenges(self._admission.authenticator.methods)
+        ]
         return web.HTTPUnauthorized(reason=said, headers=headers)
 
 

@@ -24,6 +24,7 @@ from broker_core.servers.http.http_asker import operator_of
 from broker_core.servers.http.server import HttpServer
 from broker_core.service import Admission
 from broker_core.settings import HttpSettings
+from broker_core.sighup_reloads import Reloads
 
 __all__ = ["HttpServers"]
 
@@ -76,7 +77,6 @@ class HttpServers:
         access = HttpAccess(
             admission,
             lambda: pipeline.authorization,
-            methods=services.settings.authentication.methods,
             protect=settings.protect,
             identify=identify,
             denied=lambda action: metrics.denied(action, "rules"),
@@ -105,7 +105,7 @@ class HttpServers:
             await server.start_tls(settings.tls.listen.host, settings.tls.listen.port)
         return server
 
-    async def start_operators(self, path: Path) -> None:
+    async def start_operators(self, path: Path, reloads: Reloads) -> None:
         """Serve the operator on a socket, who may see everything."""
         pipeline = self._services.pipeline
         endpoints = Endpoints(
@@ -113,10 +113,11 @@ class HttpServers:
             self._readiness,
             questions=pipeline.questions.most_asked,
             plugins=pipeline.dispatcher.describe_without_errors,
+            reloads=reloads,
         )
         listening = await asyncio.to_thread(AdminSocket, path)
         self._stack.callback(listening.close)
-        services = replace(self._services, admission=ApiAdmission(_OPERATORS_REQUESTS), authenticates=False)
+        services = replace(self._services, admission=ApiAdmission(_OPERATORS_REQUESTS), authenticator=None)
         server = HttpServer(endpoints, apis=self._apis(_operator, services), connections=_OPERATORS)
         await server.start_on(listening.socket)
         self._stack.push_async_callback(server.stop)

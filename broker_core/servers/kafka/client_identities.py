@@ -30,6 +30,10 @@ class ClientIdentities:
         self.mechanisms = kafka.sasl.mechanisms
         self._admission = admission
         self._identify = identify
+        self.place(kafka)
+
+    def place(self, kafka: KafkaSettings) -> None:
+        """Have the namespaces of these settings for clients that connect, or prove who they are, from now on."""
         self._namespace = NamespaceName.parse(kafka.namespace)
         self._namespaces = {who: NamespaceName.parse(where) for who, where in kafka.namespaces.items()}
 

@@ -9,12 +9,15 @@ from broker_core.kafka.configs import (
     DEFINITIONS,
     DOCUMENTATION,
     EffectiveConfig,
+    InvalidConfig,
+    check_broker_configs,
     config_synonyms,
     effective_config,
 )
+from broker_core.settings import KafkaSettings
 from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CONFIGS, Encoded, Writer
 
-__all__ = ["EncodedConfigs"]
+__all__ = ["EncodedConfigs", "checked_configs"]
 
 #: A config of a topic, given the ones that the topic sets.
 _Encode: TypeAlias = Callable[[EffectiveConfig, Mapping[str, str]], bytes]
@@ -23,10 +26,23 @@ _CREATED: Final = CREATE_TOPICS.response.struct_at("topics.configs")
 _DESCRIBED: Final = DESCRIBE_CONFIGS.response.struct_at("results.configs")
 
 
+def checked_configs(kafka: KafkaSettings) -> Mapping[str, str]:
+    """The configs of ``[kafka.configs]``. Raises :exc:`~broker_core.kafka.configs.InvalidConfig`."""
+    try:
+        check_broker_configs(kafka.configs)
+    except InvalidConfig as error:
+        raise InvalidConfig(f"kafka.configs: {error}") from None
+    return kafka.configs
+
+
 class EncodedConfigs:
     """``broker`` are the defaults of the settings."""
 
     def __init__(self, broker: Mapping[str, str]) -> None:
+        self.inherit(broker)
+
+    def inherit(self, broker: Mapping[str, str]) -> None:
+        """Have these defaults from now on."""
         self._broker = broker
         self._created = _Form(_encode_created, broker)
         #: By version, synonyms, documentation.

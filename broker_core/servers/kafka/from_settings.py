@@ -8,7 +8,6 @@ from collections.abc import Callable
 from broker_core.access.asker import Asker
 from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
-from broker_core.kafka.configs import InvalidConfig, check_broker_configs
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
@@ -17,7 +16,7 @@ from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
-from broker_core.servers.kafka.encoded_configs import EncodedConfigs
+from broker_core.servers.kafka.encoded_configs import EncodedConfigs, checked_configs
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.options import ConnectionTimes, KafkaOptions
@@ -54,10 +53,7 @@ def kafka_server(
     """
     kafka = settings.kafka
     assert kafka is not None
-    try:
-        check_broker_configs(kafka.configs)
-    except InvalidConfig as error:
-        raise InvalidConfig(f"kafka.configs: {error}") from None
+    configs = EncodedConfigs(checked_configs(kafka))
     mechanisms = kafka.sasl.mechanisms
     check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
     logins = Logins(admission, catalog) if mechanisms else None
@@ -82,7 +78,7 @@ def kafka_server(
         authorizer,
         ClientIdentities(kafka, admission, logins, identify),
         changes,
-        EncodedConfigs(kafka.configs),
+        configs,
         requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),
     )
     return KafkaServer(services, tls=tls, clients=clients)

@@ -28,7 +28,7 @@ class ConnectionTimes:
     idle: int = 20
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KafkaOptions:
     """The tables of settings that a server reads, and what is known only when it is started.
 

@@ -12,8 +12,10 @@ from broker_core.servers.admission import ConnectionLimits, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.kafka.apis import HANDLERS
+from broker_core.servers.kafka.encoded_configs import checked_configs
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
 from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.settings import KafkaSettings, LimitsSettings
 
 __all__ = ["KafkaServer"]
 
@@ -49,6 +51,29 @@ class KafkaServer:
         services.metrics.gauge(
             "kafka_connections", "Open connections of Kafka clients.", lambda: len(self._connections)
         )
+
+    def limit(self, limits: LimitsSettings, connections: int | None) -> None:
+        """Have other limits from now on, and ``connections`` at most. Whoever is connected stays."""
+        self.load.slots.limit = limits.concurrent_lookups
+        self._arrivals.places.limit, self._arrivals.places.per_address = (
+            connections,
+            limits.connections_per_address,
+        )
+
+    def prepare(self, kafka: KafkaSettings) -> Callable[[], None]:
+        """Check another table ``[kafka]``; what is returned puts what is live of it in force.
+
+        Raises :exc:`~broker_core.kafka.configs.InvalidConfig`.
+        """
+        checked_configs(kafka)
+        services = self._services
+
+        def put_in_force() -> None:
+            services.options.kafka = kafka
+            services.configs.inherit(kafka.configs)
+            services.identities.place(kafka)
+
+        return put_in_force
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
         """Listen; port 0 is a free one. Returns the address; :exc:`OSError` where it is not to be had."""

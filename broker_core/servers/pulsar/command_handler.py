@@ -130,7 +130,7 @@ class PulsarCommandHandler:
         self._peer = peer
         self._clock = clock
         self._handshake: Handshake | None = None
-        if services.admission is not None:
+        if services.admission is not None and services.admission.authenticator.enabled:
             version = services.options.server_version
             self._handshake = Handshake(services.admission, peer, version, admit=self._admit, unasked=unasked)
         self._unasked = unasked

@@ -11,7 +11,7 @@ from broker_core.settings import LimitsSettings, PulsarSettings, Settings, Watch
 __all__ = ["PulsarOptions"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class PulsarOptions:
     """The tables of settings that a server reads, and what is known only when it is started.
 

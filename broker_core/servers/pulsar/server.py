@@ -23,6 +23,7 @@ from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
 from broker_core.service import Admission, ListingFeeds
+from broker_core.settings import LimitsSettings
 
 __all__ = ["PulsarServer"]
 
@@ -67,7 +68,7 @@ class PulsarServer:
             self.load.slots,
             identify or _as_it_says,
             SmallAnswers(pipeline),
-            admission if admission is not None and admission.authenticator.enabled else None,
+            admission,
             watching,
             asked_patterns,
         )
@@ -82,10 +83,23 @@ class PulsarServer:
             file_ceiling=options.file_ceiling,
             refusals=self._refusals,
         )
+        self._options = options
+        self._watching = watching
         self._tls = tls
         metrics.gauge("connections", "Open connections.", lambda: self.connections)
         metrics.gauge(
             "lookups_in_flight", "Requests that take a place of a lookup.", lambda: self.load.slots.taken
+        )
+
+    def limit(self, limits: LimitsSettings, connections: int | None) -> None:
+        """Have other limits from now on, and ``connections`` at most. Whoever is connected stays."""
+        self._options.limits = limits
+        self.load.slots.limit = limits.concurrent_lookups
+        if self._watching is not None:
+            self._watching.limits = limits
+        self._arrivals.places.limit, self._arrivals.places.per_address = (
+            connections,
+            limits.connections_per_address,
         )
 
     async def start(self, host: str, port: int) -> tuple[str, int]:

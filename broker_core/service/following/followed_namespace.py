@@ -81,6 +81,14 @@ class FollowedNamespace:
         if leave is not None:
             leave()
 
+    def ask_again(self) -> None:
+        """Ask all questions again."""
+        self._selects = any(map(is_of_properties, self._pipeline.lister.depends_on))
+        self._seen.clear()
+        for feed in self.feeds:
+            feed.wake()
+        self.wake()
+
     def wake(self) -> None:
         """Topics, masks or rights of the namespace may be others."""
         self._is_woken = True

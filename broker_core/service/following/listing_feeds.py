@@ -84,6 +84,11 @@ class ListingFeeds:
         if key is not None and not feed.followers:
             self._left_alone(key, feed)
 
+    def ask_again(self) -> None:
+        """Ask all questions again: rights may be others, or what is selected by properties."""
+        for followed in self._namespaces.values():
+            followed.ask_again()
+
     def close(self) -> None:
         """End all followers and feeds."""
         for key in list(self._feeds):

@@ -152,6 +152,10 @@ class LiveSnapshots:
     def _time(self) -> float:
         return self._loop.time()
 
+    def fit(self) -> None:
+        """Let snapshots go that there is no room for any more."""
+        self._kept.fit()
+
     async def close(self) -> None:
         """Give up what is asked, and let go of all."""
         tasks = [

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.catalog import lister as lister_module
+from broker_core.catalog import newest_snapshot
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -135,7 +135,7 @@ def unread(monkeypatch: pytest.MonkeyPatch) -> None:
     def no(*_: object) -> None:
         raise AssertionError("read from the catalogue")
 
-    monkeypatch.setattr(lister_module, "load_snapshot", no)
+    monkeypatch.setattr(newest_snapshot, "load_snapshot", no)
 
 
 def counted(stored: StoredSnapshots) -> Mapping[str, int]:
@@ -387,7 +387,7 @@ async def test_what_is_read_is_stored_soon(tmp_path: Path, monkeypatch: pytest.M
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         fill(catalog)
         async with started(catalog) as (lister, stored):
-            assert lister._warm is not None
-            lister._warm._writer._soon = 0.0
+            assert lister._by.warm is not None
+            lister._by.warm._writer._soon = 0.0
             await lister.list_topics(ListingRequest(NAMESPACE))
             await eventually(lambda: counted(stored) == {"written": 1})

@@ -37,4 +37,8 @@ def test_who_is_refused_takes_nothing_and_nothing_is_remembered_of_who_left() ->
 def test_without_bounds_everybody_gets_in() -> None:
     places = ConnectionLimits()
     assert not any(places.take("a") for _ in range(1000))
+    places.per_address = 1000
+    assert places.take("a") == "address"
+    for _ in range(1000):
+        places.give_back("a")
     assert not places._by_address

@@ -103,7 +103,6 @@ async def site(
     access = HttpAccess(
         admission,
         lambda: authorization,
-        methods=settings.methods,
         protect=protect,
         identify=identify,
     )

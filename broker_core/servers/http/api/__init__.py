@@ -25,8 +25,5 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
         *held_listings.operations(services),
         *server_clients.operations(services),
     ]
-    authentication = services.settings.authentication
-    # Without one of these it is a plugin that authenticates, as a rule by tokens.
-    methods = (authentication.methods or ("token",)) if services.authenticates else ()
-    document = openapi_operation(operations, version, methods, anonymous=bool(authentication.anonymous_role))
+    document = openapi_operation(operations, version)
     return Api("/v1/", [*operations, document], services, admit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from aiohttp import web
@@ -80,12 +81,18 @@ _SCHEMES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
 }
 
 
-def openapi_operation(
-    operations: Iterable[Operation], version: str, methods: Collection[str], *, anonymous: bool = False
-) -> Operation:
+def openapi_operation(operations: Iterable[Operation], version: str) -> Operation:
     """The operation that serves the document of these operations and itself."""
 
-    async def document(_request: ApiRequest) -> web.Response:
+    @lru_cache(1)
+    def text_for(methods: tuple[str, ...], *, anonymous: bool) -> str:
+        described = openapi_document([*operations, operation], version, methods, anonymous=anonymous)
+        return json.dumps(described) + "\n"
+
+    async def document(request: ApiRequest) -> web.Response:
+        services = request.services
+        anonymous = bool(services.settings.authentication.anonymous_role)
+        text = text_for(services.methods, anonymous=anonymous)
         return web.Response(text=text, content_type="application/json", headers={"Cache-Control": "no-cache"})
 
     operation = Operation(
@@ -98,8 +105,6 @@ def openapi_operation(
         {200: Reply("The OpenAPI document of this server.", {"application/json": {"type": "object"}})},
         tag="server",
     )
-    described = openapi_document([*operations, operation], version, methods, anonymous=anonymous)
-    text = json.dumps(described) + "\n"
     return operation
 
 

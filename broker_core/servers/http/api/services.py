@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from broker_core.access.authentication import Authenticator
 from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLogReader
+from broker_core.live_settings import LiveSettings
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
@@ -26,19 +28,20 @@ __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 class ApiServices:
     """What operations use. ``catalog``, ``change_log`` and ``changes`` are ``None`` before a cluster.
 
-    ``brokers`` are those of the cluster. ``authenticates`` says whether clients must have credentials.
+    ``brokers`` are those of the cluster. ``authenticator`` is that of the clients; of the operator
+    none is asked for.
     """
 
     pipeline: Pipeline
     permits: Permits
     metrics: Metrics
     find: Find
-    settings: Settings
+    live: LiveSettings
     brokers: LookupQuestions | None = None
     catalog: Catalog | None = None
     change_log: CatalogLogReader | None = None
     changes: Changes | None = None
-    authenticates: bool = False
+    authenticator: Authenticator | None = None
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     readers: SlowReaders = field(default_factory=SlowReaders)
     #: What holds listings of a cluster that lose many topics at once.
@@ -50,6 +53,19 @@ class ApiServices:
     clients: Clients = field(default_factory=Clients)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods of which clients must use one; none where all are let in."""
+        if self.authenticator is None or not self.authenticator.enabled:
+            return ()
+        # Without one of these it is a plugin that authenticates, as a rule by tokens.
+        return tuple(self.authenticator.methods) or ("token",)
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return self.live.current
 
     @property
     def http(self) -> HttpSettings:

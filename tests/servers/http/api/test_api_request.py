@@ -10,6 +10,7 @@ from aiohttp.test_utils import make_mocked_request
 
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, ListingFailed
+from broker_core.live_settings import LiveSettings
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.problem_details import RequestRefused
@@ -20,7 +21,7 @@ from tests.support.pipelines import Made, made
 
 
 def asked(parts: Made, body: bytes = b"", **match: str) -> ApiRequest:
-    services: Any = ApiServices(parts.pipeline, parts.permits, parts.metrics, None, Settings())  # type: ignore[arg-type]
+    services: Any = ApiServices(parts.pipeline, parts.permits, parts.metrics, None, LiveSettings(Settings()))  # type: ignore[arg-type]
     loop = asyncio.get_running_loop()
     stream = StreamReader(BaseProtocol(loop), 2**16, loop=loop)
     stream.feed_data(body)

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from broker_core.catalog import AsyncCatalog, SqliteCatalog
+from broker_core.live_settings import LiveSettings
 from broker_core.servers.http.api.problem_details import RequestRefused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import Catalog, Find
@@ -14,7 +15,9 @@ from tests.support.pipelines import Made, made
 
 def services(parts: Made, catalog: Catalog | None) -> ApiServices:
     find = Find(parts.pipeline, catalog)
-    return ApiServices(parts.pipeline, parts.permits, parts.metrics, find, Settings(), catalog=catalog)
+    return ApiServices(
+        parts.pipeline, parts.permits, parts.metrics, find, LiveSettings(Settings()), catalog=catalog
+    )
 
 
 async def test_an_operation_for_the_catalogue_says_so_before_a_cluster(tmp_path: Path) -> None:

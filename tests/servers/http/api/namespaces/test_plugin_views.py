@@ -9,6 +9,7 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.broker import opened_pipeline
+from broker_core.live_settings import LiveSettings
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
 from broker_core.servers.http.api.services import ApiServices
@@ -30,5 +31,7 @@ async def test_the_catalogue_alone_says_what_there_is_where_no_plugin_lists_or_h
     settings = Settings.model_validate({"catalog": {"path": tmp_path / "c.sqlite"}})
     something: Any = object()
     async with opened_pipeline(settings, plugins={"p": plugin}, create=True) as pipeline:
-        services = ApiServices(pipeline, pipeline.permits, something, something, settings, catalog=something)
+        services = ApiServices(
+            pipeline, pipeline.permits, something, something, LiveSettings(settings), catalog=something
+        )
         assert is_plain(services, Asker(), NamespaceName("a", "b")) is plain

@@ -1,0 +1,114 @@
+"""The newest snapshot of a namespace, with the values of the properties that select topics: how it is read or moved."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import dataclass
+from typing import Final
+
+from broker_core.catalog.snapshots.load_snapshot import expected_bytes, load_snapshot, only_mode
+from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
+from broker_core.catalog.snapshots.recent_changes import SnapshotKey
+from broker_core.catalog.store.namespace_change import read_version
+from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
+from broker_core.catalog.warm_start.warm_start import WarmStart
+from broker_core.change_log import Gap
+from broker_core.names import Mode, NamespaceName
+from broker_core.plugin_api.depends_on import PROPERTY
+from broker_core.snapshots import Snapshot
+
+__all__ = ["SMALL", "SnapshotSource"]
+
+#: Bytes of a snapshot that is read beside large ones, whatever they are.
+SMALL: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SnapshotSource:
+    """Reads a catalogue for one choice of properties (``keys``), with what is stored of it (``warm``)."""
+
+    catalog: SqliteCatalog
+    keys: tuple[str, ...]
+    warm: WarmStart | None
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What listings depend on."""
+        return frozenset(f"{PROPERTY}{key}" for key in self.keys)
+
+    def of_keys(self, keys: tuple[str, ...]) -> SnapshotSource:
+        """That of other properties, in place of this one."""
+        return SnapshotSource(self.catalog, keys, None if self.warm is None else self.warm.of_keys(keys))
+
+    def has_read(self, snapshot: Snapshot) -> bool:
+        """Whether a snapshot has the values of these properties, or no topics at all."""
+        return snapshot.property_keys == self.keys or not snapshot.version.number
+
+    def read_or_move(
+        self,
+        key: SnapshotKey,
+        known: list[Snapshot],
+        room: int | None,
+        read: list[NameChanges],
+    ) -> Snapshot | int:
+        """The newest snapshot, made of one that is known where that is less work; in a thread.
+
+        Of one that takes more than ``room`` bytes besides what is known, only how many it takes. Takes what is in
+        ``known`` away, so that this thread keeps none of it in memory. ``read`` has the changes that were read last.
+        """
+        namespace, mode = key
+        with self.catalog.reading() as connection:
+            mode = _listed_mode(connection, namespace, mode)
+            # The newest first: of a change that it has already, nothing is made again.
+            known.sort(key=lambda old: (old.version.number, old.listing.mode is mode))
+            while known:
+                old = known.pop()
+                own = old.in_mode(mode)
+                if own is None or not self.has_read(own):
+                    continue
+                changes = _changes_since(connection, namespace, own, read)
+                if isinstance(changes, Gap) or not own.worth_moving(changes):
+                    continue
+                if room is not None and (changes or own is not old):
+                    size = own.moved_bytes(changes)
+                    if size > room:
+                        return size
+                return own.moved(changes) if changes else own
+            if room is not None:
+                size = self._expected_bytes(connection, namespace, mode)
+                if size > min(room, SMALL):
+                    return size
+            stored = None if self.warm is None else self.warm.read(connection, namespace, mode)
+            return stored or load_snapshot(connection, namespace, mode, self.keys)
+
+    def _expected_bytes(self, connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> int:
+        """About how many bytes the namespace will have that is read."""
+        found = None if self.warm is None else self.warm.find(connection, namespace, mode)
+        return (
+            expected_bytes(connection, namespace, mode, self.keys) if found is None else found.expected_bytes
+        )
+
+
+def _changes_since(
+    connection: sqlite3.Connection, namespace: NamespaceName, snapshot: Snapshot, read: list[NameChanges]
+) -> NameChanges | Gap:
+    """The changes of a snapshot until now; those in ``read``, where they are."""
+    if read and read[0].since.same_state(snapshot.version):
+        if read[0].version.same_state(read_version(connection, namespace)):
+            return read[0]
+    changes = read_name_changes(
+        connection,
+        namespace,
+        snapshot.version,
+        most=snapshot.most_changes,
+        properties=bool(snapshot.property_keys),
+    )
+    if isinstance(changes, NameChanges):
+        read[:] = [changes]
+    return changes
+
+
+def _listed_mode(connection: sqlite3.Connection, namespace: NamespaceName, mode: Mode) -> Mode:
+    """The mode to read: topics of one domain alone are the same listing for "all", so the two share it."""
+    only = only_mode(connection, namespace) if mode is Mode.ALL else None
+    return mode if only is None else only

@@ -1,0 +1,182 @@
+"""What each part of a server makes of live settings when they change: checked first, then put in force."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Protocol
+
+import structlog
+
+from broker_core.access.authentication import Authenticator
+from broker_core.access.authorization import Authorization
+from broker_core.catalog import CatalogLister
+from broker_core.live_settings import LiveSettings
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.pipeline import Pipeline
+from broker_core.plugins import Dispatcher, PluginRegistry
+from broker_core.servers.admission import FileBudget
+from broker_core.servers.http import ProtectedFromAll
+from broker_core.service import Admission, ListingFeeds
+from broker_core.settings import LimitsSettings, Settings
+from broker_core.sighup_reloads import Reloads
+
+if TYPE_CHECKING:
+    from broker_core.servers.kafka import KafkaServer
+
+__all__ = [
+    "follow_authentication",
+    "follow_kafka",
+    "follow_limits",
+    "follow_property_keys",
+    "rules_of",
+    "selecting_keys",
+    "show_reloads",
+    "warn_of_connections",
+]
+
+_log = structlog.get_logger(__name__)
+
+
+def show_reloads(metrics: Metrics, live: LiveSettings, reloads: Reloads) -> None:
+    """Show what became of the last reload."""
+    metrics.gauge(
+        "reload_failing",
+        "Whether the last reload of a part has failed, so that what it had before is in force.",
+        lambda: {(name,): int(failing) for name, failing in reloads.failing.items()},
+        "part",
+    )
+    metrics.gauge(
+        "settings_awaiting_restart",
+        "Settings of the file that was read last which are in force after a restart alone.",
+        lambda: len(live.awaiting_restart),
+    )
+
+
+class Limited(Protocol):
+    """A server that has limits."""
+
+    def limit(self, limits: LimitsSettings, connections: int | None) -> None:
+        """Have other limits from now on, and ``connections`` at most."""
+
+
+def rules_of(settings: Settings, dispatcher: Dispatcher) -> Authorization:
+    """The rules of the settings. Raises :exc:`~broker_core.access.authorization.AllowsEverybody`."""
+    return Authorization(
+        settings.authorization, authentication=settings.authentication.is_on or dispatcher.authenticates
+    )
+
+
+def selecting_keys(settings: Settings, registry: PluginRegistry) -> frozenset[str]:
+    """The properties by which the catalogue, or a plugin, selects topics."""
+    return frozenset(settings.catalog.property_keys) | registry.property_keys
+
+
+def follow_authentication(
+    live: LiveSettings,
+    reloads: Reloads,
+    authenticator: Authenticator,
+    pipeline: Pipeline,
+) -> None:
+    """Follow the settings of authentication, whose files are read again while there are any, and the rules."""
+    dispatcher = pipeline.dispatcher
+
+    def read_files_again() -> None:
+        if authenticator.enabled:
+            reloads.add("authentication", authenticator.reload, lambda: authenticator.files)
+
+    def prepare(settings: Settings) -> Callable[[], None]:
+        is_on = settings.authentication.is_on or dispatcher.authenticates
+        if settings.http is not None and settings.http.protect and not is_on:
+            raise ProtectedFromAll("http.protect needs authentication, or nobody could ask")
+        others = authenticator.prepare(settings.authentication)
+
+        def put_in_force() -> None:
+            others()
+            read_files_again()
+
+        return put_in_force
+
+    def prepare_rules(settings: Settings) -> Callable[[], None]:
+        rules = rules_of(settings, dispatcher)
+
+        def put_in_force() -> None:
+            pipeline.authorization = rules
+
+        return put_in_force
+
+    read_files_again()
+    live.add("authentication", prepare)
+    live.add(("authorization", "authentication"), prepare_rules)
+
+
+def warn_of_connections(settings: Settings, files: FileBudget) -> None:
+    """Log that there is no room for so many connections, if there is none."""
+    connections = settings.limits.connections
+    if connections != "auto" and connections > files.clients:
+        _log.warning(
+            "limits.connections is more than the limit of open files has room for: raise it (LimitNOFILE)",
+            connections=connections,
+            room=files.clients,
+            open_files=files.limit,
+        )
+
+
+def follow_limits(
+    live: LiveSettings,
+    files: FileBudget,
+    server: Limited,
+    permits: Permits,
+    fits: Iterable[Callable[[], None]],
+) -> None:
+    """Follow the limits. ``fits`` let listings go that there is no room for any more."""
+
+    def prepare(settings: Settings) -> Callable[[], None]:
+        limits = settings.limits
+
+        def put_in_force() -> None:
+            warn_of_connections(settings, files)
+            server.limit(limits, files.clients if limits.connections == "auto" else limits.connections)
+            permits.resize(limits)
+            for fit in fits:
+                fit()
+
+        return put_in_force
+
+    live.add("limits", prepare)
+
+
+def follow_property_keys(live: LiveSettings, pipeline: Pipeline, feeds: ListingFeeds) -> None:
+    """Follow the properties that select topics of the catalogue: answers are others, so that none is remembered."""
+    lister = pipeline.lister
+
+    def prepare(settings: Settings) -> Callable[[], None]:
+        def put_in_force() -> None:
+            pipeline.options.selecting_keys = selecting_keys(settings, pipeline.dispatcher.registry)
+            if isinstance(lister, CatalogLister):
+                lister.select_by(settings.catalog.property_keys)
+            pipeline.changes.announce(None)
+            feeds.ask_again()
+
+        return put_in_force
+
+    live.add("catalog.property_keys", prepare)
+
+
+def follow_kafka(live: LiveSettings, server: KafkaServer, admission: Admission, *, has_users: bool) -> None:
+    """Follow ``[kafka]``, and what its mechanisms need of authentication."""
+
+    def prepare(settings: Settings) -> Callable[[], None]:
+        from broker_core.servers.kafka import check_mechanisms
+
+        kafka = settings.kafka
+        assert kafka is not None  # that it is there at all needs a restart
+        methods = settings.authentication.methods
+        check_mechanisms(
+            kafka.sasl.mechanisms,
+            lambda method: method in methods or admission.authenticator.asks_plugins,
+            has_users=has_users,
+        )
+        return server.prepare(kafka)
+
+    live.add(("kafka", "authentication"), prepare)

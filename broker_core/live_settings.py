@@ -1,0 +1,144 @@
+"""The settings in force, and their change while the server runs.
+
+A part of the server that keeps something made of live settings registers a function with :meth:`LiveSettings.add`. It
+checks and makes ready what the new settings need, and gives back what puts it in force. Nothing is put in force before
+all parts are ready, and then it is in one turn of the event loop: an answer is by the former settings or by the new.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import structlog
+
+from broker_core.errors import BrokerCoreError
+from broker_core.settings import (
+    SettingChange,
+    Settings,
+    SettingsError,
+    dotted,
+    merged,
+    setting_changes,
+)
+
+__all__ = ["Difference", "LivePlugins", "LiveSettings"]
+
+_log = structlog.get_logger(__name__)
+
+#: Makes ready what new settings need, in a thread, and changes nothing; raises where they cannot be used. What it
+#: returns puts them in force on the event loop, and does not fail.
+Prepare: TypeAlias = Callable[[Settings], Callable[[], None]]
+
+
+class LivePlugins(Protocol):
+    """The plugins of a server, as far as their settings are concerned."""
+
+    @property
+    def live_keys(self) -> Mapping[str, AbstractSet[str]]:
+        """Of each plugin, the keys of its table that are live; ``*``: each."""
+
+    def prepare(self, tables: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
+        """What the plugins of these tables are to have by them; raises for a table that cannot be used."""
+
+    async def reload(self, options: Mapping[str, Any]) -> Callable[[], None]:
+        """Give plugins what :meth:`prepare` has made; what is returned puts the rest of it in force.
+
+        Raises :exc:`~broker_core.errors.BrokerCoreError` where one does not take it: all have what they had then.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """What is read and not in force: ``live`` changes, and those that need a ``restart``. ``settings`` are those of the
+    server once the live ones are in force.
+    """
+
+    settings: Settings
+    live: tuple[SettingChange, ...] = ()
+    restart: tuple[SettingChange, ...] = ()
+
+
+class LiveSettings:
+    """The settings of one server. ``load`` reads them again, with the same options and environment; without it nothing
+    is ever changed.
+    """
+
+    def __init__(self, settings: Settings, load: Callable[[], Settings] | None = None) -> None:
+        #: The settings in force. Replaced as a whole, on the event loop.
+        self.current = settings
+        #: Settings that the file has otherwise, and that wait for a restart.
+        self.awaiting_restart: tuple[SettingChange, ...] = ()
+        self.plugins: LivePlugins | None = None
+        #: Whether all parts follow them; before that they are not read again.
+        self.are_followed = False
+        self._load = load
+        self._parts: list[tuple[tuple[str, ...], Prepare]] = []
+
+    @property
+    def can_reload(self) -> bool:
+        """Whether there is something to read them from."""
+        return self._load is not None and self.are_followed
+
+    def add(self, settings: str | tuple[str, ...], prepare: Prepare) -> None:
+        """Call ``prepare`` when one of these settings has changed: a table (``limits``) or a setting of it."""
+        self._parts.append(((settings,) if isinstance(settings, str) else settings, prepare))
+
+    async def reload(self, *, dry_run: bool = False) -> Difference:
+        """Read the settings again, and put what is live in force, unless it is a ``dry_run``.
+
+        Raises :exc:`SettingsError` where they cannot be used: nothing is changed then. For one caller at a time, if
+        they :attr:`can_reload`.
+        """
+        assert self._load is not None
+        before, plugins = self.current, self.plugins
+        live_keys = {} if plugins is None else plugins.live_keys
+        try:
+            loaded = await asyncio.to_thread(self._load)
+            changes = setting_changes(before, loaded, live_keys)
+            after = merged(before, loaded, live_keys)
+            difference = Difference(
+                after,
+                tuple(each for each in changes if each.live),
+                tuple(each for each in changes if not each.live),
+            )
+            names = [dotted(change.path) for change in difference.live]
+            ready = [
+                await asyncio.to_thread(prepare, after)
+                for settings, prepare in self._parts
+                if any(_is_in(name, settings) for name in names)
+            ]
+            tables = {
+                name: after.plugins.table(name)
+                for name in live_keys
+                if after.plugins.table(name) != before.plugins.table(name)
+            }
+            if plugins is not None and tables:
+                options = await asyncio.to_thread(plugins.prepare, tables)
+                if not dry_run:
+                    ready.append(await plugins.reload(options))
+        except SettingsError:
+            raise
+        except (BrokerCoreError, ValueError, OSError) as error:
+            raise SettingsError(str(error)) from error
+        if dry_run:
+            return difference
+        self.awaiting_restart = difference.restart
+        self.current = after
+        for put_in_force in ready:
+            put_in_force()
+        for change in difference.live:
+            _log.info("setting changed", **change.shown)
+        if difference.restart:
+            _log.warning(
+                "settings of the file that need a restart are left as they were",
+                settings=[dotted(change.path) for change in difference.restart],
+            )
+        return difference
+
+
+def _is_in(name: str, settings: tuple[str, ...]) -> bool:
+    return any(name == each or name.startswith(f"{each}.") for each in settings)

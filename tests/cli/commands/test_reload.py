@@ -1,0 +1,57 @@
+"""`broker-core reload`: by the operator's socket; and what `check` says of a server that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+from broker_core.broker import Broker
+from broker_core.settings import Settings, load_settings
+from tests.cli.conftest import Cli
+
+
+async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+
+    def write(rest: str) -> None:
+        file.write_text(f'[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n{rest}')
+
+    def load() -> Settings:
+        return load_settings(file, environment={}).settings
+
+    async def asked(*words: str) -> tuple[int, str]:
+        said = await asyncio.to_thread(cli, *words, "--config", str(file))
+        # Without the log of the server, which is in this process.
+        return said.code, "".join(line for line in said.out.splitlines(True) if not line.startswith("20"))
+
+    write("")
+    async with Broker(load(), load=load) as broker:
+        assert await asked("reload") == (0, "reloaded: settings\nthe settings are as the server has them\n")
+        write("[limits]\npermit_queue = 5\n[watchers]\nmost = 5\n")
+        changes = "limits.permit_queue: 1000 -> 5\nneeds a restart: watchers.most: 100000 -> 5\n"
+        assert await asked("reload", "--dry-run") == (0, f"would change: {changes}")
+        assert broker.settings.limits.permit_queue == 1000
+        _, checked = await asked("check")
+        assert "not in force yet, run broker-core reload: limits.permit_queue" in checked
+        code, text = await asked("reload", "--format", "json")
+        assert (code, json.loads(text)["changed"][0]["after"]) == (0, 5)
+        _, checked = await asked("check")
+        assert "in force after a restart of the server: watchers.most" in checked
+        write('[authentication]\nmethods = ["token"]\n[authentication.token]\nkey = "file:none"\n')
+        code, text = await asked("reload")
+        assert code == 1
+        assert "failed: settings: authentication.token.key" in text
+        assert broker.settings.authentication.methods == ()
+        _, checked = await asked("check")
+        assert "the server that runs goes on with what it had: settings: authentication" in checked
+        write("")
+        assert (await asked("reload"))[0] == 0
+        assert " reload: " not in (await asked("check"))[1]
+
+
+def test_without_a_socket_it_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "f.toml").write_text("")
+    said = cli("reload", "--config", str(tmp_path / "f.toml"))
+    assert said.code == 1
+    assert "admin.socket" in said.err

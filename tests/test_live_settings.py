@@ -1,0 +1,257 @@
+"""Settings that change while a server runs: each live one under load, and a wrong file, which changes nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from broker_core.broker import Broker
+from broker_core.catalog import SqliteCatalog
+from broker_core.client import Credentials, LookupSession
+from broker_core.names import TopicName
+from broker_core.settings import Settings, SettingsError, dotted, live_settings, load_settings
+from tests.support.eventually import eventually
+from tests.support.htpasswd import write_htpasswd
+from tests.support.tokens import der, rsa_key, token
+
+NAMES: Final = [f"persistent://a/b/t{number}" for number in range(50)]
+_PULSAR: Final = 'listen = "127.0.0.1:0"\n'
+_KAFKA: Final = 'listen = "127.0.0.1:0"\n'
+_ACCESS: Final = 'path = "access.log"\n'
+
+#: Of each live setting, what its table has besides, and two values.
+CASES: Final[dict[str, tuple[str, str, str]]] = {
+    "pulsar.drain_delay": (_PULSAR, '"0s"', '"1ms"'),
+    "pulsar.drain_timeout": (_PULSAR, '"10s"', '"5s"'),
+    "authentication.methods": ("", "[]", '["token"]'),
+    "authentication.anonymous_role": ("", '""', '"guest"'),
+    "authentication.proxy_roles": ("", "[]", '["proxy"]'),
+    "authentication.token.key": ("", '"file:one.key"', '"file:two.key"'),
+    "authentication.token.jwks": ("", '""', '"file:two.key"'),
+    "authentication.token.algorithms": ("", '["RS256"]', '["RS512"]'),
+    "authentication.token.subject_claim": ("", '"sub"', '"role"'),
+    "authentication.token.audience": ("", '""', '"here"'),
+    "authentication.token.issuer": ("", '""', '"us"'),
+    "authentication.token.leeway": ("", '"0s"', '"1s"'),
+    "authentication.basic.file": ("", '"one.htpasswd"', '"two.htpasswd"'),
+    "authorization.mode": ('super_roles = ["load"]\n', '"auto"', '"rules"'),
+    "authorization.super_roles": ("", '["load"]', '["load", "root"]'),
+    "authorization.rules": (
+        'super_roles = ["load"]\n',
+        "[]",
+        '[{roles = ["r"], namespaces = ["a/b"], actions = ["list"]}]',
+    ),
+    "http.most_items": ('listen = "127.0.0.1:0"\n', "1000", "2000"),
+    "kafka.namespace": (_KAFKA, '"a/b"', '"a/c"'),
+    "kafka.num_partitions": (_KAFKA, "1", "2"),
+    "kafka.replication_factor": (_KAFKA, "1", "2"),
+    "kafka.replication": (_KAFKA, '"strict"', '"record"'),
+    "kafka.namespaces": (_KAFKA, "{}", '{"User:x" = "a/c"}'),
+    "kafka.configs": (_KAFKA, "{}", '{"retention.ms" = "1000"}'),
+    "catalog.property_keys": ('path = "c.sqlite"\n', "[]", '["region"]'),
+    "limits.connections": ("", "100", "200"),
+    "limits.connections_per_address": ("", "0", "50"),
+    "limits.heap_permits": ("", '"0"', '"10MB"'),
+    "limits.direct_permits": ("", '"100MB"', '"20MB"'),
+    "limits.snapshots": ("", '"10MB"', '"1"'),
+    "limits.permit_timeout": ("", '"25s"', '"20s"'),
+    "limits.permit_queue": ("", "1000", "500"),
+    "limits.concurrent_lookups": ("", "1000", "500"),
+    "limits.properties": ("", "64", "32"),
+    "limits.property_bytes": ("", '"16KB"', '"8KB"'),
+    "log.level": ("", '"info"', '"debug"'),
+    "log.format": ("", '"auto"', '"json"'),
+    "log.file": ("", '""', '"other.log"'),
+    "log.access.path": ("", '"access.log"', '"other.log"'),
+    "log.access.sample": (_ACCESS, "1.0", "0.5"),
+    "log.access.properties": (_ACCESS, "[]", '["team"]'),
+}
+
+
+class Served:
+    """A broker of a settings file, and a client that asks all the time."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "broker-core.toml"
+        self.answers = 0
+        self._broker: Broker | None = None
+        self.token = b""
+        self._asking: asyncio.Task[None] | None = None
+
+    @property
+    def broker(self) -> Broker:
+        assert self._broker is not None
+        return self._broker
+
+    def write(self, text: str) -> None:
+        self.file.write_text(text)
+
+    @contextlib.asynccontextmanager
+    async def under_load(self) -> AsyncIterator[Broker]:
+        """Serve; whatever the client is answered must be all topics."""
+
+        def load() -> Settings:
+            return load_settings(self.file, environment={}).settings
+
+        async with Broker(load(), load=load) as self._broker:
+            host, port = self.broker.pulsar_address
+            credentials = Credentials("token", lambda: _data(self.token)) if self.token else None
+            async with LookupSession(f"pulsar://{host}:{port}", credentials=credentials) as client:
+                asking = self._asking = asyncio.create_task(self._ask(client))
+                await self.further()
+                yield self.broker
+                await self.further()
+                asking.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    await asking
+
+    async def _ask(self, client: LookupSession) -> None:
+        while True:
+            answer = await client.get_topics("a/b")
+            assert sorted(answer.topics) == sorted(NAMES)
+            self.answers += 1
+
+    @property
+    def broken(self) -> bool:
+        """Whether the client was answered anything else."""
+        return self._asking is not None and self._asking.done()
+
+    async def further(self, answers: int = 3) -> None:
+        """Wait for some more answers."""
+        until = self.answers + answers
+        await eventually(lambda: self.answers >= until or self.broken)
+        assert not self.broken
+
+
+async def _data(data: bytes) -> bytes:
+    return data
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Served:
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        for name in NAMES:
+            catalog.create(TopicName.parse(name), properties={"region": name[-1]})
+    for name, key in (("one", rsa_key()), ("two", rsa_key(1))):
+        (tmp_path / f"{name}.key").write_bytes(der(key))
+        write_htpasswd(tmp_path / f"{name}.htpasswd", user="password")
+    return Served(tmp_path)
+
+
+def _text(path: str, besides: str, value: str) -> str:
+    table, _, key = path.rpartition(".")
+    tables = {"pulsar": _PULSAR, "catalog": 'path = "c.sqlite"\n'}
+    tables[table] = f"{besides}{key} = {value}\n"
+    return "".join(f"[{name}]\n{lines}" for name, lines in tables.items())
+
+
+def test_each_live_setting_is_changed() -> None:
+    live = {dotted(path) for path, is_live in live_settings() if is_live}
+    assert set(CASES) == live
+
+
+@pytest.mark.parametrize("path", CASES)
+async def test_each_live_setting_under_load(served: Served, path: str) -> None:
+    besides, before, after = CASES[path]
+    if path == "authentication.methods":  # the client has the right from the start, and keeps its connection
+        signed = 'super_roles = ["load"]\n[authentication.token]\nkey = "file:one.key"\n'
+        served.token = token({"sub": "load"})
+        texts = [
+            _text("authorization.mode", signed.partition("\n")[0] + "\n", '"auto"')
+            + f'[authentication]\nmethods = {methods}\n[authentication.token]\nkey = "file:one.key"\n'
+            + '[authentication.basic]\nfile = "one.htpasswd"\n'
+            for methods in ('["token"]', '["token", "basic"]')
+        ]
+    else:
+        texts = [_text(path, besides, value) for value in (before, after)]
+    if path.startswith("authorization.") or path == "authentication.anonymous_role":
+        rules = '[authorization]\nsuper_roles = ["load"]\n' if path.startswith("authentication") else ""
+        served.token = token({"sub": "load"})
+        anonymous = (
+            "" if path == "authentication.anonymous_role" else '[authentication]\nmethods = ["token"]\n'
+        )
+        key = '[authentication.token]\nkey = "file:one.key"\n'
+        texts = [
+            text.replace("[authentication]\n", '[authentication]\nmethods = ["token"]\n')
+            + anonymous
+            + key
+            + rules
+            for text in texts
+        ]
+    served.write(texts[0])
+    async with served.under_load() as broker:
+        served.write(texts[1])
+        difference = await broker.reloads.difference()
+        assert [dotted(each.path) for each in difference.live] == [path]
+        await served.further()
+        reloaded = await broker.reloads.reload_all()
+        assert reloaded.failed == {}
+        assert broker.settings == load_settings(served.file, environment={}).settings
+        await served.further()
+        assert not (await broker.reloads.difference()).live
+        served.write(texts[0])
+        assert (await broker.reloads.reload_all()).failed == {}
+
+
+@pytest.mark.parametrize(
+    "wrong", ["[", "[nothing]\n", "[limits]\npermit_queue = -1\n", '[authentication]\nmethods = ["token"]\n']
+)
+async def test_a_wrong_file_changes_no_answer_however_often_it_is_read(served: Served, wrong: str) -> None:
+    right = _text("log.level", "", '"info"')
+    served.write(right)
+    async with served.under_load() as broker:
+        before = broker.settings
+        served.write(wrong if wrong == "[" else right + wrong)
+        for _ in range(250):
+            with pytest.raises(SettingsError):
+                await broker.reloads.difference()
+            assert (await broker.reloads.reload_all()).failed.keys() == {"settings"}
+        assert broker.settings is before
+        assert broker.reloads.failing == {"settings": True}
+        served.write(right)
+        assert (await broker.reloads.reload_all()).failed == {}
+        assert broker.reloads.failing == {"settings": False}
+
+
+async def test_rules_bind_at_once_and_what_needs_a_restart_is_named(served: Served) -> None:
+    served.token = token({"sub": "load"})
+    who = '[authentication]\nmethods = ["token"]\n[authentication.token]\nkey = "file:one.key"\n'
+    served.write(_text("authorization.super_roles", "", '["load"]') + who)
+    async with served.under_load() as broker:
+        host, port = broker.pulsar_address
+        other = Credentials("token", partial(_data, token({"sub": "other"})))
+        async with LookupSession(f"pulsar://{host}:{port}", credentials=other) as client:
+            for roles, allowed in (('["load", "other"]', True), ('["load"]', False)):
+                served.write(_text("authorization.super_roles", "", roles) + who + "[watchers]\nmost = 1\n")
+                reloaded = await broker.reloads.reload_all()
+                assert reloaded.settings is not None
+                assert [dotted(each.path) for each in reloaded.settings.restart] == ["watchers.most"]
+                assert broker.settings.watchers.most == 100_000
+                with (
+                    contextlib.nullcontext()
+                    if allowed
+                    else pytest.raises(Exception, match="no right to list")
+                ):
+                    await client.get_topics("a/b")
+
+
+async def test_other_property_keys_select_at_once(served: Served) -> None:
+    texts = [_text("catalog.property_keys", 'path = "c.sqlite"\n', keys) for keys in ("[]", '["region"]')]
+    served.write(texts[0])
+    async with served.under_load() as broker:
+        host, port = broker.pulsar_address
+        async with LookupSession(f"pulsar://{host}:{port}") as client:
+
+            async def selected() -> Any:
+                return len((await client.get_topics("a/b", properties={"region": "7"})).topics)
+
+            for text, expected in ((texts[0], 50), (texts[1], 5), (texts[0], 50)):
+                served.write(text)
+                await broker.reloads.reload_all()
+                assert await selected() == expected
