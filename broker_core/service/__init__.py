@@ -23,7 +23,9 @@ from broker_core.service.question import read_question
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
+    from broker_core.service.list_topics import ListTopics, TopicTables
     from broker_core.service.logins import Logins, role_of
+    from broker_core.service.visible_topics import Allowed, VisibleTopics
 
 __all__ = [
     "MOST_ASKED",
@@ -32,6 +34,7 @@ __all__ = [
     "Action",
     "Admission",
     "Admitted",
+    "Allowed",
     "Asked",
     "Attempt",
     "AuditRow",
@@ -48,6 +51,7 @@ __all__ = [
     "Follower",
     "Found",
     "Known",
+    "ListTopics",
     "ListingFeed",
     "ListingFeeds",
     "LoginAttempt",
@@ -58,6 +62,8 @@ __all__ = [
     "Outlet",
     "PluginTopics",
     "Renderer",
+    "TopicTables",
+    "VisibleTopics",
     "Watcher",
     "client_count",
     "partition_names",
@@ -68,5 +74,15 @@ __all__ = [
     "version_text",
 ]
 
-# Only some servers verify passwords themselves.
-__getattr__ = lazy_exports(__name__, {"Logins": ".logins", "role_of": ".logins"})
+# Only some servers verify passwords themselves, or list tables of topics.
+__getattr__ = lazy_exports(
+    __name__,
+    {
+        "Allowed": ".visible_topics",
+        "ListTopics": ".list_topics",
+        "Logins": ".logins",
+        "TopicTables": ".list_topics",
+        "VisibleTopics": ".visible_topics",
+        "role_of": ".logins",
+    },
+)

@@ -19,8 +19,7 @@ from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.named_topics import NamedTopics
-from broker_core.servers.kafka.visible_topics import VisibleTopics
-from broker_core.service import Find
+from broker_core.service import Find, VisibleTopics
 from broker_core.settings import LimitsSettings
 from tests.support.pipelines import made
 

@@ -64,7 +64,7 @@ def kafka_server(
     metrics.gauge(
         "kafka_names_left_out",
         "Topics that Kafka clients are not shown for their names, by the namespaces that were listed.",
-        lambda: {(str(namespace),): count for namespace, count in listed.left_out.items()},
+        lambda: {(str(namespace),): count for namespace, count in listed.every.left_out.items()},
         "namespace",
     )
     services = KafkaServices(

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
+from functools import partial
 from typing import Any, Final
-
-import numpy as np
 
 from broker_core.access.remote_address import host_of
 from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
@@ -16,7 +15,8 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
-from broker_core.servers.kafka.listed_topics import ListedTopics, TopicTables
+from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.service import TopicTables
 from broker_core.settings import Settings
 
 __all__ = ["explain_kafka"]
@@ -45,12 +45,7 @@ async def explain_kafka(pipeline: Pipeline, settings: Settings, request: Listing
             visible = await ListedTopics(pipeline, AllowAll(), _tables(pipeline)).of(caller)
         except ListingFailed as failure:
             return found | {"error": failure.message}
-        masks = [authorizer.chunk_mask(caller, Operation.DESCRIBE, chunk) for chunk in visible.table.chunks]
-        hidden = [
-            np.zeros(len(chunk), np.bool_) if mask is None else ~mask
-            for chunk, mask in zip(visible.table.chunks, masks, strict=True)
-        ]
-        shown = visible.without(hidden)
+        shown = visible.allowed(partial(authorizer.chunk_mask, caller, Operation.DESCRIBE))
         acls = [row for row in authorizer.matching(caller) if row.resource_type is ResourceType.TOPIC]
         return found | {
             "authorizer": "on" if authorizer.enabled else "off",

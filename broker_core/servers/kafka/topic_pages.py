@@ -14,7 +14,7 @@ import numpy as np
 
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.listing.topic_table import TopicChunk
-from broker_core.servers.kafka.visible_topics import VisibleTopics
+from broker_core.service import VisibleTopics
 from broker_core.wire.kafka import Buffer, Encoded
 from broker_core.wire.kafka.topic_fragments import described_family, described_topic, with_operations
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from broker_core.listing.topic_table import TopicChunk, TopicTable
 from broker_core.servers.kafka.topic_pages import Cursor, page
-from broker_core.servers.kafka.visible_topics import VisibleTopics
+from broker_core.service import VisibleTopics
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Fields, read_response, response_frame
 from tests.support.topic_chunks import chunk_of
 

@@ -12,9 +12,8 @@ import pytest
 from broker_core.listing.listing import Listing, Selection
 from broker_core.listing.topic_table import TopicTable
 from broker_core.names import Mode, NamespaceName
-from broker_core.servers.kafka import selection_masks
-from broker_core.servers.kafka.selection_masks import SelectionMasks, local_names
-from broker_core.servers.kafka.visible_topics import VisibleTopics
+from broker_core.service import VisibleTopics, selection_masks
+from broker_core.service.selection_masks import SelectionMasks, local_names
 
 NAMESPACE = NamespaceName("a", "b")
 PREFIX = "persistent://a/b/"

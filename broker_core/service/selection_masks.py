@@ -21,7 +21,7 @@ from broker_core.listing.topic_table import TopicTable
 from broker_core.names import PERSISTENT, NamespaceName
 from broker_core.names.name_columns import without_ends
 from broker_core.names.partition_columns import partitioned_local_names
-from broker_core.servers.kafka.visible_topics import VisibleTopics, names_of
+from broker_core.service.visible_topics import VisibleTopics, names_of
 
 __all__ = ["SelectionMasks", "local_names"]
 

@@ -1,0 +1,127 @@
+"""All topics of a namespace that an asker may see, as a table with masks: for protocols that list topics, not names.
+
+They are listed by the pipeline, so that rules, plugins and masks have their say, and then narrowed by ACLs. Nothing of
+it is remembered here but what belongs to a listing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.access.asker import Asker
+from broker_core.kafka.topic_names import legal_names
+from broker_core.listing.details import Details
+from broker_core.listing.listing import Listing
+from broker_core.listing.topic_table import TopicTable
+from broker_core.names import Mode, NamespaceName
+from broker_core.pipeline import Answer, Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.service.selection_masks import SelectionMasks, local_names
+from broker_core.service.visible_topics import Allowed, VisibleTopics
+
+__all__ = ["ListTopics", "TopicTables"]
+
+_WANTS: Final = frozenset({"partitions", "topic_id"})
+#: Topics up to which columns are looked at on the event loop.
+_FEW: Final = 10_000
+
+
+class TopicTables(Protocol):
+    """Where the tables of listings of the catalogue are (:class:`broker_core.catalog.CatalogLister`)."""
+
+    def now(self, listing: Listing) -> TopicTable | None: ...
+
+    async def of(self, listing: Listing) -> TopicTable | None: ...
+
+    def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
+
+
+class ListTopics:
+    """``tables`` is ``None`` before a cluster: then all is what plugins and brokers tell."""
+
+    def __init__(self, pipeline: Pipeline, tables: TopicTables | None) -> None:
+        self._pipeline = pipeline
+        self._tables = tables
+        #: By each namespace that was listed, how many topics have names that Kafka cannot have.
+        self.left_out: dict[NamespaceName, int] = {}
+        self._masks = SelectionMasks()
+
+    async def of(
+        self,
+        asker: Asker,
+        namespace: NamespaceName,
+        hold: Callable[[int], Awaitable[None]],
+        allowed: Allowed | None,
+        deadline: float,
+    ) -> VisibleTopics:
+        """All persistent topics that an asker may see, at one version of the namespace; ``allowed`` are ACLs.
+
+        ``hold`` holds permits for bytes that the answer needs until it has left. Raises
+        :exc:`~broker_core.errors.ListingFailed`.
+        """
+        wants = _WANTS if self._tables is None else frozenset[str]()
+        if self._pipeline.dispatcher.describe_hook.plugins(namespace):
+            wants = _WANTS
+        while True:
+            request = ListingRequest(namespace, Mode.PERSISTENT, asker=asker, deadline=deadline, wants=wants)
+            answer = self._pipeline.answer_now(request, tentative=True)
+            if answer is None:
+                answer = await self._pipeline.answer(request, tentative=True)
+            try:
+                selection = answer.selection
+                assert selection is not None  # the request has no hash
+                if wants:
+                    assert answer.details is not None
+                    table = await _off_loop(len(answer.details), _table_of, answer.details, namespace)
+                    self.left_out[namespace] = table.left_out
+                    await hold(table.nbytes)
+                    every = VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
+                    return self._allowed(every, allowed, answer)
+                if answer.lister != self._pipeline.lister.name:  # a plugin that lists has come meanwhile
+                    wants = _WANTS
+                    answer.replaced = True
+                    continue
+                assert self._tables is not None
+                found = await self._tables.of(selection.listing)
+                if found is None:  # the namespace has changed since
+                    answer.replaced = True
+                    continue
+                self.left_out[namespace] = found.left_out
+                if self._tables.now(selection.listing) is not found:
+                    await hold(found.nbytes)
+                visible = VisibleTopics(found, [None] * len(found.chunks))
+                if not selection.is_whole:
+                    visible = await _off_loop(len(selection), self._masks.of, found, selection)
+                return self._allowed(visible, allowed, answer)
+            finally:
+                answer.release()
+
+    def _allowed(self, visible: VisibleTopics, allowed: Allowed | None, answer: Answer) -> VisibleTopics:
+        """What ACLs leave of the topics of an answer."""
+        if allowed is not None:
+            visible = visible.allowed(allowed)
+        if self._pipeline.sight:  # somebody is told
+            answer.shown = visible.count
+        return visible
+
+
+async def _off_loop(size: int, work: Any, *arguments: Any) -> Any:
+    return work(*arguments) if size <= _FEW else await asyncio.to_thread(work, *arguments)
+
+
+def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:
+    """The table of what plugins or brokers tell of topics."""
+    names = local_names(details.topics, namespace).cast(pa.large_binary())
+    partitions = details.column("partitions").to_numpy(zero_copy_only=False).astype(np.int32)
+    ids = None
+    if "topic_id" in details.columns:
+        told = details.column("topic_id")
+        if told.null_count < len(told):
+            ids = pc.coalesce(told, pa.scalar(bytes(16), pa.binary(16))).cast(pa.large_binary())
+    return TopicTable.of_columns(names, partitions, ids, legal_names)
