@@ -15,7 +15,7 @@ from typing import Final
 import structlog
 
 from broker_core.live_settings import Difference, LiveSettings
-from broker_core.settings import SettingsError
+from broker_core.settings import Settings, SettingsError
 
 __all__ = ["Reloaded", "Reloads"]
 
@@ -75,6 +75,11 @@ class Reloads:
         """Reload one part, after what is reloaded now; raises what it raises."""
         async with self._one_at_a_time:
             await self._reload(name)
+
+    @property
+    def in_force(self) -> Settings:
+        """The settings in force; the defaults where nothing is known of them."""
+        return Settings() if self._settings is None else self._settings.current
 
     async def difference(self) -> Difference:
         """What :meth:`reload_all` would change of the settings. Raises :exc:`~broker_core.settings.SettingsError`."""

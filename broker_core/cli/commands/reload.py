@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.running_broker import BrokerUnreachable, admin_socket, get
+
+if TYPE_CHECKING:
+    from broker_core.settings import Settings
 
 __all__ = ["EXAMPLES", "reload_settings"]
 
@@ -42,8 +45,11 @@ def reload_settings(
     """
     from broker_core.cli.printed_output import print_json, print_lines
 
+    settings = invocation.load().settings
     method = "GET" if dry_run else "POST"
-    told = _read(get(admin_socket(invocation.load().settings), "/-/reload", timeout=_PATIENCE, method=method))
+    told = _read(get(admin_socket(settings), "/-/reload", timeout=_PATIENCE, method=method))
+    if dry_run:
+        told["names_lost"] = _names_lost(told, settings)
     if form == "json":
         print_json(told)
     else:
@@ -62,10 +68,29 @@ def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
         for change in told[changes]:
             values = (json.dumps(change[side], ensure_ascii=False) for side in ("before", "after"))
             yield f"{word}: {change['setting']}: {' -> '.join(values)}"
+    for role, lost in told.get("names_lost", {}).items():
+        yield f"would not be seen any more by {role}: {lost}"
     if told["reloaded"]:
         yield f"reloaded: {', '.join(told['reloaded'])}"
     if not (told["failed"] or told["changed"] or told["restart"]):
         yield "the settings are as the server has them"
+
+
+def _names_lost(told: dict[str, Any], settings: Settings) -> dict[str, str]:
+    """How many names of the catalogue each role would lose by the rules; some of its clients unsubscribe then."""
+    rules = told.pop("rules", {})
+    if settings.upstream is not None or not settings.catalog.path.exists():
+        return {}
+    if not any(change["setting"].startswith("authorization.") for change in told["changed"]):
+        return {}
+    from broker_core.access.authorization import Authorization
+    from broker_core.cli.startup_checks.authorization_rules import told_names_lost
+    from broker_core.settings import AuthorizationSettings
+
+    authenticates = settings.authentication.is_on
+    former = Authorization(AuthorizationSettings.model_validate(rules), authentication=authenticates)
+    newer = Authorization(settings.authorization, authentication=authenticates)
+    return dict(told_names_lost(former, newer, settings.catalog.path))
 
 
 def _read(text: str) -> dict[str, Any]:

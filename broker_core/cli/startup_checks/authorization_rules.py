@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Final
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
+    from broker_core.access.authorization import Authorization
     from broker_core.listing.listing import Listing
     from broker_core.settings import AuthorizationRule, Settings
 
-__all__ = ["authorization_checks", "names_lost_checks"]
+__all__ = ["authorization_checks", "names_lost_checks", "told_names_lost"]
 
 #: Namespaces that are named for a role.
 _TOLD: Final = 5
@@ -52,7 +53,7 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 def names_lost_checks(settings: Settings) -> Iterator[Check]:
     """How many names of the catalogue each role does not see for rules about topics."""
     from broker_core.access.authorization import Authorization
-    from broker_core.access.names_lost import names_lost, without_topics
+    from broker_core.access.names_lost import without_topics
     from broker_core.errors import BrokerCoreError
 
     table, path = settings.authorization, settings.catalog.path
@@ -60,18 +61,27 @@ def names_lost_checks(settings: Settings) -> Iterator[Check]:
     if not rules.has_topics or settings.upstream is not None or not path.exists():
         return
     try:
-        listings = asyncio.run(_listings(path))
+        lost = list(told_names_lost(Authorization(without_topics(table), authentication=True), rules, path))
     except BrokerCoreError as error:
         yield Check.warning("authorization.topics", f"the names that rules take away are unknown: {error}")
         return
-    for role, namespaces in names_lost(
-        Authorization(without_topics(table), authentication=True), rules, listings
-    ).items():
+    for role, told in lost:
+        yield Check.ok("authorization.topics", f"{role} does not see {told}: some clients unsubscribe")
+
+
+def told_names_lost(old: Authorization, new: Authorization, path: Path) -> Iterator[tuple[str, str]]:
+    """Each role that loses names of a catalogue by other rules, and how many in which namespaces.
+
+    Raises :exc:`~broker_core.errors.BrokerCoreError` where the catalogue cannot be read.
+    """
+    from broker_core.access.names_lost import names_lost
+
+    for role, namespaces in names_lost(old, new, asyncio.run(_listings(path))).items():
         told = ", ".join(
             f"{lost} of {of} in {namespace}" for namespace, (lost, of) in list(namespaces.items())[:_TOLD]
         )
         more = f" and {len(namespaces) - _TOLD} namespaces more" if len(namespaces) > _TOLD else ""
-        yield Check.ok("authorization.topics", f"{role} does not see {told}{more}: some clients unsubscribe")
+        yield role, f"{told}{more}"
 
 
 async def _listings(path: Path) -> list[Listing]:

@@ -137,12 +137,15 @@ class Reloading:
         self._reloads = reloads
 
     async def show(self, _request: web.Request) -> web.Response:
-        problems = self._reloads.problems
+        failed: dict[str, str] = {}
+        difference: Difference | None = None
         try:
             difference = await self._reloads.difference()
         except SettingsError as error:
-            return json_response(200, _told([], {"settings": str(error)}, None) | {"problems": problems})
-        return json_response(200, _told([], {}, difference) | {"problems": problems})
+            failed["settings"] = str(error)
+        rules = self._reloads.in_force.authorization.model_dump(mode="json")
+        content = {"problems": self._reloads.problems, "rules": rules}
+        return json_response(200, _told([], failed, difference) | content)
 
     async def reload(self, _request: web.Request) -> web.Response:
         reloaded = await self._reloads.reload_all()

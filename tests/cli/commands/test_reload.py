@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 
 from broker_core.broker import Broker
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import TopicName
 from broker_core.settings import Settings, load_settings
 from tests.cli.conftest import Cli
 
@@ -48,6 +50,30 @@ async def test_reload_and_check(cli: Cli, tmp_path: Path) -> None:
         write("")
         assert (await asked("reload"))[0] == 0
         assert " reload: " not in (await asked("check"))[1]
+
+
+async def test_a_dry_run_says_how_many_names_a_role_loses(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+    with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
+        for number in range(10):
+            catalog.create(TopicName.parse(f"persistent://a/b/t{number}"))
+
+    def write(topics: str) -> None:
+        file.write_text(
+            '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n[catalog]\npath = "c.sqlite"\n'
+            f'[[authorization.rules]]\nroles = ["team"]\nnamespaces = ["a/b"]\nactions = ["list"]\n{topics}'
+        )
+
+    def load() -> Settings:
+        return load_settings(file, environment={}).settings
+
+    write("")
+    async with Broker(load(), load=load):
+        write('topics = ["t1", "t2", "t3"]\n')
+        said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
+        assert said.code == 0
+        assert "would change: authorization.rules: " in said.out
+        assert "would not be seen any more by team: 7 of 10 in a/b\n" in said.out
 
 
 def test_without_a_socket_it_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
