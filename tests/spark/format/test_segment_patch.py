@@ -60,7 +60,13 @@ class Pair:
                 picked.append((selector.key, chosen))
         gone = np.array([at for at, name in enumerate(names) if name not in now], np.int64)
         self.run = RunPatch(came, gone, np.searchsorted(names, came.names.to_pylist()), picked)
-        self.patch = SegmentPatch.between(self.former, [self.run])
+        self.patch = self.between(self.run)
+
+    def between(self, run: RunPatch) -> SegmentPatch:
+        patch = SegmentPatch.between(self.former, self.successor, [run])
+        assert patch is not None
+        assert run.least_size <= len(patch.data)
+        return patch
 
     def made(self, data: bytes, successor: SegmentEntry | None = None) -> bytes:
         """The postings that a patch of these bytes makes."""
@@ -87,6 +93,13 @@ def test_a_patch_makes_the_files_of_the_successor() -> None:
         assert small.made(small.patch.data) == small.wanted[1]
 
 
+def test_a_patch_that_is_no_small_part_of_the_files_is_not_made() -> None:
+    one = pair()
+    rows = np.zeros(patch_limit(one.successor) // 2 + 1, np.int64)
+    large = replace(one.run, picked=[(bytes(16), rows)])
+    assert SegmentPatch.between(one.former, one.successor, [large]) is None
+
+
 def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> None:
     one = pair()
     names = one.run.names(one.runs[PLACE][0])
@@ -96,10 +109,10 @@ def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> Non
     entries = again.entries[:1].copy()
     words = int(entries["count"][0]) if entries["kind"][0] == 1 else 0
     added = StoredPostings(*PLACE, NOTHING_ASKED.digest, len(names), entries, again.words[:words])
-    patch = SegmentPatch.between(one.former, [replace(one.run, added=added, dropped=keys)])
+    patch = one.between(replace(one.run, added=added, dropped=keys))
     assert one.made(patch.data) == whole
     with pytest.raises(InvalidGeneration, match="same selector"):
-        one.made(SegmentPatch.between(one.former, [replace(one.run, added=added)]).data)
+        one.made(one.between(replace(one.run, added=added)).data)
     assert carried.names == len(names)
 
 

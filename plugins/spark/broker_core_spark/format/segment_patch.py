@@ -122,6 +122,13 @@ class RunPatch:
                 raise ValueError("a selector without a key")
             _check_rows(rows, len(self.came))
 
+    @property
+    def least_size(self) -> int:
+        """Bytes that the patch has at least: two for each number, those of keys, and of added postings."""
+        numbers = len(self.gone) + len(self.before) + sum(len(rows) for _, rows in self.picked)
+        added = 0 if self.added is None else self.added.entries.nbytes + self.added.words.nbytes
+        return 2 * numbers + 32 * len(self.picked) + added
+
     def record(self) -> dict[str, Any]:
         """The patch as JSON has it."""
         namespace, domain = self.place
@@ -168,7 +175,12 @@ class SegmentPatch:
     runs: tuple[Mapping[str, Any], ...]
 
     @classmethod
-    def between(cls, former: SegmentEntry, runs: Sequence[RunPatch]) -> SegmentPatch:
+    def between(
+        cls, former: SegmentEntry, successor: SegmentEntry, runs: Sequence[RunPatch]
+    ) -> SegmentPatch | None:
+        """The patch of a segment, or ``None`` if it would surely be too large: it is not even made then."""
+        if sum(run.least_size for run in runs) > patch_limit(successor):
+            return None
         return cls((former.name, former.postings.name), tuple(run.record() for run in runs))
 
     @property

@@ -288,8 +288,9 @@ class _Carrying:
         postings.file.seek(0)
         read = read_postings(pa.py_buffer(data), postings.name)
         entry = replace(piece.entry, postings=FileEntry(postings.name, postings.size))
-        patch = SegmentPatch.between(piece.entry, [run.patch for run in runs])
+        patches = [run.patch for run in runs]
         if not names:
+            patch = SegmentPatch.between(piece.entry, entry, patches)
             return _Made(entry, read, [postings], patch, duplicates)
         writer = NamesWriter()
         for run in runs:
@@ -297,6 +298,7 @@ class _Carrying:
         first, places = writer.first_local, tuple(writer.runs)
         file = writer.finish()
         entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
+        patch = SegmentPatch.between(piece.entry, entry, patches)
         return _Made(entry, read, [postings, file], patch, duplicates)
 
 
