@@ -100,10 +100,13 @@ def environment_of_its_own(folder: Path, wheels: Sequence[Path]) -> Path:
 
 
 def typed(text: str) -> Iterator[tuple[str, str]]:
-    """The commands of a ``console`` block, each with what it prints."""
+    """The commands of a ``console`` block, each with what it prints; one goes on behind a backslash."""
     for part in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-        command, _, printed = part.partition("\n")
-        yield command, printed
+        lines = iter(part.splitlines(keepends=True))
+        command = next(lines)
+        while command.endswith("\\\n"):
+            command = command.removesuffix("\\\n").rstrip() + " " + next(lines).lstrip()
+        yield command.removesuffix("\n"), "".join(lines)
 
 
 def matches(printed: str, expected: str) -> bool:

@@ -21,6 +21,8 @@ ALL = [block for page in all_pages() for block in blocks(page)]
 SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}", "{literalinclude}"} | {
     *("cpp", "go", "java", "js", "py"),  # programs with Pulsar's own clients
 }  # not run
+#: What a reader types or copies.
+CODE = LANGUAGES | {"sh", "ini", "yaml", "properties", "cpp", "go", "java", "js", "py"}
 
 
 def test_every_block_has_a_language_that_is_known_here() -> None:
@@ -35,6 +37,31 @@ def test_each_page_that_runs_is_run_once() -> None:
     for group in GROUPS:
         text = (Path(__file__).parent / f"test_docs_run_{group}.py").read_text(encoding="utf-8")
         assert f'pages_to_run("{group}")' in text
+
+
+def test_code_is_no_wider_than_a_page() -> None:
+    """What is typed or copied; what programs print is as wide as it is, and an address or a text cannot be broken."""
+    wide = [
+        f"{block}: {line}"
+        for block in ALL
+        if block.language in CODE
+        for line in typed_lines(block)
+        if len(line) > 100
+        and not any(len(word) > 85 for word in re.findall(r"""'[^']*'|"[^"]*"|\S+""", line))
+    ]
+    assert not wide, "\n".join(wide)
+
+
+def typed_lines(block: Block) -> list[str]:
+    """The lines of a block but for what its commands print."""
+    lines = block.text.splitlines()
+    if block.language != "console":
+        return lines
+    return [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if line.startswith("$ ") or before.endswith("\\")
+    ]
 
 
 def of(language: str) -> list[Block]:
@@ -61,7 +88,6 @@ def test_yaml_is_yaml(block: Block) -> None:
 @pytest.mark.parametrize("block", of("python"), ids=str)
 def test_python_is_formatted_like_the_sources(block: Block) -> None:
     ast.parse(block.text)
-    assert all(len(line) <= 110 for line in block.text.splitlines())
 
 
 def shown_commands() -> list[tuple[Block, str]]:
@@ -101,3 +127,4 @@ def test_what_counts_as_the_documented_output() -> None:
     assert not matches("a\nb\n", "a\n")
     assert not matches("b\n", "")
     assert list(typed("$ one\n1\n$ two\n")) == [("one", "1\n"), ("two", "")]
+    assert list(typed("$ one --a \\\n    --b\n1\n")) == [("one --a --b", "1\n")]
