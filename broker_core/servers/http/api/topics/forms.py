@@ -56,7 +56,6 @@ class ListingEnd(JsonObject):
     )
     warnings: list[str] = Field(
         default=[],
-        min_length=1,
         description="If there are any: that the pattern can match no topic of the namespace, that no topic is "
         "selected by a property.",
     )
