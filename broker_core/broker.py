@@ -216,7 +216,6 @@ class Broker:
             files,
             core.find,
             admission,
-            catalog=core.catalog,
             changes=core.changes,
             tls=tls,
             identify=self._identify,

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final, TypeVar
 
 from broker_core.catalog.errors import CatalogBusy, CatalogError
-from broker_core.catalog.store.kafka_rows import AclRow
+from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader
+from broker_core.catalog.store.kafka_rows import AclRow, ScramRow
 from broker_core.catalog.store.namespace_counts import NamespaceCounts
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.store.topic_edits import Edit
@@ -105,6 +106,14 @@ class AsyncCatalog:
     async def taken_names(self, namespace: NamespaceName, names: Iterable[str]) -> Mapping[str, str]:
         """As :meth:`SqliteCatalog.taken_names`."""
         return await asyncio.to_thread(self._file.taken_names, namespace, names)
+
+    def acl_reader(self) -> KafkaAclReader:
+        """A reader of the ACLs, which is closed by itself."""
+        return KafkaAclReader(self._file)
+
+    def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
+        """The stored credential of a user for one mechanism of SCRAM; for any thread."""
+        return self._file.kafka_user(name, mechanism)
 
     async def change_kafka_acls(
         self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from broker_core.lazy_exports import lazy_exports
 from broker_core.service.admission import Admission, Admitted, LoginAttempt, OtherName, OtherPrincipal
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome
-from broker_core.service.catalog import Catalog
+from broker_core.service.catalog import AclReader, Catalog
 from broker_core.service.change import Changed, Changes, right_to
 from broker_core.service.expiries import Expiry
 from broker_core.service.failure_pace import FailurePace
@@ -31,6 +31,7 @@ __all__ = [
     "MOST_ASKED",
     "MOST_BYTES",
     "REFUSED_BY_ACLS",
+    "AclReader",
     "Action",
     "Admission",
     "Admitted",

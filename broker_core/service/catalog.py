@@ -9,11 +9,13 @@ from typing import BinaryIO, Protocol
 
 from broker_core.catalog import (
     AclRow,
+    AclVersion,
     Allow,
     CatalogError,
     Edit,
     ImportReport,
     NamespaceCounts,
+    ScramRow,
     TopicRecord,
     TopicWrite,
 )
@@ -21,7 +23,20 @@ from broker_core.change_log import CatalogVersion
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["Catalog"]
+__all__ = ["AclReader", "Catalog"]
+
+
+class AclReader(Protocol):
+    """The ACLs of namespaces; on one event loop."""
+
+    def version_now(self, namespace: NamespaceName) -> AclVersion | None:
+        """The state of a namespace's ACLs; ``None`` if it cannot be read at once."""
+
+    async def read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
+        """All ACLs of a namespace with their version. Raises :exc:`~broker_core.errors.ListingFailed`."""
+
+    def close(self) -> None:
+        """Read nothing any more."""
 
 
 class Catalog(Protocol):
@@ -102,3 +117,9 @@ class Catalog(Protocol):
         self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
     ) -> int:
         """Remove bindings, then add others, in one transaction; returns the version of the ACLs after it."""
+
+    def acl_reader(self) -> AclReader:
+        """A reader of the ACLs, which is closed by itself."""
+
+    def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
+        """The stored credential of a user for one mechanism of SCRAM; for any thread."""

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from broker_core.catalog import AclRow, AsyncCatalog, Edit, SqliteCatalog, TopicWrite, creation
@@ -34,5 +35,10 @@ async def test_a_file_is_read_and_changed_by_this_protocol(tmp_path: Path) -> No
             row = AclRow(2, "x", 3, "User:a", "*", 3, 3)
             assert await catalog.change_kafka_acls(X.namespace, [row]) == 1
             assert file.kafka_acls(X.namespace) == (1, (row,))
+            with closing(catalog.acl_reader()) as reader:
+                version, rows = await reader.read(X.namespace)
+                assert (version.catalog_id, version.number, rows) == (file.catalog_id, 1, (row,))
+                assert reader.version_now(X.namespace) == version
+            assert catalog.kafka_user("nobody", "SCRAM-SHA-256") is None
         finally:
             made.close()

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from broker_core.access.remote_address import host_of
-from broker_core.catalog import AclRow, AclVersion, KafkaAclReader
+from broker_core.catalog import AclRow, AclVersion
 from broker_core.kafka.acls.acl_rules import AclRules, AskerRules
 from broker_core.kafka.acls.bindings import (
     CLUSTER_NAME,
@@ -29,6 +29,7 @@ from broker_core.kafka.acls.compiled_masks import NamedChunk
 from broker_core.kafka.acls.name_patterns import SortedNames
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.caller import Caller
+from broker_core.service import AclReader
 from broker_core.settings import KafkaSettings
 
 __all__ = ["CatalogAuthorizer"]
@@ -48,7 +49,7 @@ class CatalogAuthorizer:
     ``reader`` is ``None`` where there is no catalogue: no ACL is there then. What was never read is denied.
     """
 
-    def __init__(self, settings: KafkaSettings, reader: KafkaAclReader | None) -> None:
+    def __init__(self, settings: KafkaSettings, reader: AclReader | None) -> None:
         self._super_users = settings.super_users
         self._everyone = settings.allow_everyone_if_no_acl_found
         self._reader = reader

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from broker_core.access.asker import Asker
 from broker_core.access.clients import Clients
-from broker_core.catalog import CatalogLister, KafkaAclReader, SqliteCatalog
+from broker_core.catalog import CatalogLister
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
@@ -24,7 +24,7 @@ from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
-from broker_core.service import Admission, Changes, Find, Logins
+from broker_core.service import Admission, Catalog, Changes, Find, Logins
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -38,14 +38,12 @@ def kafka_server(
     find: Find,
     admission: Admission,
     *,
-    catalog: SqliteCatalog | None,
     changes: Changes | None,
     tls: TlsEntrance | None,
     identify: Callable[[Asker], Asker] | None = None,
     clients: Clients | None = None,
 ) -> KafkaServer:
-    """The server of ``[kafka]``, which listens to nobody yet. ``catalog`` is ``None`` before a cluster, and so is
-    ``changes``, which are made in it.
+    """The server of ``[kafka]``, which listens to nobody yet. ``changes`` is ``None`` before a cluster.
 
     ``identify`` changes the identity of a connection once more. Raises
     :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
@@ -54,6 +52,7 @@ def kafka_server(
     kafka = settings.kafka
     assert kafka is not None
     configs = EncodedConfigs(checked_configs(kafka))
+    catalog = None if changes is None else changes.catalog
     mechanisms = kafka.sasl.mechanisms
     check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
     logins = Logins(admission, catalog) if mechanisms else None
@@ -74,7 +73,7 @@ def kafka_server(
         _mark(kafka) if catalog is None else catalog.catalog_id,
         listed,
         NamedTopics(find, authorizer),
-        None if changes is None else changes.catalog,
+        catalog,
         authorizer,
         ClientIdentities(kafka, admission, logins, identify),
         changes,
@@ -84,11 +83,11 @@ def kafka_server(
     return KafkaServer(services, tls=tls, clients=clients)
 
 
-def _authorizer(kafka: KafkaSettings, catalog: SqliteCatalog | None) -> Authorizer:
+def _authorizer(kafka: KafkaSettings, catalog: Catalog | None) -> Authorizer:
     """ACLs can be stored while the server runs; without a catalogue, the settings alone can ask for an authorizer."""
     if catalog is None and not kafka.super_users and not kafka.allow_everyone_if_no_acl_found:
         return AllowAll()
-    return CatalogAuthorizer(kafka, None if catalog is None else KafkaAclReader(catalog))
+    return CatalogAuthorizer(kafka, None if catalog is None else catalog.acl_reader())
 
 
 def _mark(kafka: KafkaSettings) -> str:
