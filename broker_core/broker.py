@@ -154,11 +154,12 @@ class Broker:
             )
             self._stack.callback(authenticator.close)
             live_parts.follow_authentication(self.live, self.reloads, authenticator, core.pipeline)
-            admission = Admission(authenticator, core.metrics, core.sessions)
+            admission = Admission(authenticator, core.metrics, core.sessions, settings.quotas)
             self._stack.callback(admission.close)
+            self.live.add("quotas", admission.quotas.prepare)
             servers = self._http_servers = HttpServers(
                 self._stack,
-                self._api_services(core, files, authenticator),
+                self._api_services(core, files, admission),
                 __version__,
                 lambda: self._readiness,
                 core.problem,
@@ -230,7 +231,7 @@ class Broker:
                 "kafka.tls.listen", kafka.tls.listen, self._kafka.start_tls
             )
 
-    def _api_services(self, core: _Core, files: FileBudget, authenticator: Authenticator) -> ApiServices:
+    def _api_services(self, core: _Core, files: FileBudget, admission: Admission) -> ApiServices:
         """What the operations of the HTTP API use."""
         return ApiServices(
             core.pipeline,
@@ -242,11 +243,12 @@ class Broker:
             catalog=None if core.changes is None else core.changes.catalog,
             change_log=core.change_log,
             changes=core.changes,
-            authenticator=authenticator,
+            authenticator=admission.authenticator,
             admission=ApiAdmission(files.api),
             http_metrics=HttpMetrics(core.metrics),
             feeds=core.feeds,
             clients=self._clients,
+            quotas=admission.quotas,
             guard=None if core.upstream is None else core.upstream.guard,
         )
 

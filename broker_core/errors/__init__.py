@@ -13,6 +13,7 @@ Parts with errors of their own (wire, permits, plugins, catalog, client) derive 
 
 from __future__ import annotations
 
+import math
 from typing import Any, Final, Self
 
 from broker_core.errors.causes import Cause, cause_of
@@ -25,6 +26,7 @@ __all__ = [
     "InvalidName",
     "InvalidPattern",
     "ListingFailed",
+    "QuotaExceeded",
     "ResponseTooLarge",
     "ServerError",
     "TooManyRequests",
@@ -131,6 +133,18 @@ class TooManyRequests(ListingFailed):
 
     def __init__(self, message: str, *, reason: str, cause: Cause = Cause.PERMITS) -> None:
         super().__init__(message, cause=cause, code=ServerError.TooManyRequests, reason=reason)
+
+
+class QuotaExceeded(TooManyRequests):
+    """A quota of the client is used up; ``retry_after`` is in how many seconds there may be room for one more."""
+
+    def __init__(self, quota: str, retry_after: float) -> None:
+        self.retry_after = max(1, math.ceil(retry_after))
+        super().__init__(
+            f"The quota {quota!r} of this client is used up: ask again in {self.retry_after} s",
+            reason="quota",
+            cause=Cause.QUOTA,
+        )
 
 
 class ResponseTooLarge(ListingFailed):

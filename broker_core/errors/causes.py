@@ -60,6 +60,8 @@ class Cause(enum.Enum):
     DENIED = "denied", ServerError.AuthorizationError, 403, 29
     # no memory is free
     PERMITS = "permits", ServerError.TooManyRequests, 503, 7
+    # a quota of the client is used up
+    QUOTA = "quota", ServerError.TooManyRequests, 429, 89
     # too many wait already
     QUEUE = "queue", ServerError.TooManyRequests, 503, 7
     # it took too long

@@ -24,6 +24,7 @@ REFUSALS: Final = (
     "bad_pattern",
     "snapshot_memory",
     "lookups",
+    "quota",
     "heap_timeout",
     "heap_queue",
     "heap",
@@ -64,6 +65,7 @@ CLOSURES: Final = (
     "expired",
     "unanswered",
     "operator",
+    "quota",
 )
 
 #: What clients may not do, and who says so. The actions are those of :data:`broker_core.access.access.ACTIONS`, and

@@ -20,6 +20,7 @@ from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.question import read_question
+from broker_core.service.quotas import Quotas, QuotaTurn
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ __all__ = [
     "Outcome",
     "Outlet",
     "PluginTopics",
+    "QuotaTurn",
+    "Quotas",
     "Renderer",
     "TopicTables",
     "VisibleTopics",

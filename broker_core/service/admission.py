@@ -9,7 +9,7 @@ it, so that a client that hangs up early learns nothing either. Good credentials
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
@@ -27,6 +27,8 @@ from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
 from broker_core.service.expiries import Expiries
 from broker_core.service.failure_pace import FailurePace
+from broker_core.service.quotas import Quotas
+from broker_core.settings import QuotaSettings
 
 __all__ = ["Admission", "Admitted", "LoginAttempt", "OtherName", "OtherPrincipal"]
 
@@ -100,15 +102,20 @@ class _Lane:
 
 class Admission:
     """The admission of all clients of a broker. ``sessions`` keeps the credentials of connections, if something needs
-    them.
+    them; ``quotas`` are what clients may ask once they are in.
     """
 
     def __init__(
-        self, authenticator: Authenticator, metrics: Metrics, sessions: Sessions | None = None
+        self,
+        authenticator: Authenticator,
+        metrics: Metrics,
+        sessions: Sessions | None = None,
+        quotas: Iterable[QuotaSettings] = (),
     ) -> None:
         self.authenticator = authenticator
         self.sessions = sessions
         self.expiries = Expiries()
+        self.quotas = Quotas(quotas, metrics)
         #: How long an address waits that fails to get in again and again.
         self.pace = FailurePace()
         self._metrics = metrics

@@ -43,6 +43,7 @@ from broker_core.settings.models import (
     Settings,
 )
 from broker_core.settings.problems import SettingsError
+from broker_core.settings.quota_model import QuotaSettings
 from broker_core.settings.setting_paths import dotted as dotted  # for other parts of the core
 from broker_core.settings.shrink_guard_model import (
     ShrinkGuardNamespace,
@@ -87,6 +88,7 @@ __all__ = [
     "PluginsSettings",
     "PulsarSettings",
     "PulsarTlsSettings",
+    "QuotaSettings",
     "SettingChange",
     "SettingInForce",
     "SettingProblem",

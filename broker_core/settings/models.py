@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, field_validator, model_validator
 
 from broker_core.bounds import MAX_PATTERN
 from broker_core.quantities import Count, Duration, ListenAddress, PositiveDuration, Size
@@ -20,6 +20,7 @@ from broker_core.settings.advertised_address import Advertised
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.authorization_model import AuthorizationSettings
 from broker_core.settings.kafka_model import KafkaSettings
+from broker_core.settings.quota_model import QuotaSettings, check_quota_names
 from broker_core.settings.shrink_guard_model import ShrinkGuardSettings
 from broker_core.settings.table import ALL, SettingConflict, Table
 from broker_core.settings.tls_models import HttpTlsSettings, Network, PulsarTlsSettings
@@ -311,6 +312,8 @@ class LogSettings(Table):
 class Settings(Table):
     """All settings. Immutable; ``http``, ``kafka`` and ``upstream`` are ``None`` where their table is absent."""
 
+    live: ClassVar = frozenset({"quotas"})
+
     pulsar: PulsarSettings = PulsarSettings()
     authentication: AuthenticationSettings = AuthenticationSettings()
     authorization: AuthorizationSettings = AuthorizationSettings()
@@ -322,6 +325,9 @@ class Settings(Table):
     upstream: UpstreamSettings | None = None
     patterns: PatternsSettings = PatternsSettings()
     limits: LimitsSettings = LimitsSettings()
+    quotas: Annotated[tuple[QuotaSettings, ...], AfterValidator(check_quota_names)] = Field(
+        default=(), description="Bounds of what clients ask per second."
+    )
     watchers: WatchersSettings = WatchersSettings()
     plugins: PluginsSettings = PluginsSettings()
     log: LogSettings = LogSettings()

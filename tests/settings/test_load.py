@@ -127,6 +127,9 @@ file = "shrink-guard.txt"
 [[shrink_guard.namespaces]]
 name = "acme/*"
 enabled = false
+[[quotas]]
+name = "batch"
+requests = 10
 [watchers]
 enabled = true
 interval = "30s"

@@ -74,6 +74,7 @@ def test_defaults_are_those_of_the_documentation() -> None:
             "properties": 64,
             "property_bytes": "16KB",
         },
+        "quotas": [],
         "watchers": {"enabled": True, "interval": "30s", "most": 100000},
         "plugins": {"enabled": []},
         "log": {"level": "info", "format": "auto", "file": "", "access": None},

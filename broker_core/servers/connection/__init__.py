@@ -10,6 +10,7 @@ from broker_core.servers.connection.command_handler import (
     Unasked,
 )
 from broker_core.servers.connection.open_connections import OpenConnections
+from broker_core.servers.connection.quota_job import QuotaJob
 from broker_core.servers.connection.reader_pace import LEAST_PIECE, ReaderPace
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "ConnectionContext",
     "OpenConnections",
     "OutgoingAnswer",
+    "QuotaJob",
     "ReaderPace",
     "Unasked",
 ]

@@ -95,6 +95,7 @@ class ClientConnection(asyncio.Protocol):
         self._writer: AnswerWriter
         self._keep_alive: asyncio.TimerHandle
         self._address = address
+        self._resting: asyncio.TimerHandle | None = None  # its client is to ask nothing
         self._writing: Job | None = None  # whose large answer is being written
 
     # -- life of the connection -------------------------------------------------------------------------------
@@ -136,6 +137,8 @@ class ClientConnection(asyncio.Protocol):
         self._closed(self)
         self._context.clients.closed(self._client)
         self._keep_alive.cancel()
+        if self._resting is not None:
+            self._resting.cancel()
         if self._last is not None:
             self._last.close()
         self._handler.closed()
@@ -287,6 +290,7 @@ class ClientConnection(asyncio.Protocol):
         return (
             self._writer.is_crowded
             or (self._awaited is not None and self._awaited.holds)
+            or self._resting is not None
             or (self._in_order and len(self._requests) > 0)
         )
 
@@ -349,6 +353,8 @@ class ClientConnection(asyncio.Protocol):
             client.sent(answer.size)
             begins = partial(self._begins_writing, job)
             await self._writer.send_answer(answer.head, answer.body, answer.tail, answer.deadline, begins)
+            if answer.rest > 0:
+                self._resting = self._loop.call_later(answer.rest, self._rested)
         except Exception as error:
             refusal = job.refusal(error)
             if refusal is None:
@@ -359,6 +365,11 @@ class ClientConnection(asyncio.Protocol):
             if self._writing is job:
                 self._writing = None
             job.release()
+
+    def _rested(self) -> None:
+        self._resting = None
+        if not self._transport.is_closing():
+            self._queue.go_on()
 
     def _begins_writing(self, job: Job) -> None:
         self._writing = job

@@ -67,12 +67,15 @@ class Unasked:
 
 @dataclass(frozen=True, slots=True)
 class OutgoingAnswer:
-    """The frame of an answer in three parts. ``deadline`` (loop time) bounds how long it waits for its turn."""
+    """The frame of an answer in three parts. ``deadline`` (loop time) bounds how long it waits for its turn; for
+    ``rest`` seconds after it, nothing more of the client is handled.
+    """
 
     head: bytes
     body: FieldsReader | bytes | memoryview
     tail: bytes
     deadline: float
+    rest: float = 0.0
 
     @property
     def size(self) -> int:

@@ -19,7 +19,7 @@ from broker_core.servers.kafka.row_error import (
     error_of,
 )
 from broker_core.servers.kafka.services import KafkaServices, Node
-from broker_core.service import Attempt, Changes
+from broker_core.service import Attempt, Changes, QuotaTurn
 from broker_core.wire.kafka import Fields, RequestHeader
 
 __all__ = ["CloseClient", "KafkaCall"]
@@ -55,6 +55,8 @@ class KafkaCall(Caller):
     began: float = 0.0
     size: int = 0
     attempt: Attempt = field(default_factory=lambda: Attempt(None), repr=False, compare=False)
+    #: The turn of the request, if a quota matches it.
+    turn: QuotaTurn | None = field(default=None, repr=False, compare=False)
 
     @property
     def version(self) -> int:

@@ -78,6 +78,7 @@ def kafka_server(
         ClientIdentities(kafka, admission, logins, identify),
         changes,
         configs,
+        quotas=admission.quotas,
         requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),
     )
     return KafkaServer(services, tls=tls, clients=clients)

@@ -7,6 +7,7 @@ that are no request) closes the connection, as Kafka does; only ApiVersions is a
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
+from broker_core.errors import QuotaExceeded
 from broker_core.servers.connection import Awaited, Closing
 from broker_core.servers.kafka.apis.api_versions import unsupported
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -25,6 +27,7 @@ from broker_core.servers.kafka.request_job import RequestJob, after_reading, aft
 from broker_core.servers.kafka.request_metrics import CLOSED
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, Node
+from broker_core.service import QuotaTurn
 from broker_core.wire.kafka import (
     API_VERSIONS,
     Fields,
@@ -42,6 +45,8 @@ __all__ = ["KafkaRequestHandler"]
 _CLIENT_ID: Final = 256
 #: Characters of the name of a client's software, and of its version.
 _SOFTWARE: Final = 64
+#: Seconds for which a client is held at the most whose quota has no room, until its connection is closed.
+_MOST_HELD: Final = 5.0
 #: Looks of the keep-alive in which a stranger must be authenticated.
 _STRANGER: Final = 2
 
@@ -161,16 +166,31 @@ class KafkaRequestHandler:
             return done
         self.client = header.client_id[:_CLIENT_ID]
         self._client.asks(row.api.name, str(self._namespace))
+        try:
+            turn = self._turn(row)
+        except QuotaExceeded as exceeded:
+            return Awaited(partial(_closed_later, exceeded))
         if len(message) > LARGE and row.api is not API_VERSIONS:
             read = partial(row.api.read_request, reader, header.api_version)
-            return RequestJob(row, after_reading(row, read), self._call(header, {}, len(message)))
-        return self._answer(row, self._call(header, row.api.read_request(reader, header.api_version)))
+            return RequestJob(row, after_reading(row, read), self._call(header, {}, turn, len(message)))
+        call = self._call(header, row.api.read_request(reader, header.api_version), turn)
+        if call.turn is not None:
+            return RequestJob(row, after_refresh(row), call)
+        return self._answer(row, call)
 
-    def _call(self, header: RequestHeader, body: Fields, size: int = 0) -> KafkaCall:
+    def _turn(self, row: HandlerRow) -> QuotaTurn | None:
+        """The turn of a request, if a quota matches it. Raises :exc:`~broker_core.errors.QuotaExceeded`."""
+        quotas = self._services.quotas
+        if not quotas.on or row.api is API_VERSIONS or self._asker is None:
+            return None
+        return quotas.turn(self._asker, str(self._namespace))
+
+    def _call(self, header: RequestHeader, body: Fields, turn: QuotaTurn | None, size: int = 0) -> KafkaCall:
         began = self._clock()
         return KafkaCall(
             header=header,
             body=body,
+            turn=turn,
             asker=self._asker or Asker(remote_address=self._peer.remote_address, transport="kafka"),
             namespace=self._namespace,
             node=self._node,
@@ -219,3 +239,9 @@ class KafkaRequestHandler:
         self._namespace = identities.namespace(asker.role)
         self._splitter.max_size = self._services.options.largest_request
         return asker
+
+
+async def _closed_later(exceeded: QuotaExceeded) -> Closing:
+    """Hold a client that would wait for too long, then close it: no answer of Kafka says so of any request."""
+    await asyncio.sleep(min(exceeded.retry_after, _MOST_HELD))
+    return Closing("quota", "quota of a client is used up", {"message": exceeded.message})

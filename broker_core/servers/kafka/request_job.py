@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -24,6 +25,8 @@ __all__ = ["RequestJob", "after_reading", "after_refresh", "closing"]
 #: Bytes from which on a piece is not copied, and the smaller ones that are put together at the most.
 _LARGE: Final = 16 * 1024
 _MOST: Final = 64
+#: Seconds for which a client is told at the most to ask nothing, and is not read.
+_MOST_THROTTLED: Final = 30.0
 
 
 class RequestJob:
@@ -59,8 +62,14 @@ class RequestJob:
     def _seconds(self) -> float:
         return asyncio.get_running_loop().time() - self._call.began
 
+    @property
+    def _tells_throttle(self) -> bool:
+        return self._row.api.has_answer_field("throttle_time_ms", self._call.version)
+
     async def _answered(self) -> OutgoingAnswer:
         call = self._call
+        if call.turn is not None:
+            await call.turn.begin()
         async with call.services.large_requests.turn(call.size, call.asker.host):
             if call.size > LARGE:  # its time begins with its turn, however many of its address are before it
                 call = replace(
@@ -71,6 +80,14 @@ class RequestJob:
                     fields = await self._later(call)
                     error = error_in(fields)
                     pieces = await self._framed(fields)
+                    throttle = 0.0
+                    if call.turn is not None:
+                        call.turn.spent(sum(map(len, pieces)))
+                        throttle = min(call.turn.debt, _MOST_THROTTLED)
+                        # What is let go cannot be framed again: its client is not read for as long.
+                        if throttle > 0 and call.size <= LARGE and self._tells_throttle:
+                            fields = {**fields, "throttle_time_ms": math.ceil(throttle * 1000)}
+                            pieces = await self._framed(fields)
                     # A view is of a table, which has permits of its own, or of what the call holds permits for.
                     size = sum(len(piece) for piece in pieces if not isinstance(piece, memoryview))
                     self._is_shared = bool(call.pinned)
@@ -79,7 +96,7 @@ class RequestJob:
             except TimeoutError:
                 raise CloseClient("no answer in time") from None
         call.services.requests.ended(self._row.api.name, error, self._seconds)
-        return outgoing(pieces, call.deadline)
+        return outgoing(pieces, call.deadline, throttle)
 
     async def _framed(self, fields: Fields) -> list[Buffer]:
         call = self._call
@@ -114,6 +131,8 @@ class RequestJob:
         return any(permit.budget is budget for permit in self._call.held)
 
     def release(self) -> None:
+        if self._call.turn is not None:
+            self._call.turn.leave()
         self._call.release()
 
 
@@ -162,9 +181,9 @@ def closing(row: HandlerRow, error: CloseClient) -> Closing:
     return Closing(error.reason, "Kafka request not answered", {"api": row.api.name, "error": str(error)})
 
 
-def outgoing(pieces: Sequence[Buffer], deadline: float) -> OutgoingAnswer:
+def outgoing(pieces: Sequence[Buffer], deadline: float, rest: float = 0.0) -> OutgoingAnswer:
     """The pieces of a frame; large ones are not copied, and small neighbours are put together as they are written."""
-    return OutgoingAnswer(b"", FieldsReader(_blocks(pieces), sum(map(len, pieces))), b"", deadline)
+    return OutgoingAnswer(b"", FieldsReader(_blocks(pieces), sum(map(len, pieces))), b"", deadline, rest)
 
 
 def _blocks(pieces: Sequence[Buffer]) -> Iterator[memoryview]:

@@ -14,7 +14,7 @@ from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.named_topics import NamedTopics
 from broker_core.servers.kafka.options import KafkaOptions
 from broker_core.servers.kafka.request_metrics import RequestMetrics
-from broker_core.service import Catalog, Changes
+from broker_core.service import Catalog, Changes, Quotas
 from broker_core.settings import KafkaSettings
 
 __all__ = ["KafkaServices", "Node"]
@@ -47,4 +47,5 @@ class KafkaServices:
     changes: Changes | None = None
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))
     large_requests: LargeRequests = field(default_factory=LargeRequests)
+    quotas: Quotas = field(default_factory=Quotas)
     requests: RequestMetrics = field(default_factory=lambda: RequestMetrics(Metrics()))

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import ClassVar, Final, TypeAlias
 
@@ -23,10 +24,11 @@ from broker_core.access.asker import Asker
 from broker_core.access.clients import Client
 from broker_core.access.peer import Peer
 from broker_core.errors import Cause, ListingFailed, ServerError
+from broker_core.errors.server_error import lookup_code
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline, QuestionText
 from broker_core.servers.admission import RequestSlots
-from broker_core.servers.connection import Awaited, Closing, Unasked
+from broker_core.servers.connection import Awaited, Closing, QuotaJob, Unasked
 from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
@@ -37,13 +39,14 @@ from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
-from broker_core.service import Admission
+from broker_core.service import Admission, Quotas
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import (
     LARGE,
     LOOKUP_COMMANDS,
     BaseCommand,
     CommandConnect,
+    CommandGetTopicsOfNamespace,
     FeatureFlags,
     FrameDecoder,
     FrameError,
@@ -56,7 +59,8 @@ from broker_core.wire.pulsar import (
 __all__ = ["PulsarCommandHandler", "PulsarServices", "told_message_size"]
 
 #: A frame to send, a job to do, a wait, the end, or nothing.
-Reply: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob | Awaited | Closing | None
+Answered: TypeAlias = bytes | ListingJob | SmallListingJob | LookupJob | WatchJob
+Reply: TypeAlias = Answered | QuotaJob | Awaited | Closing | None
 
 _PING: Final = BaseCommand.PING
 
@@ -88,6 +92,7 @@ class PulsarServices:
     admission: Admission | None = None
     watching: Watching | None = None
     asked_patterns: AskedPatterns | None = None
+    quotas: Quotas = field(default_factory=Quotas)
 
     @property
     def feature_flags(self) -> FeatureFlags:
@@ -267,11 +272,37 @@ class PulsarCommandHandler:
     def _connect_again(self, command: BaseCommand, _asker: Asker) -> Reply:
         return _refuse(command, "This connection is connected already")
 
+    def _in_turn(
+        self,
+        asker: Asker,
+        namespace: str,
+        handle: Callable[[], Answered],
+        refuse: Callable[[ListingFailed], bytes],
+    ) -> Reply:
+        """What is done for a question, once the quotas of the client have room for it."""
+        if not self._services.quotas.on:
+            return handle()
+        try:
+            turn = self._services.quotas.turn(asker, namespace)
+        except ListingFailed as exceeded:
+            return refuse(exceeded)
+        return handle() if turn is None else QuotaJob(turn, handle, refuse)
+
     def _list(self, command: BaseCommand, asker: Asker) -> Reply:
-        services, client = self._services, self._listing_client
         question = command.getTopicsOfNamespace
-        request_id = question.request_id
         self._client.asks("GET_TOPICS_OF_NAMESPACE", question.namespace)
+        if not self._services.quotas.on:
+            return self._listed(question, asker, self._clock())
+
+        def refuse(failure: ListingFailed) -> bytes:
+            return self._listing_client.refuse(question.request_id, question_text(question), asker, failure)
+
+        handle = partial(self._listed, question, asker, self._clock())
+        return self._in_turn(asker, question.namespace, handle, refuse)
+
+    def _listed(self, question: CommandGetTopicsOfNamespace, asker: Asker, began: float) -> Answered:
+        services, client = self._services, self._listing_client
+        request_id = question.request_id
         pipeline = client.pipeline
         if services.asked_patterns is not None and question.topics_pattern:
             services.asked_patterns.note(asker, question.topics_pattern)
@@ -283,7 +314,7 @@ class PulsarCommandHandler:
                 return SmallListingJob(client, request_id, *again)
         try:
             request, uncompiled = read_listing_request(
-                question, asker, pipeline, services.options.limits, self._clock()
+                question, asker, pipeline, services.options.limits, began
             )
             answer = pipeline.answer_now(request) if at_once and uncompiled is None else None
         except ListingFailed as failure:
@@ -297,19 +328,31 @@ class PulsarCommandHandler:
     def _look_up(self, command: BaseCommand, asker: Asker) -> Reply:
         services = self._services
         deadline = self._clock() + services.pipeline.options.time_budget
-        self._client.asks(commands.command_name(command.type), namespace_of_lookup(command))
-        return LookupJob(services.lookups, command, asker, deadline)
+        namespace = namespace_of_lookup(command)
+        self._client.asks(commands.command_name(command.type), namespace)
+
+        def refuse(failure: ListingFailed) -> bytes:
+            return commands.refuse(command, lookup_code(failure.code), failure.message)
+
+        return self._in_turn(
+            asker, namespace, lambda: LookupJob(services.lookups, command, asker, deadline), refuse
+        )
 
     def _watch(self, command: BaseCommand, asker: Asker) -> Reply:
-        watching = self._services.watching
-        self._client.asks("WATCH_TOPIC_LIST", command.watchTopicList.namespace)
+        watching, watch = self._services.watching, command.watchTopicList
+        self._client.asks("WATCH_TOPIC_LIST", watch.namespace)
         if watching is None:
             return _refuse(
                 command, "Unable to create topic list watcher: this server has no watchers, ask again instead"
             )
         if self._watchers is None:
             self._watchers = ClientWatchers(watching, self._listing_client, asker, self._unasked)
-        return self._watchers.watch(command.watchTopicList, self._clock())
+
+        def refuse(failure: ListingFailed) -> bytes:
+            return commands.error(watch.request_id, failure.code, failure.message)
+
+        handle = partial(self._watchers.watch, watch, self._clock())
+        return self._in_turn(asker, watch.namespace, handle, refuse)
 
     def _close_watcher(self, command: BaseCommand, _asker: Asker) -> Reply:
         body = command.watchTopicListClose

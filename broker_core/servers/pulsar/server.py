@@ -22,7 +22,7 @@ from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.refused_connection import RefusedConnections
 from broker_core.servers.pulsar.small_answers import SmallAnswers
-from broker_core.service import Admission, ListingFeeds
+from broker_core.service import Admission, ListingFeeds, Quotas
 from broker_core.settings import LimitsSettings
 
 __all__ = ["PulsarServer"]
@@ -71,6 +71,7 @@ class PulsarServer:
             admission,
             watching,
             asked_patterns,
+            Quotas() if admission is None else admission.quotas,
         )
         self._loop: asyncio.AbstractEventLoop
         self._connections = OpenConnections(self.load)

@@ -35,9 +35,12 @@ class Api:
 
     def has_error_code(self, version: int) -> bool:
         """Whether an answer as a whole can be an error."""
+        return self.has_answer_field("error_code", version)
+
+    def has_answer_field(self, name: str, version: int) -> bool:
+        """Whether an answer as a whole has a field of this name."""
         return any(
-            each.name == "error_code" and version in Versions.parse(each.versions)
-            for each in self.response.fields
+            each.name == name and version in Versions.parse(each.versions) for each in self.response.fields
         )
 
     def read_request(self, reader: Reader, version: int) -> Fields:

@@ -38,6 +38,11 @@ class ApiAdmission:
         """How many requests are under way."""
         return self._slots.taken
 
+    @property
+    def most_waiting(self) -> int | None:
+        """How many requests of one quota's bucket may keep their connections waiting (``None``: any number)."""
+        return max(1, self._limit // 8) if self._limit else None
+
     @contextmanager
     def place(self, asker: Asker) -> Iterator[None]:
         """A place for one request of this asker.

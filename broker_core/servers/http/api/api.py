@@ -21,7 +21,7 @@ from broker_core.servers.http.api.request_body import awaits_leave, check_body, 
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Needs
 from broker_core.servers.http.served_request import client_of
-from broker_core.service import Attempt, AuditRow, Outcome
+from broker_core.service import Attempt, AuditRow, Outcome, QuotaTurn
 
 __all__ = ["Admit", "Api"]
 
@@ -29,6 +29,8 @@ __all__ = ["Admit", "Api"]
 Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
 
 _READS: Final = frozenset({"GET", "HEAD"})
+#: The key of a request's turn of the quotas.
+_TURN: Final = web.RequestKey("quota turn", QuotaTurn)
 _NEEDS: Final = {
     Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED,
     Right.MONITOR_EVERYWHERE: Needs.MONITOR_EVERYWHERE,
@@ -99,6 +101,8 @@ class Api:
                 metrics.answered(operation.operation_id, status, time.perf_counter() - started, size)
                 if (client := client_of(request)) is not None:
                     client.sent(size)
+                if (turn := request.get(_TURN)) is not None:
+                    turn.spent(size)
                 attempt.ended([_row(attempt, status, problem)])
 
         return handle
@@ -143,11 +147,22 @@ class Api:
         namespace = str(asked.namespace()) if operation.has_namespace else ""
         client = client_of(request)
         asking = nullcontext() if client is None else client.asking(operation.operation_id, namespace)
-        with self._services.admission.place(asker), asking:
-            if operation.needs.action is not None:
-                await asked.authorize(operation.needs.action)
-            check_body(request, operation.body)
-            return await operation.handler(asked)
+        with asking:
+            await self._wait_for_quotas(request, asker, namespace)
+            with self._services.admission.place(asker):
+                if operation.needs.action is not None:
+                    await asked.authorize(operation.needs.action)
+                check_body(request, operation.body)
+                return await operation.handler(asked)
+
+    async def _wait_for_quotas(self, request: web.Request, asker: Asker, namespace: str) -> None:
+        """Wait for the turn of a request; raises :exc:`~broker_core.errors.QuotaExceeded`."""
+        services = self._services
+        if services.quotas.on:
+            turn = services.quotas.turn(asker, namespace, most_waiting=services.admission.most_waiting)
+            if turn is not None:
+                await turn.begin()
+                request[_TURN] = turn
 
     def _refused(self, problem: Problem, request: web.Request) -> web.Response:
         response = self._form(problem)

@@ -52,6 +52,7 @@ _ERRORS: Final[Mapping[int, str]] = {
     408: "Nothing came of the body for some time (TIME).",
     413: "The body is too large, or the answer would be too large (TOO_LARGE).",
     415: "The body has another `Content-Type` or `Content-Encoding` than the operation takes, or no type.",
+    429: "A quota of the client is used up (QUOTA).",
     500: "The server failed (INTERNAL, CATALOG); its log says more.",
     502: "A plugin (PLUGIN) or the brokers behind the server (UPSTREAM) failed.",
     503: "The server has no place (QUEUE) or memory (PERMITS) for this now, or it stops (UNAVAILABLE).",
@@ -65,12 +66,15 @@ _ERROR_HEADERS: Final[Mapping[int, Mapping[str, Any]]] = {
             "required": True,
         }
     },
-    503: {
-        "Retry-After": {
-            "description": "Seconds after which to ask again.",
-            "schema": {"type": "integer", "minimum": 0},
-            "required": True,
+    **{
+        key: {
+            "Retry-After": {
+                "description": "Seconds after which to ask again.",
+                "schema": {"type": "integer", "minimum": 0},
+                "required": True,
+            }
         }
+        for key in (429, 503)
     },
 }
 #: The scheme of each method of authentication.

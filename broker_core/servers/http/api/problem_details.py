@@ -110,7 +110,7 @@ def problem_of(error: Exception, request: web.Request) -> Problem:
     if isinstance(error, RequestRefused):
         return error.problem
     if isinstance(error, ListingFailed):
-        return _of_cause(error.cause, error.message)
+        return _of_cause(error.cause, error.message, getattr(error, "retry_after", _RETRY_AFTER))
     if isinstance(error, CatalogError):
         return _of_change(error)
     if isinstance(error, MassDeletion):
@@ -137,8 +137,8 @@ def problem_of(error: Exception, request: web.Request) -> Problem:
     return Problem(500, "internal error; the log says more", Cause.INTERNAL)
 
 
-def _of_cause(cause: Cause, detail: str, **more: Any) -> Problem:
-    headers = {str(hdrs.RETRY_AFTER): str(_RETRY_AFTER)} if cause.http == 503 else {}
+def _of_cause(cause: Cause, detail: str, retry_after: int = _RETRY_AFTER, **more: Any) -> Problem:
+    headers = {str(hdrs.RETRY_AFTER): str(retry_after)} if cause.http in {429, 503} else {}
     return Problem(cause.http, detail, cause, headers, more)
 
 

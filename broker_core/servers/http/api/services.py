@@ -17,7 +17,7 @@ from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.pulsar import LookupQuestions
-from broker_core.service import Catalog, Changes, Find, ListingFeeds
+from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
 from broker_core.shrink_guard import ShrinkGuard
 
@@ -51,6 +51,7 @@ class ApiServices:
     streams: StreamPlaces = field(default_factory=StreamPlaces)
     #: The clients of all servers.
     clients: Clients = field(default_factory=Clients)
+    quotas: Quotas = field(default_factory=Quotas)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 

@@ -1,0 +1,85 @@
+"""A request that has taken its turn of the quotas: it waits before it is handled, and its answer is counted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from broker_core.errors import Cause, ListingFailed, TooManyRequests
+from broker_core.memory.permit_budget import PermitBudget
+from broker_core.servers.connection.command_handler import Closing, Job, OutgoingAnswer
+from broker_core.service import QuotaTurn
+
+__all__ = ["QuotaJob"]
+
+#: Seconds in which a small answer has its turn to be written.
+_WRITING: Final = 10.0
+
+
+class QuotaJob:
+    """``handle`` gives the answer, or the job that makes it, once the turn has come; ``refuse`` gives the frame of an
+    error.
+    """
+
+    __slots__ = ("_handle", "_job", "_refuse", "_reply", "_turn")
+
+    def __init__(
+        self, turn: QuotaTurn, handle: Callable[[], Job | bytes], refuse: Callable[[ListingFailed], bytes]
+    ) -> None:
+        self._turn = turn
+        self._handle = handle
+        self._refuse = refuse
+        self._job: Job | None = None
+        self._reply: bytes | None = None
+        if turn.wait <= 0:
+            self._begin()
+
+    def _begin(self) -> None:
+        done = self._handle()
+        if isinstance(done, bytes):
+            self._reply = done
+        else:
+            self._job = done
+
+    def small_answer(self) -> bytes | None:
+        small = self._reply if self._job is None else self._job.small_answer()
+        if small is not None:
+            self._turn.spent(len(small))
+        return small
+
+    async def answer(self) -> OutgoingAnswer:
+        if self._job is None and self._reply is None:
+            await self._turn.begin()
+            self._begin()
+        small = self.small_answer()
+        if small is not None:
+            return OutgoingAnswer(b"", small, b"", asyncio.get_running_loop().time() + _WRITING)
+        assert self._job is not None
+        answer = await self._job.answer()
+        self._turn.spent(answer.size)
+        return answer
+
+    def refusal(self, error: Exception) -> bytes | None:
+        if self._job is not None:
+            told = self._job.refusal(error)
+            assert not isinstance(told, Closing)  # of a protocol that closes, no job comes here
+            return told
+        return self._refuse(error) if isinstance(error, ListingFailed) else None
+
+    def no_place(self) -> bytes:
+        if self._job is not None:
+            told = self._job.no_place()
+            assert isinstance(told, bytes)
+            return told
+        return self._refuse(
+            TooManyRequests("Failed due to too many pending requests", reason="lookups", cause=Cause.QUEUE)
+        )
+
+    def holds(self, budget: PermitBudget) -> bool:
+        return self._job is not None and self._job.holds(budget)
+
+    def release(self) -> None:
+        self._turn.leave()
+        if self._job is not None:
+            self._job.release()
