@@ -14,6 +14,7 @@ import pytest
 from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
 from tests.benchmarks.own_code import pool_times, tls_memory
+from tests.benchmarks.rules import measured
 from tests.benchmarks.small_listings import fill, measure_small, small_questions
 from tests.benchmarks.start import COMMANDS, NOTHING, measure_starts
 from tests.benchmarks.wire_client import (
@@ -170,3 +171,9 @@ def test_our_transport_over_tls_has_no_buffers_that_stay() -> None:
 async def test_both_pools_are_asked() -> None:
     with PostgresServer() as server:
         assert set(await pool_times(server.dsn(), 3)) == {"ours", "asyncpg"}
+
+
+def test_rules_about_topics() -> None:
+    found = measured(20, 2000)
+    # Eighteen rules allow 100 names each, and two deny all that another one allows.
+    assert found["names_left"] == 1600

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -238,3 +239,37 @@ async def test_the_quick_way_asks_the_rules_about_each_connection() -> None:
         job = t.say(question)
         assert isinstance(job, ListingJob)
         assert job.small_answer() is None
+
+
+@pytest.mark.parametrize("where", ["standalone", "gateway"])
+async def test_rules_about_topics_hold_before_a_cluster_too(where: str) -> None:
+    names = ["orders", "orders-secret", "bills", "parted"]
+    topics = {f"persistent://acme/orders/{name}": 2 if name == "parted" else 0 for name in names}
+    every = {"roles": ["narrow"], "namespaces": ["acme/*"], "actions": ["list", "lookup"]}
+    rules = [every | {"topics": ["orders*", "p?rted"]}, every | {"topics": ["*-secret"], "effect": "deny"}]
+    table: dict[str, Any] = {"authorization": {"super_roles": ["admin"], "rules": rules}}
+    async with AsyncExitStack() as stack:
+        if where == "standalone":
+            server = behind = await stack.enter_async_context(serve(settings=table))
+        else:
+            behind = await stack.enter_async_context(serve())
+            settings: dict[str, Any] = {"upstream": {"service_url": behind.url}, **table}
+            server = await stack.enter_async_context(serve(settings=settings))
+        for name, partitions in topics.items():
+            await behind.create(name, partitions=partitions)
+        listed = (await server.list("acme/orders", role="narrow")).topics
+        assert sorted(listed) == [
+            "persistent://acme/orders/orders",
+            "persistent://acme/orders/parted-partition-0",
+            "persistent://acme/orders/parted-partition-1",
+        ]
+        assert len((await server.list("acme/orders", role="admin")).topics) == 5
+        for name in names:
+            said = await told(server, "narrow", f"persistent://acme/orders/{name}")
+            denied = name not in {"orders", "parted"}
+            assert denials(said) == ({"describe", "lookup", "schema"} if denied else set())
+        said = await told(server, "narrow", "persistent://acme/orders/parted-partition-1")
+        assert denials(said) == set()
+        # What is not there is refused as what is.
+        said = await told(server, "narrow", "persistent://acme/orders/never-there")
+        assert denials(said) == {"describe", "lookup", "schema"}
