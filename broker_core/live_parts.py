@@ -47,7 +47,7 @@ def show_reloads(metrics: Metrics, live: LiveSettings, reloads: Reloads) -> None
         "part",
     )
     metrics.gauge(
-        "settings_awaiting_restart",
+        "reload_awaiting_restart",
         "Settings of the file that was read last which are in force after a restart alone.",
         lambda: len(live.awaiting_restart),
     )

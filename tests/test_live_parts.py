@@ -76,4 +76,4 @@ async def test_what_waits_for_a_restart_is_counted(tmp_path: Path) -> None:
         changing.tables["watchers"] = {"most": 1}
         await broker.reloads.reload_all()
         shown = generate_latest(broker.pipeline.metrics.registry).decode()
-        assert "broker_core_settings_awaiting_restart 1.0" in shown
+        assert "broker_core_reload_awaiting_restart 1.0" in shown
