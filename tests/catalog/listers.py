@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog import lister as lister_module
+from broker_core.catalog import newest_snapshot
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.snapshots.load_snapshot import load_snapshot
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
@@ -62,7 +62,7 @@ class Reads:
             self.moved += 1
             return move(snapshot, *arguments)
 
-        monkeypatch.setattr(lister_module, "load_snapshot", loading)
+        monkeypatch.setattr(newest_snapshot, "load_snapshot", loading)
         monkeypatch.setattr(Snapshot, "moving", moving)
 
 
