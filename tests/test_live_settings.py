@@ -65,6 +65,7 @@ CASES: Final[dict[str, tuple[str, str, str]]] = {
     "limits.concurrent_lookups": ("", "1000", "500"),
     "limits.properties": ("", "64", "32"),
     "limits.property_bytes": ("", '"16KB"', '"8KB"'),
+    "quotas": ("", "[]", '[{name = "all", requests = 1000000}]'),
     "log.level": ("", '"info"', '"debug"'),
     "log.format": ("", '"auto"', '"json"'),
     "log.file": ("", '""', '"other.log"'),
@@ -147,8 +148,10 @@ def served(tmp_path: Path) -> Served:
 def _text(path: str, besides: str, value: str) -> str:
     table, _, key = path.rpartition(".")
     tables = {"pulsar": _PULSAR, "catalog": 'path = "c.sqlite"\n'}
-    tables[table] = f"{besides}{key} = {value}\n"
-    return "".join(f"[{name}]\n{lines}" for name, lines in tables.items())
+    above = "" if table else f"{key} = {value}\n"
+    if table:
+        tables[table] = f"{besides}{key} = {value}\n"
+    return above + "".join(f"[{name}]\n{lines}" for name, lines in tables.items())
 
 
 def test_each_live_setting_is_changed() -> None:
