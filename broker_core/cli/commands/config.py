@@ -58,11 +58,12 @@ def as_toml(settings: Iterable[SettingInForce], file: Path | None) -> Iterator[s
         origin = "default" if setting.origin == "default" else f"{setting.origin} {setting.source}"
         line = f"{_key(setting.path[-1])} = {_value(masked(setting.path, setting.value))}"
         tables.setdefault(setting.path[:-1], []).append((line, origin))
-    for table, lines in tables.items():
+    for table, lines in sorted(tables.items(), key=lambda each: bool(each[0])):  # a key of no table is first
         yield ""
-        yield f"[{'.'.join(map(_key, table))}]"
+        if table:
+            yield f"[{'.'.join(map(_key, table))}]"
         yield from _aligned(lines)
-    seen = {table[0] for table in tables}
+    seen = {table[0] for table in tables if table}
     for name, without in _ABSENT.items():
         if name not in seen:
             yield ""
@@ -99,7 +100,9 @@ def _key(part: str) -> str:
 def _value(value: Any) -> str:
     """A value as TOML writes it."""
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in value.items()) + "}"
+        # What a row leaves out has no value in TOML.
+        there = {key: inner for key, inner in value.items() if inner is not None}
+        return "{" + ", ".join(f"{_key(key)} = {_value(inner)}" for key, inner in there.items()) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str | bool) or value is None:

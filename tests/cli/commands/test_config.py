@@ -82,3 +82,14 @@ def test_what_is_wrong_is_one_line(cli: Cli, tmp_path: Path) -> None:
     assert cli("config", "--config", file).only_error.startswith(
         f"{file}: pulsar.listen: 'nowhere' is not HOST:PORT"
     )
+
+
+def test_a_setting_of_no_table_is_in_front_of_all_tables(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "broker-core.toml"
+    file.write_text('[[quotas]]\nname = "q"\nroles = ["a"]\nrequests = 5\n', encoding="utf-8")
+    said = cli("config", "--config", file)
+    assert (said.code, said.err) == (0, "")
+    (quota,) = tomllib.loads(said.out)["quotas"]
+    assert quota["roles"] == ["a"]
+    assert "bytes" not in quota
+    assert json.loads(cli("config", "--config", file, "--format", "json").out)["settings"]["quotas"]
