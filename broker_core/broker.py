@@ -476,6 +476,7 @@ async def _opened(
                 pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
             )
         )
+        live.plugins = dispatcher
         changes: Changes | None = None
         if topics is not None:
             changes = Changes(topics, pipeline, over_http=settings.http is None or settings.http.writes)

@@ -39,15 +39,14 @@ class LivePlugins(Protocol):
 
     @property
     def live_keys(self) -> Mapping[str, AbstractSet[str]]:
-        """Of each plugin, the keys of its table that are live; ``*``: each."""
+        """Of each plugin, the keys of its table that are live."""
 
-    def prepare(self, tables: Mapping[str, Mapping[str, Any]]) -> Mapping[str, Any]:
-        """What the plugins of these tables are to have by them; raises for a table that cannot be used."""
+    async def prepare_settings(
+        self, tables: Mapping[str, tuple[Mapping[str, Any], Mapping[str, Any]]]
+    ) -> Callable[[], None]:
+        """Check tables: of each plugin, the one that was read, and the one that is to be in force now.
 
-    async def reload(self, options: Mapping[str, Any]) -> Callable[[], None]:
-        """Give plugins what :meth:`prepare` has made; what is returned puts the rest of it in force.
-
-        Raises :exc:`~broker_core.errors.BrokerCoreError` where one does not take it: all have what they had then.
+        What is returned puts the latter in force. Raises :exc:`~broker_core.errors.BrokerCoreError`.
         """
 
 
@@ -112,14 +111,12 @@ class LiveSettings:
                 if any(_is_in(name, settings) for name in names)
             ]
             tables = {
-                name: after.plugins.table(name)
+                name: (loaded.plugins.table(name), after.plugins.table(name))
                 for name in live_keys
-                if after.plugins.table(name) != before.plugins.table(name)
+                if loaded.plugins.table(name) != before.plugins.table(name)
             }
             if plugins is not None and tables:
-                options = await asyncio.to_thread(plugins.prepare, tables)
-                if not dry_run:
-                    ready.append(await plugins.reload(options))
+                ready.append(await plugins.prepare_settings(tables))
         except SettingsError:
             raise
         except (BrokerCoreError, ValueError, OSError) as error:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pytest
+from pydantic import BaseModel
 
+from broker_core import hookimpl
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.client import Credentials, LookupSession
@@ -18,6 +21,7 @@ from broker_core.names import TopicName
 from broker_core.settings import Settings, SettingsError, dotted, live_settings, load_settings
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
+from tests.support.plugins import PluginOf
 from tests.support.tokens import der, rsa_key, token
 
 NAMES: Final = [f"persistent://a/b/t{number}" for number in range(50)]
@@ -94,13 +98,13 @@ class Served:
         self.file.write_text(text)
 
     @contextlib.asynccontextmanager
-    async def under_load(self) -> AsyncIterator[Broker]:
+    async def under_load(self, plugins: Mapping[str, object] | None = None) -> AsyncIterator[Broker]:
         """Serve; whatever the client is answered must be all topics."""
 
         def load() -> Settings:
             return load_settings(self.file, environment={}).settings
 
-        async with Broker(load(), load=load) as self._broker:
+        async with Broker(load(), load=load, plugins=plugins) as self._broker:
             host, port = self.broker.pulsar_address
             credentials = Credentials("token", lambda: _data(self.token)) if self.token else None
             async with LookupSession(f"pulsar://{host}:{port}", credentials=credentials) as client:
@@ -258,3 +262,103 @@ async def test_other_property_keys_select_at_once(served: Served) -> None:
                 served.write(text)
                 await broker.reloads.reload_all()
                 assert await selected() == expected
+
+
+class Own(BaseModel):
+    live: ClassVar = frozenset({"most", "deadline"})
+
+    most: int = 1
+    url: str = "here"
+
+
+class Following:
+    """A plugin that has live settings, and what became of them. ``fails``: at which of its calls."""
+
+    def __init__(self, fails: str = "") -> None:
+        self.calls: list[int] = []
+        self.in_force: list[int] = []
+        self.fails = fails
+
+    @hookimpl
+    def broker_core_settings(self) -> type[Own]:
+        return Own
+
+    @hookimpl
+    async def broker_core_reloaded(self, settings: Own) -> Callable[[], None]:
+        self.calls.append(settings.most)
+        if self.fails == "hook":
+            raise OSError("no such place")
+
+        def put_in_force() -> None:
+            if self.fails == "function":
+                raise OSError("no such place")
+            self.in_force.append(settings.most)
+
+        return put_in_force
+
+
+async def test_a_plugin_follows_its_live_settings_and_any_other_needs_a_restart(served: Served) -> None:
+    following, other = Following(), PluginOf(settings=lambda: Own)
+    base = _text("log.level", "", '"info"')
+    served.write(base)
+    async with served.under_load({"with": following, "without": other}) as broker:
+        tables = '[plugins.with]\nmost = 2\nurl = "there"\ndeadline = "9s"\n[plugins.without]\nmost = 2\n'
+        served.write(base + tables)
+        assert [dotted(each.path) for each in (await broker.reloads.difference()).live] == [
+            "plugins.with.deadline",
+            "plugins.with.most",
+        ]
+        assert (following.calls, following.in_force) == ([2], [])
+        reloaded = (await broker.reloads.reload_all()).settings
+        assert reloaded is not None
+        restart = [dotted(each.path) for each in reloaded.restart]
+        assert restart == ["plugins.with.url", "plugins.without.most"]
+        assert (following.calls, following.in_force) == ([2, 2], [2])
+        options = broker.pipeline.dispatcher.registry["with"].options
+        assert (options.deadline, options.settings) == (9.0, Own(most=2))
+        served.write(base + tables.replace('"there"', '"elsewhere"'))  # nothing that is live
+        assert (await broker.reloads.reload_all()).failed == {}
+        assert following.in_force == [2]
+
+
+@pytest.mark.parametrize(
+    ("fails", "table", "why"),
+    [
+        ("hook", "most = 2\n", "plugin 'q' refuses its settings: OSError: no such place"),
+        ("", 'most = "x"\n', "plugin 'q' cannot use its settings: plugins.q.most: "),
+        ("", "[plugins.r]\nurl = 1\n", "plugin 'r' cannot use its settings: plugins.r.url: "),
+    ],
+)
+async def test_settings_that_one_plugin_refuses_change_nothing(
+    served: Served, fails: str, table: str, why: str
+) -> None:
+    first, second = Following(), Following(fails)
+    base = _text("limits.permit_queue", "", "1000")
+    served.write(base)
+    plugins = {"p": first, "q": second, "r": PluginOf(settings=lambda: Own)}
+    async with served.under_load(plugins) as broker:
+        before = broker.settings
+        changed = _text("limits.permit_queue", "", "500") + "[plugins.p]\nmost = 2\n[plugins.q]\n" + table
+        served.write(changed)
+        with pytest.raises(SettingsError, match=re.escape(why)):
+            await broker.reloads.difference()
+        assert (await broker.reloads.reload_all()).failed["settings"].startswith(why)
+        assert broker.settings is before
+        assert (first.in_force, second.in_force) == ([], [])
+        assert broker.pipeline.dispatcher.registry["p"].options.settings == Own()
+
+
+async def test_a_plugin_that_fails_to_put_its_settings_in_force_is_shown(served: Served) -> None:
+    failing, following = Following("function"), Following()
+    base = _text("log.level", "", '"info"')
+    served.write(base)
+    async with served.under_load({"p": failing, "q": following}) as broker:
+        served.write(base + "[plugins.p]\nmost = 2\n[plugins.q]\nmost = 2\n")
+        assert (await broker.reloads.reload_all()).failed == {}
+        assert following.in_force == [2]
+        state = broker.pipeline.dispatcher.describe()[0]
+        assert state["problems"] == ["failed to put its settings in force (OSError): restart the server"]
+        failing.fails = ""
+        served.write(base + "[plugins.p]\nmost = 3\n")
+        await broker.reloads.reload_all()
+        assert broker.pipeline.dispatcher.describe()[0]["problems"] == []

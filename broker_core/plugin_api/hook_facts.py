@@ -22,7 +22,7 @@ class HookFacts:
     """The facts of one hook.
 
     ``outcomes`` are what a call may come to besides :data:`ERROR`, as metrics and ``explain`` show it: they are those
-    of a hook that a running broker asks again and again, and empty for a hook that is called once.
+    of a hook that a running broker asks again and again, and empty for any other.
     ``shapes_answers``: a listing of a namespace that a plugin has this hook for is never answered without asking.
     ``fails_alone``: what the plugin raises counts for this question only, and opens no breaker.
     ``secret``: its arguments are secrets, so of what the plugin raises only the kind is shown, never the text.
@@ -43,7 +43,7 @@ def facts(
     plain: bool = False,
     secret: bool = False,
 ) -> Callable[[F], F]:
-    """Declare the facts of a hook; a hook without any is called once, at the start or at the end."""
+    """Declare the facts of a hook; a hook without any is called at the start, at a reload or at the end."""
 
     def declare(specification: F) -> F:
         setattr(specification, _ATTRIBUTE, HookFacts(outcomes, shapes_answers, fails_alone, plain, secret))

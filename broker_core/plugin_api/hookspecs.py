@@ -12,7 +12,7 @@ runs, and must return at once; ``broker_core_problems`` is for the command line 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
@@ -170,6 +170,18 @@ class HookSpecs(Protocol):
         ``settings`` is an instance of the model of ``broker_core_settings`` (``None`` without one). ``broker`` has
         ``topics_changed(namespace)``, ``version(namespace)``, ``changes(namespace, since)``, ``change_logs()``,
         ``questions()`` and ``metrics_registry``.
+        """
+
+    @hookspec
+    def broker_core_reloaded(
+        self, settings: Any
+    ) -> Callable[[], object] | Awaitable[Callable[[], object] | None] | None:
+        """Check other settings while the server runs, and return a function that puts them in force.
+
+        The model of ``broker_core_settings`` names the keys that are live: ``live: ClassVar = frozenset({"limit"})``.
+        ``settings`` is an instance of it, in which these alone are others. Raising refuses the reload of all settings,
+        so the hook itself changes nothing. The function is called on the event loop, in one turn with whatever else
+        changes, or never; it must return at once and not fail. Sync or async.
         """
 
     @hookspec

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import structlog
@@ -28,8 +29,9 @@ from broker_core.plugins.hooks.gates import AUTHORIZE, pass_gates
 from broker_core.plugins.hooks.listers import LIST, ListerHook
 from broker_core.plugins.hooks.masks import VISIBLE, MaskHook
 from broker_core.plugins.hooks.observers import Observers
-from broker_core.plugins.hooks.startup_shutdown import offered_log, shut_down, start_up
+from broker_core.plugins.hooks.startup_shutdown import offered_log, reloaded, shut_down, start_up
 from broker_core.plugins.hooks.versions import VersionHook
+from broker_core.plugins.load.plugin_options import PluginOptions
 from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.namespace_chain import NamespaceChains
 from broker_core.redaction.credentials import without_credentials
@@ -80,6 +82,8 @@ class Dispatcher:
         #: Those that plugins have offered up to now, in the order of the chain.
         self.change_logs: tuple[ChangeLog, ...] = ()
         self._problems: dict[str, tuple[str, ...]] = {}
+        #: Of each plugin that failed to put settings in force, the problem that this is.
+        self._in_part: dict[str, str] = {}
         self._background_tasks = {
             plugin.name: BackgroundTasks(plugin.name, self._runners[plugin.name].abandoned)
             for plugin in registry
@@ -176,6 +180,48 @@ class Dispatcher:
             if offered is not None:
                 self.change_logs = (*self.change_logs, offered)
 
+    @property
+    def live_keys(self) -> dict[str, frozenset[str]]:
+        """Of each plugin, the keys of its table that are live."""
+        return {plugin.name: plugin.live for plugin in self.registry}
+
+    async def prepare_settings(
+        self, tables: Mapping[str, tuple[Mapping[str, object], Mapping[str, object]]]
+    ) -> Callable[[], None]:
+        """Check tables: of each plugin, the one that was read, and the one that is to be in force now.
+
+        What is returned puts the latter in force. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`.
+        """
+        ready: list[Callable[[], None]] = []
+        for plugin in self.registry:
+            if plugin.name in tables:
+                read, in_force = tables[plugin.name]
+                await asyncio.to_thread(plugin.options_of, read)
+                options = await asyncio.to_thread(plugin.options_of, in_force)
+                if plugin.live and options != plugin.options:
+                    put = await reloaded(plugin, options, self._runners[plugin.name])
+                    ready.append(partial(self._put_in_force, plugin, options, put))
+
+        def put_in_force() -> None:
+            for each in ready:
+                each()
+
+        return put_in_force
+
+    def _put_in_force(
+        self, plugin: LoadedPlugin, options: PluginOptions, put: Callable[[], object] | None
+    ) -> None:
+        plugin.options = options
+        self._in_part.pop(plugin.name, None)
+        try:
+            if put is not None:
+                put()
+        except (Exception, SystemExit) as error:  # others have theirs already: there is no way back
+            log.exception("plugin failed to put its settings in force", plugin=plugin.name)
+            self._in_part[plugin.name] = (
+                f"failed to put its settings in force ({type(error).__name__}): restart the server"
+            )
+
     async def shutdown(self) -> None:
         """Call the ``broker_core_shutdown`` of all started plugins in reverse order; failures are only logged."""
         await self.observers.close(timeout=1.0)
@@ -216,6 +262,8 @@ class Dispatcher:
                 entry["state"] = f"breaker {worst.name.lower().replace('_', ' ')}"
             tasks = self._background_tasks[entry["name"]]
             entry["problems"] = [*self._problems.get(entry["name"], ()), *tasks.dead]
+            if entry["name"] in self._in_part:
+                entry["problems"].append(self._in_part[entry["name"]])
             if entry["problems"]:
                 entry["state"] = "error"
             entry["calls"] = {caller.hook: caller.describe() for caller in callers.values()}

@@ -57,7 +57,7 @@ def live_settings(model: type[BaseModel] = Settings) -> Iterator[tuple[SettingPa
 def setting_changes(
     before: Settings, after: Settings, live_plugins: Mapping[str, AbstractSet[str]]
 ) -> list[SettingChange]:
-    """What ``after`` changes. ``live_plugins`` are the keys of each plugin's table that are live, ``*`` for all."""
+    """What ``after`` changes. ``live_plugins`` are the keys of each plugin's table that are live."""
     texts = before.model_dump(mode="json"), after.model_dump(mode="json")
     return [
         SettingChange(path, _at(texts[0], path), _at(texts[1], path), live)
@@ -134,7 +134,7 @@ def _merged(before: T, after: T, live_plugins: Mapping[str, AbstractSet[str]]) -
 
 
 def _is_live_key(live_plugins: Mapping[str, AbstractSet[str]], plugin: str, key: str) -> bool:
-    return not live_plugins.get(plugin, frozenset()).isdisjoint({"*", key})
+    return key in live_plugins.get(plugin, frozenset())
 
 
 def _at(values: Any, path: SettingPath) -> Any:

@@ -17,6 +17,7 @@ ARGUMENTS = {
     "broker_core_depends_on": (),
     "broker_core_settings": (),
     "broker_core_startup": ("broker", "settings"),
+    "broker_core_reloaded": ("settings",),
     "broker_core_change_log": (),
     "broker_core_shutdown": (),
     "broker_core_listing_served": ("request", "outcome"),

@@ -127,6 +127,30 @@ async def test_the_metrics_of_the_plugin_are_the_broker_s(database: Database) ->
         assert registry.get_sample_value("broker_core_postgres_queries_total", labels) == 1
 
 
+async def test_its_bounds_are_live(database: Database) -> None:
+    plugin, table = PostgresPlugin(), {"dsn": database.dsn, "pool_max": 2}
+    async with serve(plugins={"postgres": plugin}, settings={"plugins": {"postgres": table}}) as server:
+        assert plugin.service is not None
+        pools = plugin.service.server_pools
+
+        async def timeout() -> str:
+            async with pools.acquire() as connection:
+                return str(await connection.fetchval("SHOW statement_timeout"))
+
+        async with pools.acquire() as in_use:
+            assert await timeout() == "8s"
+            other = {**table, "statement_timeout": "3s", "pool_max": 3, "deadline": "4s"}
+            dispatcher = server.broker.pipeline.dispatcher
+            put_in_force = await dispatcher.prepare_settings({"postgres": (other, other)})
+            assert await timeout() == "8s"
+            put_in_force()
+            assert await timeout() == "3s"
+            assert await in_use.fetchval("SHOW statement_timeout") == "8s"
+        assert await timeout() == "3s"
+        assert pools.primary.settings.pool_max == 3
+        assert dispatcher.registry["postgres"].options.deadline == 4.0
+
+
 async def test_one_instance_serves_one_broker(database: Database) -> None:
     plugin = PostgresPlugin()
     settings = PostgresSettings(dsn=database.dsn)

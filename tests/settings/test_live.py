@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.plugins import PluginRegistry
 from broker_core.settings import (
     Settings,
     SettingsError,
@@ -23,6 +24,14 @@ def test_the_page_says_of_each_setting_whether_it_is_live() -> None:
     table = PAGE.read_text().partition("## Live settings")[2].partition("\n## ")[0]
     said = dict(re.findall(r"^\| `([\w.]+)` \| (live|restart) \|$", table, re.MULTILINE))
     assert said == {dotted(path): "live" if live else "restart" for path, live in live_settings()}
+
+
+def test_the_page_names_the_live_keys_of_our_plugins() -> None:
+    rows = re.findall(r"^\| `(postgres|spark)` \| (.*) \|$", PAGE.read_text(), re.MULTILINE)
+    registry = PluginRegistry.load(["postgres", "spark"], {"spark": {"store": "memory:///"}})
+    assert {name: set(re.findall(r"`(\w+)`", keys)) for name, keys in rows} == {
+        plugin.name: plugin.live for plugin in registry
+    }
 
 
 def test_live_changes_are_taken_and_others_left() -> None:

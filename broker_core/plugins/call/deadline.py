@@ -32,11 +32,14 @@ class Deadline:
         "_timer",
         "_waiter",
         "overrun",
+        "seconds",
         "stood_still",
     )
 
     def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
         self._loop = loop
+        #: What it was made with.
+        self.seconds = seconds
         self._left = seconds
         self._since = loop.time()
         self._begun = False

@@ -70,7 +70,6 @@ class HookCaller:
         self._implementation = plugin.implementations[hook]
         self._fails_alone = HOOK_FACTS[hook].fails_alone
         self._secret = HOOK_FACTS[hook].secret
-        self._deadline = plugin.options.deadline
         self._on_call = on_call
         #: What the plugin's function gets in place of the question; for tests.
         self.shown: Callable[[Any], Any] | None = None
@@ -101,7 +100,7 @@ class HookCaller:
             raise self._not_called(
                 "plugin_breaker", f"is not asked for now: it failed {self.breaker.failures} times in a row"
             )
-        deadline = Deadline(loop, self._deadline)
+        deadline = Deadline(loop, self.plugin.options.deadline)
         try:
             with stage("plugin", plugin=self.name, hook=self.hook) as span:
                 given = await self._answer(deadline, question, values)
@@ -125,7 +124,7 @@ class HookCaller:
 
     async def uncounted(self, question: Any, check: Check, **values: object) -> Any:
         """The checked answer of a call that neither the breaker nor the statistics know of; raises as :meth:`call`."""
-        deadline = Deadline(asyncio.get_running_loop(), self._deadline)
+        deadline = Deadline(asyncio.get_running_loop(), self.plugin.options.deadline)
         return self._checked(check, await self._answer(deadline, question, values), question)[0]
 
     def describe(self) -> dict[str, Any]:
@@ -161,7 +160,7 @@ class HookCaller:
         try:
             return await self.runner.run(self._implementation, given, deadline, self.loop_time)
         except NotInTime:
-            late = f"did not answer within {self._deadline:g} s"
+            late = f"did not answer within {deadline.seconds:g} s"
             if deadline.overrun:
                 late += (
                     ", and held the event loop: its hook should be a plain function, which runs in a thread"

@@ -1,8 +1,11 @@
-"""Starting plugins and shutting them down."""
+"""Starting plugins, giving them other settings, and shutting them down."""
 
 from __future__ import annotations
 
 import asyncio
+import inspect
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -13,14 +16,15 @@ from broker_core.plugins.call.event_loop_time import LoopTime
 from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner
 from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginLoadError
-from broker_core.plugins.load.registry import LoadedPlugin
+from broker_core.plugins.load.plugin_options import PluginOptions
+from broker_core.plugins.load.registry import RELOADED, LoadedPlugin
 from broker_core.plugins.raised_exceptions import in_words, shown
 
-__all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "offered_log", "shut_down", "start_up"]
+__all__ = ["SHUTDOWN_TIMEOUT", "STARTUP_TIMEOUT", "offered_log", "reloaded", "shut_down", "start_up"]
 
 log = structlog.get_logger(__name__)
 
-#: Seconds that a plugin may take to start; longer, and the broker does not start.
+#: Seconds that a plugin may take to start, or to check other settings; longer, and it has failed to.
 STARTUP_TIMEOUT: Final = 60.0
 #: Seconds that a plugin may take to shut down; longer, and it is left behind.
 SHUTDOWN_TIMEOUT: Final = 10.0
@@ -65,6 +69,25 @@ async def offered_log(
         plugin.origin,
         f"returned {shown(log_of_changes)} from broker_core_change_log, not a broker_core.change_log.ChangeLog "
         "with a name of its own",
+    )
+
+
+async def reloaded(
+    plugin: LoadedPlugin, options: PluginOptions, runner: PluginRunner, timeout: float = STARTUP_TIMEOUT
+) -> Callable[[], object] | None:
+    """What ``broker_core_reloaded`` returns, to put its settings in force. Raises :exc:`PluginLoadError`."""
+    try:
+        put_in_force = await _call(plugin, RELOADED, {"settings": options.settings}, runner, timeout)
+    except _HookFailed as error:
+        raise PluginLoadError(
+            plugin.name, plugin.origin, f"refuses its settings: {error}"
+        ) from error.__cause__
+    if put_in_force is None:
+        return None
+    if callable(put_in_force) and not inspect.iscoroutinefunction(put_in_force):
+        return partial(put_in_force)
+    raise PluginLoadError(
+        plugin.name, plugin.origin, f"returned {shown(put_in_force)} from {RELOADED}, not a plain function"
     )
 
 

@@ -14,11 +14,13 @@ from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Valid
 from broker_core.names import NamespaceName
 from broker_core.quantities import PositiveDuration
 
-__all__ = ["CommonOptions", "PluginOptions", "UnusableTable", "read_table"]
+__all__ = ["CommonOptions", "PluginOptions", "UnusableTable", "live_keys", "read_table"]
 
 M = TypeVar("M", bound=BaseModel)
 
 _NAMESPACES: Final = re.compile(r"[-=:.\w*?/]+", re.ASCII)
+#: Keys that cannot be live: what a server makes of them at its start, it keeps.
+_NEVER_LIVE: Final = frozenset({"namespaces", "on_failure", "property_keys"})
 
 
 class UnusableTable(ValueError):
@@ -114,6 +116,19 @@ def read_table(table: Mapping[str, object], model: type[BaseModel] | None) -> Pl
         )
         values |= {key: getattr(proposal, key) for key in proposal.model_fields_set}
     return PluginOptions(**values, settings=settings)
+
+
+def live_keys(model: type[BaseModel] | None) -> frozenset[str]:
+    """The keys of a plugin's table that are live, by its model. Raises :exc:`ValueError`, one line."""
+    keys = getattr(model, "live", None)
+    if model is None or not isinstance(keys, set | frozenset) or not keys:
+        raise ValueError("the model of its settings names no live keys (live: ClassVar = frozenset({...}))")
+    for key in keys:
+        if key in _NEVER_LIVE:
+            raise ValueError(f"{key!r}, which the model of its settings calls live, needs a restart")
+        if key not in _keys(model) | CommonOptions.model_fields.keys():
+            raise ValueError(f"{key!r}, which the model of its settings calls live, is no key of it")
+    return frozenset(keys)
 
 
 def _checked(model: type[M], values: Mapping[str, Any], *, secret: bool = False) -> M:

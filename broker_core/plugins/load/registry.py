@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from pluggy import PluginManager, PluginValidationError
+from pydantic import BaseModel
 
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.plugins.failures import PluginLoadError
@@ -33,12 +34,14 @@ from broker_core.plugins.load.installed_plugins import (
     installed_plugins,
     origin_text,
 )
-from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, read_table
+from broker_core.plugins.load.plugin_options import PluginOptions, UnusableTable, live_keys, read_table
 from broker_core.plugins.raised_exceptions import in_words
 from broker_core.project_name import PROJECT
 
-__all__ = ["RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
+__all__ = ["RELOADED", "RESERVED", "LoadedPlugin", "PluginRegistry", "chain_order"]
 
+#: The hook of a plugin that has live settings.
+RELOADED: Final = "broker_core_reloaded"
 #: Names that a plugin cannot have, and what has them: the commands of `broker-core`, which would hide its own; the key
 #: of the table ``[plugins]``, which stands where its settings would; and the default listers.
 RESERVED: Final[Mapping[str, str]] = {
@@ -73,9 +76,12 @@ def chain_order(names: Iterable[str]) -> dict[str, int]:
     return {name: number for number, name in enumerate(names, 1)}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class LoadedPlugin:
-    """A plugin that was imported and checked."""
+    """A plugin that was imported and checked. Nothing of it changes but its ``options``, at a reload.
+
+    ``model`` is that of its settings, ``live`` the keys of its table that are live.
+    """
 
     name: str
     distribution: str | None
@@ -84,6 +90,8 @@ class LoadedPlugin:
     options: PluginOptions
     implementations: Mapping[str, Implementation]
     depends_on: frozenset[str]
+    model: type[BaseModel] | None
+    live: frozenset[str]
     warnings: tuple[str, ...] = ()
 
     @property
@@ -100,6 +108,10 @@ class LoadedPlugin:
     def origin(self) -> str | None:
         """Distribution and version as messages show them, ``None`` for a plugin that was given as an object."""
         return origin_text(self.distribution, self.version)
+
+    def options_of(self, table: Mapping[str, object]) -> PluginOptions:
+        """The options by another table. Raises :exc:`PluginLoadError`."""
+        return _read(self.name, self.origin, table, self.model)
 
     def call_plain(self, hook: str, **values: Any) -> Any:
         """Call a hook that runs before any event loop does; ``None`` where it is not implemented.
@@ -262,17 +274,11 @@ class PluginRegistry:
             raise PluginLoadError(name, origin, f"has an unusable hook: {_unusable(error)}") from error
         implementations = self._implementations(name, origin, plugin)
         model = settings_model(name, origin, implementations)
+        options = _read(name, origin, table, model)
         try:
-            options = read_table(table, model)
-        except UnusableTable as error:
-            missing = tuple(f"plugins.{name}.{key}" for key in error.missing)
-            raise PluginLoadError(
-                name, origin, f"cannot use its settings: plugins.{name}.{error}", missing=missing
-            ) from None
-        except Exception as error:  # a validator of the plugin's, which may raise what it likes
-            raise PluginLoadError(
-                name, origin, f"cannot use its settings: its model failed: {in_words(error)}"
-            ) from error
+            live = live_keys(model) if RELOADED in implementations else frozenset()
+        except ValueError as error:
+            raise PluginLoadError(name, origin, f"has {RELOADED}, but {error}") from None
         return LoadedPlugin(
             name=name,
             distribution=installed.distribution if installed else None,
@@ -281,6 +287,8 @@ class PluginRegistry:
             options=options,
             implementations=implementations,
             depends_on=dependencies(name, origin, implementations),
+            model=model,
+            live=live,
             warnings=tuple(self._mistakes(plugin, implementations)),
         )
 
@@ -323,6 +331,22 @@ class PluginRegistry:
                     yield f"plugin {plugin.name!r} wants its {hook} to be called first (tryfirst), {place}"
                 if implementation.trylast and position < len(chain) - 1:
                     yield f"plugin {plugin.name!r} wants its {hook} to be called last (trylast), {place}"
+
+
+def _read(
+    name: str, origin: str | None, table: Mapping[str, object], model: type[BaseModel] | None
+) -> PluginOptions:
+    try:
+        return read_table(table, model)
+    except UnusableTable as error:
+        missing = tuple(f"plugins.{name}.{key}" for key in error.missing)
+        raise PluginLoadError(
+            name, origin, f"cannot use its settings: plugins.{name}.{error}", missing=missing
+        ) from None
+    except Exception as error:  # a validator of the plugin's, which may raise what it likes
+        raise PluginLoadError(
+            name, origin, f"cannot use its settings: its model failed: {in_words(error)}"
+        ) from error
 
 
 _UNKNOWN_ARGUMENTS: Final = re.compile(r"for hook '(\w+)'.*Argument\(s\) \{(.*?)\} are declared", re.DOTALL)

@@ -7,7 +7,8 @@ brokers makes an instance for each.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from functools import partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
@@ -63,6 +64,12 @@ class PostgresPlugin:
         self.service = service
 
     @hookimpl
+    def broker_core_reloaded(self, settings: PostgresSettings) -> Callable[[], None]:
+        """Bounds alone: the model has checked them."""
+        assert self.service is not None, "the plugin was not started"
+        return partial(self.service.server_pools.follow, settings)
+
+    @hookimpl
     def broker_core_change_log(self) -> PostgresChangeLog | None:
         """The database's log of changes."""
         return None if self.service is None else self.service.change_log
@@ -111,6 +118,7 @@ _plugin: Final = PostgresPlugin()
 broker_core_settings = _plugin.broker_core_settings
 broker_core_depends_on = _plugin.broker_core_depends_on
 broker_core_startup = _plugin.broker_core_startup
+broker_core_reloaded = _plugin.broker_core_reloaded
 broker_core_change_log = _plugin.broker_core_change_log
 broker_core_shutdown = _plugin.broker_core_shutdown
 broker_core_list_topics = _plugin.broker_core_list_topics

@@ -6,7 +6,7 @@ Durations are written as ``"5s"`` or ``"250ms"`` and held in seconds, sizes as `
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
@@ -24,6 +24,20 @@ class PostgresSettings(BaseModel):
     """``[plugins.postgres]``: the database, the selecting properties, and the bounds."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+    #: What a server changes without a restart.
+    live: ClassVar = frozenset(
+        {
+            "statement_timeout",
+            "connect_timeout",
+            "pool_min",
+            "pool_max",
+            "pool_waiting",
+            "pool_idle",
+            "pool_lifetime",
+            "deadline",
+        }
+    )
 
     # -- the database
 

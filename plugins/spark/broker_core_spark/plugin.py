@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core import hookimpl
@@ -80,6 +81,10 @@ class SparkPlugin:
 
         self._lister = PrecomputedTopicLister(broker, settings)
         await self._lister.refresher.start(_PATIENCE)
+
+    @hookimpl
+    def broker_core_reloaded(self, settings: SparkSettings) -> Callable[[], None]:
+        return partial(self.lister.follow, settings)
 
     @hookimpl
     async def broker_core_shutdown(self) -> None:

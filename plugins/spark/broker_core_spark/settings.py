@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
@@ -43,6 +43,9 @@ class SparkSettings(BaseModel):
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    #: What a server changes without a restart.
+    live: ClassVar = frozenset({"refresh", "max_age", "max_stale", "deadline"})
 
     #: Store of the generations, as in ``broker-core spark build --out``: ``file:///...``, ``s3://...``, a path.
     store: str = Field(min_length=1)

@@ -267,12 +267,14 @@ async def test_threads_that_hang_are_a_failure_at_once() -> None:
 async def test_calls_that_wait_for_hanging_threads_fail_with_them() -> None:
     gate = threading.Event()
     threads = PluginThreads("p", size=1)
-    plugin = loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline="50ms")
     slow, quick = (
-        HookCaller(plugin, HOOK, PluginRunner("p", threads)),
-        HookCaller(plugin, HOOK, PluginRunner("p", threads)),
+        HookCaller(
+            loaded(PluginOf(list_topics=lambda: gate.wait(30)), deadline=deadline),
+            HOOK,
+            PluginRunner("p", threads),
+        )
+        for deadline in ("50ms", "30s")
     )
-    quick._deadline = 30.0
     reasons = [failure.reason for failure in await asyncio.gather(fails(slow), fails(quick))]
     assert reasons == ["plugin_deadline", "plugin_threads"]
     gate.set()

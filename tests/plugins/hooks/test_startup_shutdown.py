@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import BaseModel
@@ -16,7 +16,7 @@ from structlog.testing import capture_logs
 from broker_core.plugins.call.plugin_runner import PluginRunner
 from broker_core.plugins.call.plugin_threads import PluginThreads
 from broker_core.plugins.failures import PluginLoadError
-from broker_core.plugins.hooks.startup_shutdown import offered_log, shut_down, start_up
+from broker_core.plugins.hooks.startup_shutdown import offered_log, reloaded, shut_down, start_up
 from tests.support.plugins import PluginOf, loaded
 
 
@@ -202,3 +202,25 @@ async def test_a_startup_that_blocks_the_loop_is_told() -> None:
     with capture_logs() as logs:
         await start_up(loaded(PluginOf(startup=blocks)), None, PluginRunner("p"))
     assert [(entry["plugin"], entry["hook"]) for entry in logs] == [("p", "startup")]
+
+
+async def test_what_puts_settings_in_force_is_a_plain_function() -> None:
+    class Live(BaseModel):
+        live: ClassVar = frozenset({"url"})
+
+        url: str = "x"
+
+    async def later() -> None: ...
+
+    called: list[str] = []
+    answers: list[object] = []
+    plugin = loaded(PluginOf(settings=lambda: Live, reloaded=lambda settings: answers.pop()))
+    for answer, wrong in ((None, ""), (lambda: called.append("x"), ""), (7, "7"), (later, "<function")):
+        answers.append(answer)
+        if wrong:
+            with pytest.raises(PluginLoadError, match=f"'p' returned {wrong}.* not a plain function"):
+                await reloaded(plugin, plugin.options, PluginRunner("p"))
+        else:
+            put_in_force = await reloaded(plugin, plugin.options, PluginRunner("p"))
+            assert (put_in_force is None) is (answer is None)
+    assert called == []

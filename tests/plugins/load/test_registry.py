@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import re
 from types import SimpleNamespace
+from typing import ClassVar
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, create_model
 
 from broker_core import hookimpl
 from broker_core.plugins.failures import PluginLoadError
@@ -226,3 +228,30 @@ def test_what_is_named_like_a_hook_and_is_no_function_is_a_warning() -> None:
         "defines broker_core_list_topics as a partial, not as a function: it is never called"
         in loaded.warnings
     )
+
+
+@pytest.mark.parametrize(
+    ("live", "why"),
+    [
+        (None, "the model of its settings names no live keys"),
+        (frozenset(), "the model of its settings names no live keys"),
+        ({"mosd"}, "'mosd', which the model of its settings calls live, is no key of it"),
+        ({"namespaces"}, "'namespaces', which the model of its settings calls live, needs a restart"),
+    ],
+)
+def test_live_keys_are_checked_if_a_plugin_follows_them(live: object, why: str) -> None:
+    own = create_model("Own", most=(int, 1))
+    if live is not None:
+        own.live = live  # type: ignore[attr-defined]
+    assert loaded(PluginOf(settings=lambda: own)).live == frozenset()
+    with pytest.raises(PluginLoadError, match=f"^plugin 'p' has broker_core_reloaded, but {re.escape(why)}"):
+        loaded(PluginOf(settings=lambda: own, reloaded=lambda settings: None))
+
+
+def test_live_keys_are_of_the_plugin_or_of_the_core() -> None:
+    class Own(BaseModel):
+        live: ClassVar = frozenset({"most", "deadline"})
+
+        most: int = 1
+
+    assert loaded(PluginOf(settings=lambda: Own, reloaded=lambda settings: None)).live == Own.live

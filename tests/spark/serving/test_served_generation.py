@@ -97,6 +97,22 @@ async def test_a_generation_that_nothing_brings_up_to_date_is_served_for_max_age
         assert await served_of(plugin, server, model, asked)
 
 
+async def test_max_age_is_live() -> None:
+    async with serving({"max_age": "1h"}) as (server, plugin, model, uri):
+        await filled(model)
+        await publish(uri, model, REGISTERED, versions=None)
+        await plugin.lister.refresher.refresh()
+        served = plugin.lister.refresher.served
+        assert served is not None
+        served.built(datetime.now(UTC) - timedelta(minutes=30))
+        for age, is_served in (("20m", False), ("40m", True), (None, False)):
+            table: dict[str, object] = {"store": uri} if age is None else {"store": uri, "max_age": age}
+            put_in_force = await server.broker.pipeline.dispatcher.prepare_settings({"spark": (table, table)})
+            put_in_force()
+            assert await served_of(plugin, server, model, REGISTERED[0]) is is_served
+        assert [plugin.lister.counts.passed[why] for why in ("too_old", "not_declared_static")] == [1, 1]
+
+
 async def test_what_is_not_in_the_generation_is_passed_on() -> None:
     async with serving() as (server, plugin, model, uri):
         await filled(model)

@@ -151,6 +151,15 @@ class PostgresPool:
                 break
         return self.failure
 
+    def follow(self, settings: PostgresSettings, session: SessionSettings) -> None:
+        """Have other bounds from now on. Connections that were set up otherwise end when nothing uses them."""
+        is_other = session.setup_sql != self._session.setup_sql
+        self.settings, self._session = settings, session
+        if is_other:
+            self._invalidate_all()
+        self._wake.set()
+        self._grow()
+
     async def close(self) -> None:
         """Refuse waiting requests and close all connections, also those in use."""
         self._closed = True

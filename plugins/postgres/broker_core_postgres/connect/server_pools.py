@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import replace
 from typing import Any, Final, TypeVar
 
 from broker_core.errors import ListingFailed
@@ -96,6 +97,12 @@ class ServerPools:
         """
         failures = await asyncio.gather(*(pool.start() for pool in self.pools))
         return failures[0]
+
+    def follow(self, settings: PostgresSettings) -> None:
+        """Have other bounds from now on."""
+        self.session = replace(self.session, settings=settings)
+        for pool in self.pools:
+            pool.follow(settings, self.session)
 
     async def close(self) -> None:
         """Close all connections and refuse waiting requests."""

@@ -7,6 +7,7 @@ they began with. Its map goes with the last of them.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import time
 from collections.abc import Callable, Collection
@@ -87,6 +88,7 @@ class GenerationRefresher:
         self._store: Store | None = None
         self._task: asyncio.Task[None] | None = None
         self._looked = asyncio.Event()
+        self._wake = asyncio.Event()  # with other settings the next look is at once
         self._looking = asyncio.Lock()
         self._tries = 0
         self._not_before = 0.0
@@ -118,6 +120,13 @@ class GenerationRefresher:
         except TimeoutError:
             log.info("the generation is still being checked; until then its questions are passed on")
 
+    def follow(self, settings: SparkSettings) -> None:
+        """Have other live settings from now on."""
+        self._settings = settings
+        if self.served is not None:
+            self.served.follow(settings)
+        self._wake.set()
+
     async def close(self) -> None:
         """Stop, and serve nothing."""
         if self._task is not None:
@@ -129,9 +138,13 @@ class GenerationRefresher:
 
     async def _follow(self) -> None:
         while True:
+            self._wake.clear()
             await self.refresh()
             self._looked.set()
-            await asyncio.sleep(self._settings.refresh)
+            with contextlib.suppress(TimeoutError):
+                # Not wait_for: in Python 3.11 it loses a cancellation that arrives together with the result.
+                async with asyncio.timeout(self._settings.refresh):
+                    await self._wake.wait()
 
     async def refresh(self) -> None:
         """Look at the pointer once. Faults are in :attr:`refused`."""
@@ -216,6 +229,7 @@ class GenerationRefresher:
         if old is not None:
             # Questions after the swap need not wait for all changes.
             await served.warm(list(old.followers))
+        served.follow(self._settings)  # which may be others by now
         self.served, self.published = served, published
         self._accept()
         log.info(

@@ -81,6 +81,11 @@ class ServedGeneration:
         """The followers of the namespaces that were asked for, by name."""
         return self._followers
 
+    def follow(self, settings: SparkSettings) -> None:
+        """Have other live settings from now on."""
+        self._settings = settings
+        self._logs.static = settings.serves_as_built
+
     def built(self, when: datetime) -> None:
         """Note when the generation was published; a time to come counts as now."""
         self._built = min(when, datetime.now(UTC))

@@ -36,6 +36,11 @@ class PrecomputedTopicLister:
         )
         broker.metrics_registry.register(ServingMetrics(self.refresher, self.counts, self._answers))
 
+    def follow(self, settings: SparkSettings) -> None:
+        """Have other live settings from now on."""
+        self._settings = settings
+        self.refresher.follow(settings)
+
     def _serve(self, generation: Generation) -> ServedGeneration:
         settings = self._settings
         logs = ChangeLogFinder(

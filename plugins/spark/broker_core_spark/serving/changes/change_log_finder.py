@@ -29,14 +29,14 @@ class ChangeLogFinder:
     def __init__(self, logs: Callable[[], Sequence[ChangeLog]], *, timeout: float, static: bool) -> None:
         self._logs = logs
         self._timeout = timeout
-        self._static = static
+        self.static = static
         self._found: ChangeLog | None = None
         self._failure: PassToNextLister | None = None
         self._not_before = float("-inf")
 
     def follows(self, manifest: Manifest) -> bool:
         """Whether a change log brings a generation up to date, and not the operator's word."""
-        return not manifest.static and bool(self._logs() or not self._static)
+        return not manifest.static and bool(self._logs() or not self.static)
 
     async def find(self, manifest: Manifest) -> ChangeLog | None:
         """The change log of a generation, or ``None`` for a catalogue that is declared static.
@@ -44,14 +44,14 @@ class ChangeLogFinder:
         Raises :exc:`PassToNextLister` where the generation must not be served as it is.
         """
         if manifest.static:
-            if not self._static:
+            if not self.static:
                 raise PassToNextLister("not_declared_static", UNDECLARED_STATIC)
             return None
         if self._found is not None:
             return self._found
         logs = self._logs()
         if not logs:
-            if self._static:
+            if self.static:
                 return None
             raise PassToNextLister("no_change_log", "nobody here has a change log")
         clock = asyncio.get_running_loop().time
