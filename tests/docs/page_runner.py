@@ -56,7 +56,16 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "others": ("",),
 }
 #: The addresses that the pages use.
-_ADDRESSES = ("127.0.0.1:6650", "127.0.0.1:6651", "127.0.0.1:8080", "127.0.0.1:8443", "127.0.0.1:9092")
+_ADDRESSES = (
+    *(
+        "127.0.0.1:6650",
+        "127.0.0.1:6651",
+        "127.0.0.1:8080",
+        "127.0.0.1:8443",
+        "127.0.0.1:9000",
+        "127.0.0.1:9092",
+    ),
+)
 #: The database that the pages use, and who makes it in them.
 DATABASE = "topics"
 USER = "you"
