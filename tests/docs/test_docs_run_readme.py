@@ -9,15 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.page_runner import PageRunner, typed
+from tests.docs.page_runner import PageRunner
 from tests.docs.pages import ROOT, Block, blocks_of
 from tests.support.postgres_server import PostgresServer
 
 README = blocks_of((ROOT / "README.md").read_text(encoding="utf-8"), "README.md")
 #: The runner puts free ports into the place of these.
 PORTS = "export BROKER_CORE_PULSAR__LISTEN=127.0.0.1:6650 BROKER_CORE_HTTP__LISTEN=127.0.0.1:8080\n"
-#: Of the server in the background; one that has ended is told with its log.
-UNTIL_READY = "until grep -q ^ready serve.log; do kill -0 $! || { cat serve.log; exit 1; }; sleep 0.1; done"
 #: The README's topics for each one of the test.
 SCALE = 50
 
@@ -46,28 +44,6 @@ def home(tmp_path: Path, programs: Path) -> Path:
 def postgres_server() -> Iterator[PostgresServer]:
     with PostgresServer() as server:
         yield server
-
-
-def test_the_first_plugin(home: Path, programs: Path) -> None:
-    (home / "broker-core").mkdir()
-    (home / "broker-core" / ".venv").symlink_to(programs.parent)
-    folder = home / "team-topics"
-    folder.mkdir()
-    settings = one_with("[plugins.team-topics]")
-    console = one_with("$ cd ~/team-topics && pip install .")
-    with PageRunner(home, programs, no_server) as runner:
-        for name in ("team_topics.py", "pyproject.toml"):
-            (folder / name).write_text(one_with(f"# {name}").text)
-        runner.run(replace(settings, text="# broker-core.toml\n" + settings.text))
-        (home / "broker-core.toml").rename(folder / "broker-core.toml")
-        lines = []
-        for command, _ in typed(console.text):
-            words = command.partition("#")[0].strip()
-            if words.startswith("broker-core serve "):
-                words += f" > serve.log 2>&1 &\n{UNTIL_READY}"
-            lines.append(words)
-        said = runner.script(replace(console, text=PORTS + "\n".join([*lines, "kill %1", "wait"])))
-    assert re.search(r"lister +team-topics", said)
 
 
 def test_listings_from_postgresql(home: Path, programs: Path, postgres_server: PostgresServer) -> None:
