@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -13,6 +14,9 @@ __all__ = ["WHITE_SPACE", "OddNames"]
 WHITE_SPACE: Final = "\t\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
     "".join(map(chr, range(0x2000, 0x200B))) + "\u2028\u2029\u202f\u205f\u3000"
 )
+_BLANK: Final = WHITE_SPACE + "\n"
+#: The begin of a table's first line, with what parts its columns.
+_HEADER: Final = re.compile(r'("?)name\1 *([,;\t])', re.IGNORECASE)
 _ODD: Final = (
     "the name has {}, which is hardly meant. Such a name is written as JSON, each line of the file then"
 )
@@ -24,28 +28,31 @@ class OddNames:
     A chunk is searched as a whole, not line by line.
     """
 
-    __slots__ = ("_commas", "_first_return", "_lines")
+    __slots__ = ("_columns", "_first_return", "_lines")
 
     def __init__(self) -> None:
         self._lines = 0
-        #: Commas of each line so far, if the file may be a table.
-        self._commas: int | None = None
+        #: What parts the columns and how often each line so far has it, if the file may be a table.
+        self._columns: tuple[str, int] | None = None
         #: The first line that ends in a carriage return. All may do so, which is another mistake, known at the end.
         self._first_return: int | None = None
 
     def check(self, text: str, lines: Sequence[str]) -> None:
         """Check a chunk, as it is and by lines."""
         if not self._lines:
-            if text.startswith("["):
+            # White space before it is hardly meant either: the name is refused in any case.
+            if text.lstrip(_BLANK).startswith("["):
                 raise NotNames(
                     1,
                     "the file begins with '[', as an array of JSON does: write one object a line, such as "
                     '{"name": "orders"} (`jq -c \'.[]\'` does so), or one name a line',
                 )
-            if text.startswith("name,"):
-                self._commas = lines[0].count(",")
-        if self._commas and any(line.count(",") != self._commas for line in lines):
-            self._commas = None
+            if header := _HEADER.match(text):
+                self._columns = (header[2], lines[0].count(header[2]))
+        if self._columns is not None:
+            mark, count = self._columns
+            if any(line.count(mark) != count for line in lines):
+                self._columns = None
         if self._first_return is None and (text.endswith("\r") or "\r\n" in text):
             number = next(number for number, line in enumerate(lines) if line.endswith("\r"))
             self._first_return = self._lines + number + 1
@@ -57,12 +64,17 @@ class OddNames:
         """Check what is known when all lines were seen."""
         if self._first_return is not None:
             raise NotNames(self._first_return, _ODD.format("white space at an end"))
-        if self._commas and self._lines > 1:
-            raise NotNames(
-                1,
-                "the file looks like CSV: its lines have as many commas as the first, which begins with 'name,'. Write "
-                'JSON lines such as {"name": "orders", "partitions": 3}, or one name a line',
-            )
+        if self._columns is not None and self._lines > 1:
+            raise self._table()
+
+    def _table(self) -> NotNames:
+        assert self._columns is not None
+        mark = {",": "commas", ";": "semicolons", "\t": "tabs"}[self._columns[0]]
+        return NotNames(
+            1,
+            f"the file looks like CSV: its lines have as many {mark} as the first, which begins with 'name' as a "
+            'table\'s header does. Write JSON lines such as {"name": "orders", "partitions": 3}, or one name a line',
+        )
 
     def _check_white_space(self, text: str, lines: Sequence[str]) -> None:
         if "\t" not in text and not any(
@@ -74,6 +86,8 @@ class OddNames:
             return
         for number, line in enumerate(lines, self._lines + 1):
             if "\t" in line:
+                if self._columns is not None:
+                    raise self._table()
                 raise NotNames(number, _ODD.format("a tab"))
             name = line.removesuffix("\r")
             if name != name.strip(WHITE_SPACE):

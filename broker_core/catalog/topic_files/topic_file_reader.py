@@ -8,8 +8,8 @@ Rules, for both formats:
   refused, rather than imported under wrong names; so is one that begins with a byte order mark.
 - An empty line is an error: it is no name.
 - A file of names that looks like another kind of file is refused unless it is said to be names: one that begins with
-  ``[`` (an array of JSON), one whose first line begins with ``name,`` and whose lines have as many commas (CSV), and
-  names with white space at an end or a tab in them.
+  ``[`` (an array of JSON), one whose first line begins with ``name,`` (in either case, quoted, with ``;`` or a tab too)
+  and whose lines have as many commas (CSV), and names with white space at an end or a tab in them.
 - A name with a ``/`` is a full name and must be in the namespace; one without is the local name of a persistent topic.
 - Repeated names collapse. Properties belong to the topic, so its partitions share them, and the last line that gives
   some wins; a line that gives none leaves those that are there.
