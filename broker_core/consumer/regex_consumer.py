@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, Self, TypeAlias
@@ -13,12 +13,19 @@ from typing import Any, Final, Self, TypeAlias
 import pulsar
 import pulsar.asyncio
 
-from broker_core.client import ClientTls, LookupClient, PatternDiscovery, check_seconds
+from broker_core.client import (
+    ClientError,
+    ClientTls,
+    LookupClient,
+    PatternDiscovery,
+    ServerRefused,
+    check_seconds,
+)
 from broker_core.consumer.official_calls import call
 from broker_core.consumer.official_client import check_subscribe_options, official_client
 from broker_core.consumer.topic_subscription import TopicSubscription
 from broker_core.consumer.topic_subscriptions import TopicSubscriptions
-from broker_core.errors import BrokerCoreError
+from broker_core.errors import BrokerCoreError, ServerError
 from broker_core.names import Mode
 
 __all__ = ["ConsumerClosed", "Position", "RegexConsumer"]
@@ -142,7 +149,8 @@ class RegexConsumer:
         """Find the topics and subscribe to them; ``async with`` does it.
 
         Raises :exc:`~broker_core.client.ClientError` where the topics cannot be listed within the operation time-out,
-        and ``pulsar.asyncio.PulsarException`` where there are topics and none can be subscribed to.
+        or the service says that it serves no topics, and ``pulsar.asyncio.PulsarException`` where there are topics and
+        none can be subscribed to.
         """
         if self._topics is not None or self._closing is not None:
             raise RuntimeError("a RegexConsumer is started once")
@@ -155,12 +163,23 @@ class RegexConsumer:
             self._listed = True
             failures = await asyncio.gather(*self._topics.add(self._wanted(first.added)))
             if failures and all(failures):
+                await self._raise_refusal(first.added)
                 raise next(filter(None, failures))
         except BaseException:
             await self.close()
             raise
         self._following = asyncio.create_task(self._follow(), name=f"topics of {self.subscription_name}")
         self._following.add_done_callback(self._not_followed)
+
+    async def _raise_refusal(self, topics: Iterable[str]) -> None:
+        """Raise the text of a service that serves no topics: the official client's error has none."""
+        try:
+            await self._lookups.lookup(next(iter(topics)))
+        except ServerRefused as refused:
+            if refused.code is ServerError.NotAllowedError:
+                raise
+        except ClientError:
+            pass
 
     async def __aenter__(self) -> Self:
         await self.start()

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from broker_core.client import ClientTls, ConnectTimeout, LookupSession, TlsFailed
+from broker_core.client import ClientError, ClientTls, ConnectTimeout, LookupSession, TlsFailed
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
@@ -114,6 +114,9 @@ async def test_the_wrong_port_is_named(authority: Authority) -> None:
                 await ask(f"pulsar+ssl://127.0.0.1:{port}", ClientTls(authority.ca))
     async with plain_server(bytes.fromhex("15030300020246")) as port:  # an alert of TLS
         with pytest.raises(TlsFailed, match=r"speaks TLS only: its URL is pulsar\+ssl://"):
+            await ask(f"pulsar://127.0.0.1:{port}", None)
+    async with plain_server(b"") as port:  # as a Java broker's port for TLS
+        with pytest.raises(ClientError, match=r"it may speak TLS only, where its URL is pulsar\+ssl://"):
             await ask(f"pulsar://127.0.0.1:{port}", None)
 
 

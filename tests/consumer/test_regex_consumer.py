@@ -13,7 +13,7 @@ from typing import Any
 import pulsar
 import pytest
 
-from broker_core.client import ClientError, ConnectionLost
+from broker_core.client import ClientError, ConnectionLost, LookupClient, ServerRefused
 from broker_core.consumer import ConsumerClosed, RegexConsumer, regex_consumer, topic_subscription
 from broker_core.errors import InvalidPattern
 from broker_core.testing import Server, serve
@@ -176,9 +176,18 @@ async def test_topics_that_fail_are_tried_on(new_stage: Stages) -> None:
             await eventually(lambda: len(consumer.topics) == 2)
 
 
-async def test_it_does_not_start_where_no_topic_can_be_opened(new_stage: Stages) -> None:
+async def test_it_does_not_start_where_no_topic_can_be_opened(
+    new_stage: Stages, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with new_stage("orders-1", "orders-2") as stage:
         stage.broker.refused = {f"{BASE}/orders-1": 10**9, f"{BASE}/orders-2": 10**9}
+        with pytest.raises(ServerRefused, match="This server lists topics and serves none"):
+            await stage.consumer().start()
+
+        async def lost(*_: Any, **__: Any) -> None:
+            raise ConnectionLost("lost")
+
+        monkeypatch.setattr(LookupClient, "lookup", lost)
         with pytest.raises(pulsar.asyncio.PulsarException, match="ConsumerBusy"):
             await stage.consumer().start()
 

@@ -61,7 +61,9 @@ def serve_demo(
         ]
         print("\n".join(lines), flush=True)
 
-    serve(loaded.settings, debug=invocation.debug, when_ready=explain)
+    # At a terminal the line `ready` and what to try stand together; a log file has its line of its own.
+    logged = loaded.settings.log.file is not None
+    serve(loaded.settings, debug=invocation.debug, when_ready=explain, log_ready=logged)
 
 
 def _on_free_ports(loaded: LoadedSettings) -> tuple[list[str], LoadedSettings]:

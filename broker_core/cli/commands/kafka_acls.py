@@ -127,7 +127,8 @@ def remove_acls(
 ) -> None:
     """Remove access control lists of a namespace.
 
-    The bindings that `add` has made of the same options: all of them, or none if one is not there.
+    The bindings that `add` has made of the same options: of the catalogue all of them, or none if one is not there;
+    with --bootstrap those that the server has.
     """
     from broker_core.cli.error_line import say
     from broker_core.cli.printed_output import print_lines
@@ -146,9 +147,19 @@ def remove_acls(
         opened.change_kafka_acls(of, remove=[_row(each) for each in bindings])
         print_lines(f"removed {binding_text(each)}" for each in bindings)
         if not opened.has_kafka_acls():
-            say(
-                "no ACL is left: from now on Kafka clients may do everything, unless kafka.super_users has somebody"
-            )
+            say(f"no ACL is left in any namespace: {_without_acls(invocation)}")
+
+
+def _without_acls(invocation: Invocation) -> str:
+    """What Kafka clients may do from now on, by the settings in force."""
+    kafka = invocation.load().settings.kafka
+    if kafka is None:
+        return "Kafka clients of a server may do everything, unless its kafka.super_users has somebody"
+    if kafka.allow_everyone_if_no_acl_found:
+        return "from now on Kafka clients may do everything, as kafka.allow_everyone_if_no_acl_found says"
+    if kafka.super_users:
+        return "from now on kafka.super_users alone may do anything"
+    return "from now on Kafka clients may do everything, since kafka.super_users is empty"
 
 
 def _namespace(namespace: str | None, server: GivenKafka) -> NamespaceName | None:

@@ -50,11 +50,13 @@ def serve(
     debug: bool = False,
     when_ready: WhenReady | None = None,
     load: Callable[[], Settings] | None = None,
+    log_ready: bool = True,
 ) -> None:
     """Run a broker until a signal, then drain it. A second signal ends the process at once.
 
     ``when_ready`` is awaited after the line `ready`. ``debug``: everything is logged, whatever ``[log] level`` says.
-    ``load`` reads the settings again, when the operator wishes so. What goes wrong at the start is raised.
+    ``load`` reads the settings again, when the operator wishes so. ``log_ready``: the log says `ready` too. What goes
+    wrong at the start is raised.
     """
     ignore_hangups()
     keep_freed_memory()
@@ -65,7 +67,9 @@ def serve(
         leave.daemon = True
         try:
             with asyncio.Runner() as runner:
-                runner.run(_Process(settings, log, manager, load=load, debug=debug).run(when_ready))
+                runner.run(
+                    _Process(settings, log, manager, load=load, debug=debug).run(when_ready, log_ready)
+                )
                 leave.start()  # closing the loop waits for threads, and a plugin's may be stuck for good
         finally:
             leave.cancel()
@@ -99,7 +103,7 @@ class _Process:
         self._reload_again = False
         self._status = ""  # of a server that is ready
 
-    async def run(self, when_ready: WhenReady | None) -> None:
+    async def run(self, when_ready: WhenReady | None, log_ready: bool = True) -> None:
         loop = asyncio.get_running_loop()
         broker = self._broker
         for number in _SIGNALS:
@@ -119,9 +123,10 @@ class _Process:
                 addresses = _addresses(broker)
                 self._status = ready_line(addresses)
                 print(self._status, flush=True)
-                _log.info(
-                    "ready", **{name: str(ListenAddress(*address)) for name, address in addresses.items()}
-                )
+                if log_ready:
+                    _log.info(
+                        "ready", **{name: str(ListenAddress(*address)) for name, address in addresses.items()}
+                    )
                 self._manager.ready(self._status)
                 if when_ready is not None:
                     await when_ready(broker)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from contextlib import suppress
 from typing import Final
 
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
@@ -14,6 +15,8 @@ __all__ = ["client_hello"]
 #: Bytes of the head of a record: its type, its version, its length.
 _HEAD: Final = 5
 _HANDSHAKE: Final = 0x16
+#: A fatal alert, unexpected_message: a client that speaks no TLS can say from it what the port speaks.
+_ALERT: Final = b"\x15\x03\x01\x00\x02\x02\x0a"
 #: Bytes of a record, at most: RFC 8446.
 _LARGEST: Final = 2**14
 
@@ -33,7 +36,15 @@ async def client_hello(sock: socket.socket) -> None:
                 continue
             if not seen:
                 raise RefusedArrival("closed", "closed before the handshake")
-            _check(seen)
+            try:
+                _check(seen)
+            except RefusedArrival:
+                with suppress(OSError):
+                    sock.send(_ALERT)
+                    sock.recv(
+                        _LARGEST
+                    )  # closed with bytes that nobody read, it would be reset, and the alert lost
+                raise
             if len(seen) == needed == _HEAD:
                 needed += int.from_bytes(seen[3:5], "big")
             elif len(seen) == needed:

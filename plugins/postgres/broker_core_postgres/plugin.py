@@ -7,6 +7,7 @@ brokers makes an instance for each.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Collection
 from functools import partial
 from importlib import import_module
@@ -51,13 +52,10 @@ class PostgresPlugin:
             raise RuntimeError(
                 "this instance of the plugin serves a broker already: make a PostgresPlugin for each"
             )
-        from broker_core_postgres.service import PostgresService  # a list of plugins needs no database driver
-
-        service = (
-            PostgresService(settings)
-            if broker is None
-            else PostgresService(settings, broker.topics_changed, broker.report_problems)
-        )
+        # A list of plugins needs no database driver; importing it takes longer than the event loop may wait.
+        module = await asyncio.to_thread(import_module, "broker_core_postgres.service")
+        told = () if broker is None else (broker.topics_changed, broker.report_problems)
+        service: PostgresService = module.PostgresService(settings, *told)
         await service.start()
         if broker is not None:
             service.metrics.register(broker.metrics_registry)

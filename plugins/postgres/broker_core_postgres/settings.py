@@ -44,7 +44,8 @@ class PostgresSettings(BaseModel):
     dsn: str | None = Field(
         default=None,
         description="Connection string of the database that is read: postgresql://user@host:5432/database, with "
-        "several hosts separated by commas. Without it the environment of libpq counts (PGHOST, PGSERVICE and so on).",
+        "several hosts separated by commas. Without it the environment of libpq counts (PGHOST, PGSERVICE and so on); "
+        "with neither, and no socket of a server on this machine, it is an error.",
     )
     password_file: Path | None = Field(
         default=None,

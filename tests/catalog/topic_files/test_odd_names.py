@@ -35,7 +35,11 @@ def test_a_carriage_return_in_some_lines_alone_is_refused() -> None:
 @pytest.mark.parametrize("step", [3, 1000])
 def test_a_file_that_looks_like_another_kind_of_file_is_refused(step: int) -> None:
     arrays = (b'["a", "b"]', b"[a]\nb", b' [{"name": "a"}]', b'  \t [\n"a"]')
-    tables = (b"name,partitions\norders,3\nsales,1\n", b"NAME,partitions\na,1", b"Name;Partitions\na;1\nb;2\n")
+    tables = (
+        b"name,partitions\norders,3\nsales,1\n",
+        b"NAME,partitions\na,1",
+        b"Name;Partitions\na;1\nb;2\n",
+    )
     for data in (*arrays, *tables, b'"name","partitions"\n"a","1"\n', b"name\tpartitions\na\t1\n"):
         with pytest.raises(NotNames) as raised:
             names_of(Dripping(data, step))  # type: ignore[arg-type]
@@ -45,5 +49,14 @@ def test_a_file_that_looks_like_another_kind_of_file_is_refused(step: int) -> No
     assert "array" in refused(b'\n\n[\n"a"]').reason
     assert "as many semicolons" in refused(b"name;a\nb;c").reason
     assert "as many tabs" in refused(b"name\ta\nb\tc").reason
-    for names in (b"name,a", b"name;a\nb,c", b"names,a\nb,c", b'"name,a\nb,c', b"name,a\nb\n", b"name,a\nb,c\nd,e,f", b"a,b\nc,d", b"a\n[b]"):
+    for names in (
+        b"name,a",
+        b"name;a\nb,c",
+        b"names,a\nb,c",
+        b'"name,a\nb,c',
+        b"name,a\nb\n",
+        b"name,a\nb,c\nd,e,f",
+        b"a,b\nc,d",
+        b"a\n[b]",
+    ):
         assert names_of(Dripping(names, step)) == set(names.decode().split("\n")) - {""}  # type: ignore[arg-type]

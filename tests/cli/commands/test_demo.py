@@ -54,6 +54,7 @@ def test_it_runs_twice_in_a_row_and_its_commands_work_as_printed(tmp_path: Path)
     assert first[1].startswith("filled ")
     again = _run(tmp_path)
     assert again[1].startswith("found ")
+    assert '"ready"' not in (tmp_path / "log").read_text()  # the same terminal has the line
 
 
 def test_ports_that_are_taken_are_replaced_and_it_says_so(tmp_path: Path) -> None:

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import NamespaceName
 from tests.cli.conftest import Cli
@@ -35,11 +37,34 @@ def test_bindings_are_added_listed_and_removed(cli: Cli, tmp_path: Path) -> None
     assert cli("kafka", "acls", "list", "a/b", "--catalog", catalog).out.splitlines() == bindings
     assert cli("kafka", "acls", "list", "a/c", "--catalog", catalog).out == ""
     removed = cli("kafka", "acls", "remove", *asked)
-    assert "no ACL is left: from now on Kafka clients may do everything" in removed.err
+    assert (
+        "no ACL is left in any namespace: Kafka clients of a server may do everything, unless" in removed.err
+    )
     assert removed.out.splitlines() == [f"removed {each}" for each in bindings]
     assert "There is no binding in a/b: allow User:alice" in cli("kafka", "acls", "remove", *asked).only_error
     with SqliteCatalog(catalog) as opened:
         assert opened.kafka_acls(NamespaceName.parse("a/b"))[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("", "from now on Kafka clients may do everything, since kafka.super_users is empty"),
+        ('super_users = ["User:admin"]', "from now on kafka.super_users alone may do anything"),
+        (
+            'super_users = ["User:admin"]\nallow_everyone_if_no_acl_found = true',
+            "may do everything, as kafka.allow_everyone_if_no_acl_found says",
+        ),
+    ],
+)
+def test_the_end_of_the_last_acl_is_said_by_the_settings(
+    cli: Cli, tmp_path: Path, table: str, said: str
+) -> None:
+    settings = tmp_path / "settings.toml"
+    settings.write_text(f'[kafka]\nlisten = "127.0.0.1:0"\nnamespace = "a/b"\n{table}\n')
+    of = ("a/b", "--allow-principal", "User:a", "--topic", "x", "--catalog", tmp_path / "c.sqlite")
+    cli("kafka", "acls", "add", *of, "--config", settings)
+    assert said in cli("kafka", "acls", "remove", *of, "--config", settings).err
 
 
 def test_one_that_is_missing_keeps_the_others(cli: Cli, tmp_path: Path) -> None:

@@ -126,6 +126,8 @@ async def test_what_is_not_tls_costs_nothing(entrance: Entrance, pair: Pair) -> 
     pair[1].send(b"GET / HTTP/1.1\r\n\r\n")
     assert await entrance.refused(pair[0]) == "not_tls"
     assert entrance.failures == 0
+    assert pair[1].recv(100) == b"\x15\x03\x01\x00\x02\x02\x0a"  # an alert, by which a client knows the port
+    assert pair[1].recv(100) == b""
 
 
 async def test_a_health_check_costs_nothing(entrance: Entrance, pair: Pair) -> None:

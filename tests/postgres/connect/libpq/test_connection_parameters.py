@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from broker_core_postgres.connect.libpq import connection_parameters
 from broker_core_postgres.connect.libpq.connection_parameters import ConnectionParameters, ServerAddress
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 
@@ -77,6 +78,19 @@ def test_options_of_the_session_and_of_connecting() -> None:
     assert parameters.server_settings == {"application_name": "lister", "options": "-c search_path=mine"}
     assert (parameters.connect_timeout, parameters.shuffled) == (3.0, True)
     assert parse("postgresql://me@a/x?connect_timeout=0").connect_timeout is None
+
+
+def test_without_any_database_named_none_is_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_parameters, "_SOCKET_FOLDERS", ())
+    with pytest.raises(DsnError, match="no database is named: give dsn"):
+        ConnectionParameters.parse(environment={"PGUSER": "me"})
+    given: tuple[tuple[str | None, dict[str, str]], ...] = (
+        ("postgresql:///x", {}),
+        (None, {"PGHOST": "localhost"}),
+    )
+    for dsn, environment in given:
+        (host,) = ConnectionParameters.parse(dsn, environment=environment).hosts
+        assert host.address == "localhost"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ class ConnectionParameters:
         for key, value in options.items():
             if "\0" in value:
                 raise DsnError(f"{key}: a NUL character")
-        hosts = _hosts(options.get("host", ""), options.get("port", ""))
+        hosts = _hosts(options.get("host", ""), options.get("port", ""), named=bool(given or served))
         user = options.get("user") or _system_user()
         attributes = options.get("target_session_attrs") or ("read-write" if _servers(hosts) > 1 else "any")
         if attributes not in SESSION_ATTRIBUTES:
@@ -121,11 +121,18 @@ class ConnectionParameters:
         }
 
 
-def _hosts(addresses: str, ports: str) -> tuple[ServerAddress, ...]:
+def _hosts(addresses: str, ports: str, *, named: bool) -> tuple[ServerAddress, ...]:
+    """The hosts in order. Without any, and with a database ``named``, the server of this machine, as with libpq."""
     if addresses.strip(","):
         names = [name.strip() for name in addresses.split(",")]
     else:
-        names = [next((each for each in _SOCKET_FOLDERS if any(Path(each).glob(".s.PGSQL.*"))), "localhost")]
+        local = next((each for each in _SOCKET_FOLDERS if any(Path(each).glob(".s.PGSQL.*"))), None)
+        if local is None and not named:
+            raise DsnError(
+                "no database is named: give dsn (postgresql://user@host:5432/database) or service, or set PGHOST or "
+                "PGSERVICE in the environment"
+            )
+        names = [local or "localhost"]
     if "" in names:
         raise DsnError("a host of the connection string is empty")
     numbers = [_port(port.strip()) for port in ports.split(",")]
