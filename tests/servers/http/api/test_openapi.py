@@ -72,7 +72,7 @@ def test_errors_are_those_that_an_operation_can_have() -> None:
         (described,) = openapi_document([one], "1", ("token",), anonymous=True)["paths"]["/v1/x"].values()
         return set(described["responses"])
 
-    common = {"400", "401", "403", "413", "500", "503"}
+    common = {"400", "401", "403", "413", "429", "500", "503"}
     assert errors(operation(Right.NOTHING, None)) == common
     assert errors(operation(Right.CREDENTIALS, None)) == common | {"502", "504"}
     body = Body({"application/json": {"type": "object"}}, 10, examples={"application/json": {}})
