@@ -68,11 +68,17 @@ class _RootCommands(PluginCommandsGroup):
             ),
             "clients": (
                 "clients:app",
-                "Show the clients that are connected to a running server: what they ask and hold; disconnect some.",
+                (
+                    "Show the clients that are connected to a running server, over all protocols: "
+                    "what they ask, hold and are sent."
+                ),
             ),
             "top": (
                 "top:show_top",
-                "Show live what a running server does: questions, clients, namespaces, memory, plugins.",
+                (
+                    "Show live what a running server does: questions, clients, namespaces, memory, plugins. "
+                    "Ctrl-C ends it."
+                ),
             ),
             "shrink-guard": (
                 "shrink_guard:app",

@@ -52,7 +52,7 @@ OURS = {
     "broker_core_quota_requests",
     "broker_core_quota_wait_seconds",
     "broker_core_quota_waiting",
-    "broker_core_settings_awaiting_restart",
+    "broker_core_reload_awaiting_restart",
     "broker_core_listing_plugin_abandoned_calls",
     "broker_core_listing_plugin_breaker_state",
     "broker_core_listing_plugin_calls",

@@ -21,6 +21,9 @@ password = "hunter2"
 hosts = ["x", "y"]
 pool = {min = 1, "odd key" = true}
 [plugins."b.c"]
+[[quotas]]
+name = "batch"
+requests = 10
 """
 
 
@@ -54,6 +57,7 @@ def test_it_prints_toml_with_the_origin_of_each_setting(
     }
     assert parsed["plugins"]["b.c"] == {}
     assert parsed["limits"]["property_bytes"] == "16KB"
+    assert (parsed["quotas"][0]["name"], parsed["quotas"][0]["requests"]) == ("batch", 10)
 
 
 def test_what_it_prints_is_a_settings_file_again(cli: Cli, config: Path, tmp_path: Path) -> None:
