@@ -46,7 +46,7 @@ class _RootCommands(PluginCommandsGroup):
             ),
             "reload": (
                 "reload:reload_settings",
-                "Let the running server read its settings again, or show what that would change.",
+                "Let the running server read its settings again, as SIGHUP does, or show what that would change.",
             ),
             "kafka": (
                 "kafka:app",

@@ -207,7 +207,7 @@ async def test_a_small_namespace_is_listed_beside_a_large_one_that_a_client_read
 async def test_nobody_waits_for_permits_in_a_place_of_those_that_are_read(
     catalog: SqliteCatalog, reads: Reads, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lister_module, "_SMALL", 0)  # so that each needs a place
+    monkeypatch.setattr(lister_module, "SMALL", 0)  # so that each needs a place
     questions = spaces(catalog, 5, topics=100)
     permits = permits_of(400_000)
     lister = CatalogLister(catalog, permits)

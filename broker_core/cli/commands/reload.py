@@ -38,7 +38,7 @@ def reload_settings(
         Literal["lines", "json"], typer.Option("--format", help="How to print what was changed.")
     ] = "lines",
 ) -> None:
-    """Let the running server read its settings file again, as SIGHUP does; it is asked by admin.socket.
+    """Let the running server read its settings again, as SIGHUP does, or show what that would change.
 
     What is live changes at once, and nothing under way is lost. What needs a restart is named and left. A file that is
     wrong changes nothing, and ends this with 1.

@@ -66,5 +66,5 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     kept, refused = map(json.loads, KeepTask(staging, "temporary/keep-")(iter([batch])))
     assert (kept["invalid"], len(kept["segments"])) == (None, 1)
     assert refused["invalid"] == [made.segments[0].name, "its runs are not those that the manifest has"]
-    with pytest.raises(InvalidCatalogue, match="is gone"):
+    with pytest.raises(InvalidCatalogue, match="The work of task 0 is not in"):
         list(KeepTask(staging, "temporary/other-")(iter([batch])))

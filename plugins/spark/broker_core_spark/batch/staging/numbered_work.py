@@ -21,7 +21,7 @@ def numbered_work(
 ) -> Iterator[tuple[int, bytes]]:
     """The number and the content of ``prefixNUMBER.json`` for each number in the first column of ``batches``.
 
-    Raises :exc:`InvalidCatalogue` for a file that is gone.
+    Raises :exc:`InvalidCatalogue` for a file that is not there.
     """
     for batch in batches:
         for number in batch.column(0).to_pylist():
