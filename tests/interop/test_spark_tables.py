@@ -148,11 +148,10 @@ def test_an_incremental_build_makes_the_changed_segments_anew(table: TopicTable,
 
 
 @FORMATS
-@pytest.mark.parametrize("turns", [5, pytest.param(200, marks=pytest.mark.long)])
 def test_random_chains_of_changes_equal_full_builds(
-    kind: type[TopicTable], spark: SparkSession, tmp_path: Path, turns: int
+    kind: type[TopicTable], spark: SparkSession, tmp_path: Path
 ) -> None:
-    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12, turns=turns)
+    check_chain(spark, kind(spark, "topics"), tmp_path, seed=12)
 
 
 @pytest.mark.parametrize("kind", [IcebergTable], ids=["iceberg"])

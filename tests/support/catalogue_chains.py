@@ -5,6 +5,7 @@ A broker that swaps from one to the next has what one has that opens each anew.
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -33,6 +34,8 @@ KEYS: Final = ("region",)
 _LARGE: Final = "public/large"
 _REGIONS: Final = (None, "eu", "us")
 _SEGMENT_BYTES: Final = 4096
+#: Changes of a chain: 200 take some five minutes for each kind of catalogue.
+CHAIN_TURNS: Final = int(os.environ.get("SPARK_CHAIN_TURNS", "5"))
 
 
 class ChangedCatalogue(Protocol):
@@ -75,7 +78,7 @@ def check_chain(
     folder: Path,
     *,
     seed: int,
-    turns: int = 5,
+    turns: int = CHAIN_TURNS,
     knows: bool = True,
 ) -> None:
     """Check the build after each of ``turns`` random changes, of which some are of questions or of topics alone.

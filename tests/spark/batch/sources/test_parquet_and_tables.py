@@ -163,13 +163,10 @@ def rows_of(topics: Mapping[Name, str | None]) -> list[dict[str, str | None]]:
     ]
 
 
-@pytest.mark.parametrize("turns", [5, pytest.param(200, marks=pytest.mark.long)])
-def test_random_chains_of_changes_of_a_parquet_folder(
-    spark: SparkSession, tmp_path: Path, turns: int
-) -> None:
+def test_random_chains_of_changes_of_a_parquet_folder(spark: SparkSession, tmp_path: Path) -> None:
     """Nothing says what changed: all names are read and compared, and those that came are matched."""
     catalogue = _ParquetChanges(tmp_path / "topics.parquet")
-    check_chain(spark, catalogue, tmp_path, seed=8, turns=turns, knows=False)
+    check_chain(spark, catalogue, tmp_path, seed=8, knows=False)
 
 
 class _VersionedTable:
