@@ -39,10 +39,11 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize(
     "command",
-    [["ruff", "check", "--no-cache"], ["ruff", "format", "--check", "--no-cache"]],
+    [["ruff", "check", "--no-cache"], ["ruff", "format", "--check", "--no-cache", "--line-length=100"]],
     ids=" ".join,
 )
 def test_recipes_pass_the_linter_of_a_new_project(project: Path, command: list[str]) -> None:
+    """As wide as code of pages is: docs/ruff.toml."""
     run_program([sys.executable, "-m", *command, "."], cwd=project)
 
 
