@@ -23,6 +23,7 @@ from broker_core.listing.joined_crcs import TextCrc
 from broker_core.listing.listing import Selection, data_of, part_of, selection_of
 from broker_core.listing.listing_part import Part
 from broker_core.listing.memo_key import Remembered
+from broker_core.names.prefixes import Prefixes
 
 __all__ = ["TopicFilter", "TopicPatterns", "filtered"]
 
@@ -51,7 +52,7 @@ class TopicPatterns:
             else:
                 others[beginning].append(_regex(text))
         self._literals = [text.encode() for text in literals]
-        self._prefixes = _uncovered(sorted(text.encode() for text in prefixes))
+        self._prefixes = Prefixes(prefixes)
         #: By the bytes in front of the first ``*`` or ``?``, expressions for whole names.
         self._others = [
             (beginning.encode(), "|".join(some))
@@ -66,10 +67,7 @@ class TopicPatterns:
     def matches(self, name: str) -> bool:
         """Whether a local name matches one of them."""
         text = name.encode()
-        if self.everything or _is_in(self._literals, text):
-            return True
-        place = bisect_right(self._prefixes, text) - 1
-        if place >= 0 and text.startswith(self._prefixes[place]):
+        if self.everything or _is_in(self._literals, text) or self._prefixes.cover(text):
             return True
         if self._compiled is None:
             self._compiled = [re2.compile(f"(?s)(?:{regex})") for _, regex in self._others]
@@ -86,11 +84,7 @@ class TopicPatterns:
         head = f"{chunk.namespace}/".encode()
         least, most = (bound[len(head) :] for bound in chunk.form_bounds)
         forms = chunk.forms
-        prefixes = self._prefixes
-        start = bisect_right(prefixes, least) - 1
-        if start < 0 or not least.startswith(prefixes[start]):
-            start += 1
-        for prefix in prefixes[start : bisect_right(prefixes, most)]:
+        for prefix in self._prefixes.between(least, most):
             low, high = forms.range(head + prefix, _behind(head + prefix))
             marks[low:high] = value
         literals = self._literals
@@ -214,15 +208,6 @@ def _regex(pattern: str) -> str:
     """The expression of a pattern, for whole names."""
     parts: Iterator[str] = iter(re.split(r"([*?])", pattern))
     return "".join({"*": ".*", "?": "."}.get(part) or re2.escape(part) for part in parts)
-
-
-def _uncovered(prefixes: Iterable[bytes]) -> list[bytes]:
-    """Of sorted prefixes, those that begin with no other one."""
-    kept: list[bytes] = []
-    for prefix in prefixes:
-        if not kept or not prefix.startswith(kept[-1]):
-            kept.append(prefix)
-    return kept
 
 
 def _is_in(values: Sequence[bytes], value: bytes) -> bool:

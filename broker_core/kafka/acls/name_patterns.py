@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core.kafka.acls.bindings import AclBinding, PatternType
+from broker_core.names.prefixes import Prefixes
 
 __all__ = ["WILDCARD", "NamePatterns", "SortedNames"]
 
@@ -51,11 +52,7 @@ class SortedNames:
 
 
 class NamePatterns:
-    """The names and prefixes of some bindings, of one type of resource.
-
-    A prefix that another one covers is left out: so at most one prefix can be that of a name, the greatest one that is
-    not greater than the name.
-    """
+    """The names and prefixes of some bindings, of one type of resource."""
 
     __slots__ = ("_literals", "_names", "_prefixes", "everything")
 
@@ -69,16 +66,13 @@ class NamePatterns:
         self.everything = WILDCARD in literals or "" in prefixes
         self._names = frozenset(name.encode() for name in literals)
         self._literals = sorted(self._names)
-        self._prefixes = _uncovered(sorted(prefix.encode() for prefix in prefixes))
+        self._prefixes = Prefixes(prefixes)
 
     def __bool__(self) -> bool:
         return bool(self._literals or self._prefixes)
 
     def matches(self, name: bytes) -> bool:
-        if self.everything or name in self._names:
-            return True
-        place = bisect_right(self._prefixes, name) - 1
-        return place >= 0 and name.startswith(self._prefixes[place])
+        return self.everything or name in self._names or self._prefixes.cover(name)
 
     def mark(self, names: SortedNames, marks: npt.NDArray[np.bool_], value: bool) -> None:
         """Put ``value`` at the rows whose names match."""
@@ -87,11 +81,7 @@ class NamePatterns:
             return
         if not names.size or not self:
             return
-        prefixes = self._prefixes
-        first = bisect_right(prefixes, names.first) - 1
-        if first < 0 or not names.first.startswith(prefixes[first]):
-            first += 1
-        for prefix in prefixes[first : bisect_right(prefixes, names.last)]:
+        for prefix in self._prefixes.between(names.first, names.last):
             start = names.place(prefix)
             marks[start : names.end_of_prefix(prefix, start)] = value
         literals = self._literals
@@ -104,12 +94,3 @@ class NamePatterns:
             row = names.place(name)
             if row < names.size and names.name(row) == name:
                 marks[row] = value
-
-
-def _uncovered(prefixes: Iterable[bytes]) -> list[bytes]:
-    """Of sorted prefixes, those that begin with no other one."""
-    kept: list[bytes] = []
-    for prefix in prefixes:
-        if not kept or not prefix.startswith(kept[-1]):
-            kept.append(prefix)
-    return kept
