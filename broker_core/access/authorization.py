@@ -15,7 +15,7 @@ from typing import Final
 from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.access.rights import RULES_OF
-from broker_core.access.rule_patterns import RulePattern
+from broker_core.access.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing.topic_filter import TopicFilter, TopicPatterns
 from broker_core.names.namespace_name import MAX_NAMESPACE
@@ -252,11 +252,7 @@ class _Rule:
             self.topics = None
         self._roles = tuple(RulePattern(role) for role in rule.roles)
         self.everywhere = "*" in rule.namespaces or "*/*" in rule.namespaces
-        self._namespaces = tuple(
-            (RulePattern(tenant), RulePattern(name))
-            for tenant, _, name in (pattern.partition("/") for pattern in rule.namespaces)
-            if name
-        )
+        self._namespaces = NamespacePatterns(rule.namespaces)
         self._actions = rule_actions(rule)
 
     def is_for(self, role: str) -> bool:
@@ -271,10 +267,7 @@ class _Rule:
             return False
         if self.everywhere or namespace is None:
             return self.everywhere or self.denies
-        tenant, _, name = namespace.partition("/")
-        return any(
-            of_tenant.matches(tenant) and of_name.matches(name) for of_tenant, of_name in self._namespaces
-        )
+        return self._namespaces.matches(namespace)
 
 
 class _Scope:

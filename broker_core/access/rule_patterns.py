@@ -1,8 +1,10 @@
-"""The patterns of authorization rules: a text in which ``*`` stands for any text."""
+"""The patterns of authorization rules and quotas: a text in which ``*`` stands for any text."""
 
 from __future__ import annotations
 
-__all__ = ["RulePattern"]
+from collections.abc import Iterable
+
+__all__ = ["NamespacePatterns", "RulePattern"]
 
 
 class RulePattern:
@@ -34,3 +36,26 @@ class RulePattern:
     def covers(self, other: str) -> bool:
         """Whether all that another pattern matches is matched; ``False`` where this is not clear."""
         return self.matches(other)  # a `*` of the other is a text that only a `*` of this one matches
+
+
+class NamespacePatterns:
+    """Some patterns of ``TENANT/NAMESPACE``, each part by itself; ``*`` alone is also what belongs to no namespace."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        patterns = tuple(patterns)
+        self._pairs = (
+            None
+            if "*" in patterns
+            else tuple(
+                (RulePattern(tenant), RulePattern(name))
+                for tenant, _, name in (pattern.partition("/") for pattern in patterns)
+            )
+        )
+
+    def matches(self, namespace: str) -> bool:
+        if self._pairs is None:
+            return True
+        tenant, _, name = namespace.partition("/")
+        return any(of_tenant.matches(tenant) and of_name.matches(name) for of_tenant, of_name in self._pairs)

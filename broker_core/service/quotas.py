@@ -20,7 +20,7 @@ from typing import Final
 
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.access.remote_address import network_of, same_address
-from broker_core.access.rule_patterns import RulePattern
+from broker_core.access.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.errors import QuotaExceeded
 from broker_core.metrics.metrics import Metrics
 from broker_core.names.namespace_name import MAX_NAMESPACE
@@ -195,14 +195,7 @@ class _Quota:
         self.settings = settings
         self.name = settings.name
         self._roles = None if "*" in settings.roles else tuple(map(RulePattern, settings.roles))
-        self._namespaces = (
-            None
-            if "*" in settings.namespaces
-            else tuple(
-                (RulePattern(tenant), RulePattern(name))
-                for tenant, _, name in (pattern.partition("/") for pattern in settings.namespaces)
-            )
-        )
+        self._namespaces = NamespacePatterns(settings.namespaces)
         self._buckets: dict[_Key, _Bucket] = {}
         self._others = _Bucket(settings, now)  # of whoever has no room for one of its own
         self._look = now
@@ -217,10 +210,8 @@ class _Quota:
     def matches(self, role: str | None, host: str, namespace: str) -> bool:
         if self._roles is not None and not (role and any(each.matches(role) for each in self._roles)):
             return False
-        if self._namespaces is not None:
-            tenant, _, name = namespace.partition("/")
-            if not any(first.matches(tenant) and second.matches(name) for first, second in self._namespaces):
-                return False
+        if not self._namespaces.matches(namespace):
+            return False
         return not self.settings.addresses or _is_in(self.settings.addresses, host)
 
     def key(self, role: str | None, host: str, namespace: str) -> _Key:

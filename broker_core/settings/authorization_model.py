@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self, TypeAlias
 
 from pydantic import Field, field_validator, model_validator
 
+from broker_core.settings.namespace_texts import namespace_patterns
 from broker_core.settings.table import ALL, Table
 
 __all__ = ["AuthorizationRule", "AuthorizationSettings"]
@@ -46,13 +47,7 @@ class AuthorizationRule(Table):
             raise ValueError("a role is empty, and nobody has such a role")
         return roles
 
-    @field_validator("namespaces")
-    @classmethod
-    def _has_two_parts(cls, namespaces: tuple[str, ...]) -> tuple[str, ...]:
-        for namespace in namespaces:
-            if namespace != "*" and (namespace.count("/") != 1 or not all(namespace.split("/"))):
-                raise ValueError(f"{namespace!r} is not TENANT/NAMESPACE, such as 'acme/*', nor '*' for all")
-        return namespaces
+    _have_two_parts = field_validator("namespaces")(namespace_patterns)
 
     @field_validator("topics")
     @classmethod

@@ -13,6 +13,7 @@ from broker_core.bounds import MAX_REPLICATION
 from broker_core.quantities import ListenAddress
 from broker_core.settings.advertised_address import Advertised, is_wildcard
 from broker_core.settings.authentication_model import OptionalFile
+from broker_core.settings.namespace_texts import namespace_text
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import Network
 
@@ -24,9 +25,7 @@ _FOUR_HOURS: Final = 4 * 60 * 60 * 1000
 
 
 def _namespace(text: str) -> str:
-    if text.count("/") != 1 or not all(text.split("/")):
-        raise ValueError(f"{text!r} is not TENANT/NAMESPACE, such as 'public/default'")
-    return text
+    return namespace_text(text, example="public/default")
 
 
 def _principal(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Annotated, Literal, TypeAlias
 from pydantic import Field, field_validator, model_validator
 
 from broker_core.quantities import Count, Duration, PositiveDuration, Size
+from broker_core.settings.namespace_texts import namespace_patterns
 from broker_core.settings.table import Table
 from broker_core.settings.tls_models import Network
 
@@ -58,13 +59,7 @@ class QuotaSettings(Table):
             raise ValueError("a pattern is empty, and matches nothing")
         return patterns
 
-    @field_validator("namespaces")
-    @classmethod
-    def _has_two_parts(cls, namespaces: tuple[str, ...]) -> tuple[str, ...]:
-        for namespace in namespaces:
-            if namespace != "*" and (namespace.count("/") != 1 or not all(namespace.split("/"))):
-                raise ValueError(f"{namespace!r} is not TENANT/NAMESPACE, such as 'acme/*', nor '*' for all")
-        return namespaces
+    _have_two_parts = field_validator("namespaces")(namespace_patterns)
 
     @model_validator(mode="after")
     def _bounds_something(self) -> QuotaSettings:

@@ -9,6 +9,7 @@ from pydantic import Field, field_validator
 
 from broker_core.quantities import Count, PositiveDuration
 from broker_core.settings.authentication_model import OptionalFile
+from broker_core.settings.namespace_texts import namespace_text
 from broker_core.settings.table import Table
 
 __all__ = ["ShrinkGuardNamespace", "ShrinkGuardSettings", "ShrinkLimits"]
@@ -44,9 +45,7 @@ class ShrinkGuardNamespace(Table):
     @field_validator("name")
     @classmethod
     def _has_two_parts(cls, name: str) -> str:
-        if name.count("/") != 1 or not all(name.split("/")):
-            raise ValueError(f"{name!r} is not TENANT/NAMESPACE, such as 'acme/*'")
-        return name
+        return namespace_text(name)
 
 
 class ShrinkGuardSettings(ShrinkLimits):

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.access.rule_patterns import RulePattern
+from broker_core.access.rule_patterns import NamespacePatterns, RulePattern
 
 PATTERNS = st.text("ab*", max_size=8)
 TEXTS = st.text("ab*", max_size=10)
@@ -45,3 +45,21 @@ def test_other_characters_are_themselves(text: str) -> None:
 
 def test_a_hostile_role_comes_to_an_end() -> None:
     assert not RulePattern("*" + "a*" * 200 + "b").matches("a" * 1024)  # which backtracking would not
+
+
+@pytest.mark.parametrize(
+    ("patterns", "namespace", "matches"),
+    [
+        (["acme/*"], "acme/shop", True),
+        (["acme/*"], "other/shop", False),
+        (["*/shop", "x/y"], "acme/shop", True),
+        (["*/shop", "x/y"], "acme/shop2", False),
+        (["a*/s*"], "acme/shop", True),
+        (["*/*"], "acme/shop", True),
+        (["acme/*"], "", False),
+        (["acme/*", "*"], "", True),
+        ([], "acme/shop", False),
+    ],
+)
+def test_a_namespace_matches_by_its_two_parts(patterns: list[str], namespace: str, matches: bool) -> None:
+    assert NamespacePatterns(patterns).matches(namespace) is matches
