@@ -78,7 +78,7 @@ def follow_authentication(
     authenticator: Authenticator,
     pipeline: Pipeline,
 ) -> None:
-    """Follow the settings of authentication, whose files are read again while there are any, and the rules."""
+    """Follow the settings of authentication, with files that are read again, and the rules."""
     dispatcher = pipeline.dispatcher
 
     def read_files_again() -> None:

@@ -131,8 +131,10 @@ class Authorization:
             raise _denied(role, action, where)
 
     def check_action(self, asker: Asker, action: str, namespace: str | None) -> None:
-        """The same for an action of the table (:data:`~broker_core.access.rights.RULES_OF`), also for all of the
-        server."""
+        """Raise what :meth:`check` raises, unless an action of the table of rights is allowed in a namespace.
+
+        The table is :data:`~broker_core.access.rights.RULES_OF`; ``None`` is the whole server.
+        """
         for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
             if not any(
                 self._has(role, each, namespace, whole=namespace is None) for each in RULES_OF[action]
@@ -173,7 +175,7 @@ class Authorization:
         )
 
     def check_somewhere(self, asker: Asker, action: str) -> None:
-        """The same for an action of the rules in some namespace at least."""
+        """Raise what :meth:`check` raises, unless an action of the rules is allowed in some namespace."""
         for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
             if not self._allowed_somewhere(role, action):
                 raise _denied(role, action, "in any namespace")
@@ -321,7 +323,7 @@ def is_covered(pattern: str, wide: Iterable[str]) -> bool:
 
 
 def _roles(asker: Asker) -> tuple[str | None, ...]:
-    """Whose rights an asker needs: its own, and those of the principal that it asks for, if any."""
+    """The roles that must both have a right: the asker's own, and that of the principal that it asks for, if any."""
     return (asker.role,) if asker.original_principal is None else (asker.role, asker.original_principal)
 
 

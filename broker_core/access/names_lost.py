@@ -43,6 +43,6 @@ def _seen(rules: Authorization, role: str, selection: Selection) -> Selection | 
 
 
 def without_topics(settings: AuthorizationSettings) -> AuthorizationSettings:
-    """The same rules, each allowing what it allows of all topics, and without those that deny."""
+    """The rules that allow, each for all topics: what they are without those that deny."""
     rules = [rule.model_copy(update={"topics": None}) for rule in settings.rules if rule.effect == "allow"]
     return settings.model_copy(update={"rules": tuple(rules)})

@@ -265,7 +265,7 @@ class Pipeline:
             raise
 
     def ask_rules(self, access: Access, rules: str | None = None, *, some: bool = False) -> None:
-        """The same of the rules alone."""
+        """Ask the rules alone; raises what :meth:`authorize` does."""
         try:
             self.authorization.check(access, rules, some=some)
         except ListingFailed as denied:
@@ -276,7 +276,7 @@ class Pipeline:
     async def ask_gates(
         self, access: Access, deadline: float | None = None, steps: list[ChainStep] | None = None
     ) -> None:
-        """The same of the gates alone."""
+        """Ask the gates alone; raises what :meth:`authorize` does."""
         if not self.dispatcher.gates(access.namespace):
             return
         async with self._budget.until(self._budget.deadline() if deadline is None else deadline):
