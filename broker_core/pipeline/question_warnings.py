@@ -65,10 +65,7 @@ class QuestionWarnings:
 
     def _read(self, namespace: NamespaceName) -> frozenset[str] | None:
         """The properties that the default lister and the plugins of a namespace select by; ``None`` for any."""
-        words = self._lister.depends_on
-        if self._dispatcher.concerned(namespace):
-            words |= self._dispatcher.lister_hook.depends_on(namespace)
-            words |= self._dispatcher.mask_hook.depends_on(namespace)
+        words = self._lister.depends_on | self._dispatcher.depends_on(namespace)
         if "properties" in words:
             return None
         return frozenset(word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY))

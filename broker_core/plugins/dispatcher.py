@@ -105,6 +105,12 @@ class Dispatcher:
         """Whether some plugin is asked to list this namespace."""
         return self._has_listers and self._chains.of(namespace).lists
 
+    def depends_on(self, namespace: NamespaceName) -> frozenset[str]:
+        """What the answers of all plugins that list this namespace or mask its listings depend on."""
+        if not self.concerned(namespace):
+            return frozenset()
+        return self.lister_hook.depends_on(namespace) | self.mask_hook.depends_on(namespace)
+
     def properties_matter_to(self, namespace: NamespaceName) -> list[str]:
         """The plugins whose answers about this namespace depend on properties of the request, or may."""
         names = self.lister_hook.plugins(namespace) + self.mask_hook.plugins(namespace)

@@ -123,13 +123,10 @@ class ListingFeeds:
 
     def _words(self, namespace: NamespaceName) -> frozenset[str]:
         """What the answers to the clients of a namespace depend on."""
-        dispatcher = self._pipeline.dispatcher
-        words = self._pipeline.lister.depends_on | {"pattern"}
-        if self._pipeline.authorization.has_topics:
-            words |= {"principal"}
-        if dispatcher.lists(namespace) or dispatcher.masks(namespace):
-            words |= dispatcher.lister_hook.depends_on(namespace) | dispatcher.mask_hook.depends_on(namespace)
-        return words
+        words = (
+            self._pipeline.lister.depends_on | {"pattern"} | self._pipeline.dispatcher.depends_on(namespace)
+        )
+        return words | {"principal"} if self._pipeline.authorization.has_topics else words
 
     def _left_alone(self, key: AnswerKey, feed: ListingFeed) -> None:
         """Forget a feed without followers: at once where it has no answer, else after a while."""
