@@ -24,7 +24,7 @@ from broker_core.service.quotas import Quotas, QuotaTurn
 from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLarge
 
 if TYPE_CHECKING:
-    from broker_core.service.list_topics import ListTopics, TopicTables
+    from broker_core.service.list_topics import ListTopics, TopicTables, off_loop_if_many
     from broker_core.service.logins import Logins, role_of
     from broker_core.service.visible_topics import Allowed, VisibleTopics
 
@@ -70,6 +70,7 @@ __all__ = [
     "VisibleTopics",
     "Watcher",
     "client_count",
+    "off_loop_if_many",
     "partition_names",
     "read_question",
     "read_version",
@@ -87,6 +88,7 @@ __getattr__ = lazy_exports(
         "Logins": ".logins",
         "TopicTables": ".list_topics",
         "VisibleTopics": ".visible_topics",
+        "off_loop_if_many": ".list_topics",
         "role_of": ".logins",
     },
 )

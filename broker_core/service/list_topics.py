@@ -25,7 +25,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.selection_masks import SelectionMasks, local_names
 from broker_core.service.visible_topics import Allowed, VisibleTopics
 
-__all__ = ["ListTopics", "TopicTables"]
+__all__ = ["ListTopics", "TopicTables", "off_loop_if_many"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id"})
 #: Topics up to which columns are looked at on the event loop.
@@ -78,7 +78,7 @@ class ListTopics:
                 assert selection is not None  # the request has no hash
                 if wants:
                     assert answer.details is not None
-                    table = await _off_loop(len(answer.details), _table_of, answer.details, namespace)
+                    table = await off_loop_if_many(len(answer.details), _table_of, answer.details, namespace)
                     self.left_out[namespace] = table.left_out
                     await hold(table.nbytes)
                     every = VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
@@ -97,7 +97,7 @@ class ListTopics:
                     await hold(found.nbytes)
                 visible = VisibleTopics(found, [None] * len(found.chunks))
                 if not selection.is_whole:
-                    visible = await _off_loop(len(selection), self._masks.of, found, selection)
+                    visible = await off_loop_if_many(len(selection), self._masks.of, found, selection)
                 return self._allowed(visible, allowed, answer)
             finally:
                 answer.release()
@@ -111,8 +111,9 @@ class ListTopics:
         return visible
 
 
-async def _off_loop(size: int, work: Any, *arguments: Any) -> Any:
-    return work(*arguments) if size <= _FEW else await asyncio.to_thread(work, *arguments)
+async def off_loop_if_many(topics: int, work: Any, *arguments: Any) -> Any:
+    """What ``work`` makes of the columns of so many topics: in a thread if they are many."""
+    return work(*arguments) if topics <= _FEW else await asyncio.to_thread(work, *arguments)
 
 
 def _table_of(details: Details, namespace: NamespaceName) -> TopicTable:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -13,15 +12,13 @@ import pytest
 from broker_core import Details, ListingRequest, TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
-from broker_core.kafka.acls.bindings import Operation
 from broker_core.listing.listing import Listing
-from broker_core.listing.topic_table import TopicChunk, TopicTable
+from broker_core.listing.topic_table import TopicTable
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll
-from broker_core.servers.kafka.caller import Caller
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.wire.kafka.topic_fragments import metadata_family
-from tests.support.kafka_topics import caller, create, kafka_topics, names, rows
+from tests.support.kafka_topics import OnlyA, caller, create, kafka_topics, names, rows
 from tests.support.plugins import PluginOf
 
 BASE = "persistent://public/default/"
@@ -64,18 +61,6 @@ async def test_a_topic_is_visible_where_a_mask_leaves_one_of_its_names(catalog: 
         "alice",
         {},
     )
-
-
-class OnlyA(AllowAll):
-    """Topics that begin with an ``a`` may be described."""
-
-    enabled = True
-
-    def chunk_mask(self, _call: Caller, _operation: Operation, chunk: TopicChunk) -> np.ndarray | None:
-        return np.array([name.startswith(b"a") for name in chunk.names.to_pylist()])
-
-    def chunk_operations(self, _call: Caller, chunks: Sequence[TopicChunk]) -> list[np.ndarray | None]:
-        return [np.full(len(chunk), 256, np.int32) for chunk in chunks]
 
 
 async def test_acls_narrow_what_plugins_leave(catalog: SqliteCatalog) -> None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from broker_core.access.asker import Asker
 from broker_core.catalog import AsyncCatalog, CatalogLister, SqliteCatalog, TopicRecord
-from broker_core.listing.topic_table import TopicRow
+from broker_core.kafka.acls.bindings import Operation
+from broker_core.listing.topic_table import TopicChunk, TopicRow
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.memory.permits import Permits
@@ -23,7 +26,7 @@ from broker_core.service import Find, VisibleTopics
 from broker_core.settings import LimitsSettings
 from tests.support.pipelines import made
 
-__all__ = ["NAMESPACE", "KafkaTopics", "caller", "create", "kafka_topics", "names", "rows"]
+__all__ = ["NAMESPACE", "KafkaTopics", "OnlyA", "caller", "create", "kafka_topics", "names", "rows"]
 
 NAMESPACE = NamespaceName("public", "default")
 #: Whose answers are over at the end.
@@ -60,6 +63,18 @@ async def kafka_topics(
             _CALLERS.pop().release()
         of_file.close()
     lister.close()
+
+
+class OnlyA(AllowAll):
+    """Topics that begin with an ``a`` may be described."""
+
+    enabled = True
+
+    def chunk_mask(self, _call: Caller, _operation: Operation, chunk: TopicChunk) -> np.ndarray | None:
+        return np.array([name.startswith(b"a") for name in chunk.names.to_pylist()])
+
+    def chunk_operations(self, _call: Caller, chunks: Sequence[TopicChunk]) -> list[np.ndarray | None]:
+        return [np.full(len(chunk), 256, np.int32) for chunk in chunks]
 
 
 def caller(role: str | None = None) -> Caller:

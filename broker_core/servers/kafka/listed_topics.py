@@ -2,30 +2,32 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
+
+import numpy as np
 
 from broker_core.errors import TooManyRequests
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.kafka.topic_names import INTERNAL
-from broker_core.listing.topic_table import TopicChunk
+from broker_core.listing.topic_table import RenderedChunk, TopicChunk
 from broker_core.memory.permit_errors import PermitError
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.encoded_topics import copied_bytes, fragments, is_rendered, rendered
 from broker_core.servers.kafka.topic_pages import Cursor, Page, page
-from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics
+from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics, off_loop_if_many
 from broker_core.wire.kafka import Encoded
-from broker_core.wire.kafka.topic_fragments import Family
+from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
-__all__ = ["ListedTopics"]
+__all__ = ["ListedTopics", "copied_bytes", "fragments", "is_rendered", "rendered"]
 
-#: Topics up to which columns are looked at on the event loop.
-_FEW: Final = 10_000
-#: About the bytes of one.
+#: About the bytes of a topic.
 _TOPIC_BYTES: Final = 80
+
+_Array = np.ndarray[Any, Any]
+Operations: TypeAlias = "Sequence[_Array | None] | None"
 
 
 class ListedTopics:
@@ -55,16 +57,18 @@ class ListedTopics:
         bits = None
         if operations and self._authorizer.enabled:
             table = visible.table
-            bits = await _off_loop(table.size, self._authorizer.chunk_operations, caller, table.chunks)
+            bits = await off_loop_if_many(table.size, self._authorizer.chunk_operations, caller, table.chunks)
         size = 0 if is_rendered(visible, family) else visible.table.size
-        chunks = await _off_loop(size, rendered, visible, family)
+        chunks = await off_loop_if_many(size, rendered, visible, family)
         if size:
             await self._settle(caller, visible)
         caller.pinned.append(chunks)
         copied = copied_bytes(visible, chunks, bits)
         if copied:
             await self._hold(caller, copied)
-        encoded: Encoded = await _off_loop(copied // _TOPIC_BYTES, fragments, visible, family, chunks, bits)
+        encoded: Encoded = await off_loop_if_many(
+            copied // _TOPIC_BYTES, fragments, visible, family, chunks, bits
+        )
         return encoded
 
     async def page(self, caller: Caller, start: Cursor, budget: int, node_id: int) -> Page:
@@ -118,5 +122,36 @@ class ListedTopics:
         return await self.every.of(caller.asker, caller.namespace, hold, allowed, caller.deadline)
 
 
-async def _off_loop(size: int, work: Any, *arguments: Any) -> Any:
-    return work(*arguments) if size <= _FEW else await asyncio.to_thread(work, *arguments)
+def rendered(visible: VisibleTopics, family: Family) -> list[RenderedChunk]:
+    """Every chunk, encoded; what is made is left with the chunks."""
+    return [family.of(chunk) for chunk in visible.table.chunks]
+
+
+def is_rendered(visible: VisibleTopics, family: Family) -> bool:
+    """Whether :func:`rendered` has nothing to encode."""
+    return all(chunk.known(family.key) is not None for chunk in visible.table.chunks)
+
+
+def copied_bytes(
+    visible: VisibleTopics, chunks: Sequence[RenderedChunk], operations: Operations = None
+) -> int:
+    """Bytes that :func:`fragments` copies."""
+    return sum(
+        len(chunk.data)
+        for number, chunk in enumerate(chunks)
+        if visible.masks[number] is not None or (operations is not None and operations[number] is not None)
+    )
+
+
+def fragments(
+    visible: VisibleTopics, family: Family, chunks: Sequence[RenderedChunk], operations: Operations = None
+) -> Encoded:
+    """All of them as the elements of an array, of the chunks of :func:`rendered`.
+
+    ``operations`` are the bits of what the caller may do with each topic, by chunk; ``None``: those of the family.
+    """
+    pieces = []
+    for number, (chunk, mask) in enumerate(zip(chunks, visible.masks, strict=True)):
+        bits = None if operations is None else operations[number]
+        pieces.append((chunk if bits is None else with_operations(chunk, family, bits)).joined(mask))
+    return Encoded(visible.count, pieces)

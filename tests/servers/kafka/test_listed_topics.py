@@ -1,37 +1,31 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from broker_core import ListingRequest
 from broker_core.catalog import SqliteCatalog
-from broker_core.kafka.acls.bindings import Operation
-from broker_core.listing.topic_table import TopicChunk
+from broker_core.listing.topic_table import TopicTable
 from broker_core.servers.kafka.authorizer import AllowAll
-from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.encoded_topics import rendered
-from broker_core.servers.kafka.listed_topics import ListedTopics
+from broker_core.servers.kafka.listed_topics import (
+    ListedTopics,
+    copied_bytes,
+    fragments,
+    is_rendered,
+    rendered,
+)
+from broker_core.service import VisibleTopics
 from broker_core.settings import LimitsSettings
-from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY, metadata_family
-from tests.support.kafka_topics import caller, create, kafka_topics, names, rows
+from broker_core.wire.kafka import Encoded
+from broker_core.wire.kafka.topic_fragments import LISTED_FAMILY, Family, metadata_family
+from tests.support.kafka_topics import OnlyA, caller, create, kafka_topics, names, rows
 from tests.support.memory_lister import MemoryLister
 from tests.support.pipelines import made
+from tests.support.topic_chunks import chunk_of
 
 BASE = "persistent://public/default/"
-
-
-class OnlyA(AllowAll):
-    """Topics that begin with an ``a`` may be described."""
-
-    enabled = True
-
-    def chunk_mask(self, _call: Caller, _operation: Operation, chunk: TopicChunk) -> np.ndarray | None:
-        return np.array([name.startswith(b"a") for name in chunk.names.to_pylist()])
-
-    def chunk_operations(self, _call: Caller, chunks: Sequence[TopicChunk]) -> list[np.ndarray | None]:
-        return [np.full(len(chunk), 256, np.int32) for chunk in chunks]
 
 
 async def test_internal_topics_are_left_out_on_request(catalog: SqliteCatalog) -> None:
@@ -119,3 +113,45 @@ async def test_before_a_cluster_topics_are_those_that_brokers_list_and_have_no_i
         lister.change([f"{BASE}new"])
         assert names(await topics.of(who)) == ["new"]
         who.release()
+
+
+TABLE = TopicTable([chunk_of({"__consumer_offsets": 1, "a": 1}), chunk_of({"b": 2, "c": 3})])
+
+
+def encoded(visible: VisibleTopics, family: Family, operations: Any = None) -> Encoded:
+    return fragments(visible, family, rendered(visible, family), operations)
+
+
+def joined(visible: VisibleTopics) -> bytes:
+    return b"".join(map(bytes, encoded(visible, LISTED_FAMILY).pieces))
+
+
+def test_a_mask_leaves_topics_out() -> None:
+    visible = VisibleTopics(TABLE, [None, np.array([False, True])])
+    assert visible.count == encoded(visible, LISTED_FAMILY).count == 3
+    assert joined(visible) == b"\0\x12__consumer_offsets\1\0\1a\0\0\1c\0"
+
+
+def test_what_is_rendered_is_known() -> None:
+    table = TopicTable([chunk_of({"a": 1})])
+    visible, family = VisibleTopics(table, [None]), metadata_family(12, 1)
+    assert not is_rendered(visible, family)
+    encoded(visible, family)
+    assert is_rendered(visible, family)
+    assert is_rendered(VisibleTopics(TopicTable(()), []), family)
+
+
+def test_bits_of_operations_are_those_of_the_caller() -> None:
+    table = TopicTable([chunk_of({"a": 1, "b": 1})])
+    visible = VisibleTopics(table, [np.array([False, True])])
+    row = encoded(visible, metadata_family(12, 1, 3576), [np.array([1, 2], np.int32)])
+    assert bytes(row.pieces[0])[-5:] == b"\0\0\0\2\0"
+
+
+def test_only_what_is_masked_or_has_other_bits_is_copied() -> None:
+    visible = VisibleTopics(TABLE, [None, np.array([False, True])])
+    chunks = rendered(visible, LISTED_FAMILY)
+    assert copied_bytes(visible, chunks) == len(chunks[1].data)
+    assert copied_bytes(visible, chunks, [np.zeros(2, np.int32), None]) == sum(
+        len(each.data) for each in chunks
+    )
