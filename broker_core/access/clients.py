@@ -11,7 +11,7 @@ from typing import Final, NamedTuple, Protocol
 from weakref import WeakSet
 
 from broker_core.access.asker import Asker
-from broker_core.access.remote_address import host_of, same_address
+from broker_core.access.remote_address import host_of, is_within, same_address
 from broker_core.access.rule_patterns import RulePattern
 from broker_core.names.namespace_name import MAX_NAMESPACE
 
@@ -254,7 +254,4 @@ def _is_at(wanted: str, address: str) -> bool:
     host = host_of(wanted)
     if host != wanted and wanted.rpartition(":")[2] != address.rpartition(":")[2]:
         return False
-    try:
-        return ipaddress.ip_address(same_address(host_of(address))) in _network(wanted)
-    except ValueError:  # no address of a network, such as that of a unix socket
-        return False
+    return is_within(host_of(address), (_network(wanted),))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Address
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-__all__ = ["host_of", "network_of", "same_address"]
+__all__ = ["host_of", "is_within", "network_of", "same_address"]
 
 #: The hexadecimal digits of an IPv6 address that stand for one network of /64: a client has all of its addresses.
 _NETWORK_DIGITS: Final = 16
@@ -28,6 +29,15 @@ def same_address(host: str) -> str:
     except ValueError:
         return host
     return str(address.ipv4_mapped or address)
+
+
+def is_within(host: str, networks: Iterable[IPv4Network | IPv6Network]) -> bool:
+    """Whether an address is in one of some networks; what is no address, such as the path of a socket, is in none."""
+    try:
+        address = ip_address(same_address(host))
+    except ValueError:
+        return False
+    return any(address in network for network in networks)
 
 
 def network_of(host: str) -> str:

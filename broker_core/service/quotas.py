@@ -15,11 +15,10 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable
-from ipaddress import ip_address
 from typing import Final
 
 from broker_core.access.asker import OPERATOR, Asker
-from broker_core.access.remote_address import network_of, same_address
+from broker_core.access.remote_address import is_within, network_of
 from broker_core.access.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.errors import QuotaExceeded
 from broker_core.metrics.metrics import Metrics
@@ -212,7 +211,7 @@ class _Quota:
             return False
         if not self._namespaces.matches(namespace):
             return False
-        return not self.settings.addresses or _is_in(self.settings.addresses, host)
+        return not self.settings.addresses or is_within(host, self.settings.addresses)
 
     def key(self, role: str | None, host: str, namespace: str) -> _Key:
         """What the bucket of a request is known by."""
@@ -295,11 +294,3 @@ class _Bucket:
     def spent(self, size: int, estimate: float) -> None:
         self._bytes += estimate - size
         self._expected += (size - self._expected) * _WEIGHT
-
-
-def _is_in(networks: Iterable[object], host: str) -> bool:
-    try:
-        address = ip_address(same_address(host))
-    except ValueError:
-        return False
-    return any(address in network for network in networks)  # type: ignore[operator]

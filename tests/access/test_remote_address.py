@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_network
+
 import pytest
 
-from broker_core.access.remote_address import host_of, same_address
+from broker_core.access.remote_address import host_of, is_within, same_address
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,20 @@ def test_the_host(address: str, host: str) -> None:
 )
 def test_one_text_for_one_address(host: str, address: str) -> None:
     assert same_address(host) == address
+
+
+@pytest.mark.parametrize(
+    ("host", "networks", "within"),
+    [
+        ("192.0.2.7", ["192.0.2.0/24"], True),
+        ("192.0.3.7", ["192.0.2.0/24", "10.0.0.0/8"], False),
+        ("::ffff:10.1.2.3", ["192.0.2.0/24", "10.0.0.0/8"], True),
+        ("fe80::1%eth0", ["fe80::/10"], True),
+        ("192.0.2.7", ["fe80::/10"], False),
+        ("192.0.2.7", [], False),
+        ("/run/broker-core.sock", ["0.0.0.0/0", "::/0"], False),
+        ("", ["0.0.0.0/0"], False),
+    ],
+)
+def test_an_address_is_within_networks(host: str, networks: list[str], within: bool) -> None:
+    assert is_within(host, map(ip_network, networks)) is within

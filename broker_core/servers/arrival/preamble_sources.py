@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_address
+from ipaddress import IPv4Network, IPv6Network
 from typing import Final
 
-from broker_core.access.remote_address import same_address
+from broker_core.access.remote_address import is_within
 from broker_core.quantities import ListenAddress
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
 from broker_core.servers.arrival.socket_waits import readable
@@ -28,13 +28,7 @@ class PreambleSources:
 
     def has(self, host: str) -> bool:
         """Whether the address is that of a proxy."""
-        if not self._networks:
-            return False
-        try:
-            address = ip_address(same_address(host))
-        except ValueError:
-            return False
-        return any(address in network for network in self._networks)
+        return bool(self._networks) and is_within(host, self._networks)
 
     async def client(self, sock: socket.socket) -> ListenAddress | None:
         """Read the preamble, and no byte behind it: the address of the client, ``None`` where that is the proxy itself.
