@@ -180,15 +180,19 @@ async def test_a_slow_client_is_told_one_difference_and_closed_when_it_is_slow_a
     assert scene.client.closed == ["slow"]
 
 
-async def test_a_client_is_not_slow_if_others_have_the_room(scene: Scene) -> None:
-    await scene.open()
-    scene.client.is_behind = False
+async def three_changes_find_no_room_at_first(scene: Scene) -> None:
     for local in "abc":
         scene.client.places = 0
         scene.create(local)
         await scene.refresh()
         scene.client.reads()
         await scene.is_right()
+
+
+async def test_a_client_is_not_slow_if_others_have_the_room(scene: Scene) -> None:
+    await scene.open()
+    scene.client.is_behind = False
+    await three_changes_find_no_room_at_first(scene)
     assert not scene.client.closed
 
 
@@ -197,12 +201,7 @@ async def test_a_client_that_is_slow_now_and_then_is_not_closed(
 ) -> None:
     monkeypatch.setattr(watcher, "_SLOW_AGAIN", 0.0)
     await scene.open()
-    for local in "abc":
-        scene.client.places = 0
-        scene.create(local)
-        await scene.refresh()
-        scene.client.reads()
-        await scene.is_right()
+    await three_changes_find_no_room_at_first(scene)
     assert not scene.client.closed
 
 
