@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
@@ -46,16 +47,14 @@ with spark_session(master=master, conf=json.loads(sys.argv[5])) as spark:
 @pytest.fixture
 def standalone(tmp_path: Path) -> Iterator[str]:
     """The address of a standalone cluster: a master and two workers, with one core each."""
-    import pyspark
-
-    start = [str(Path(pyspark.__file__).parent / "bin" / "spark-class")]
+    # Not by an import: another file of tests in this process may have imported another release, and a master of 4.1
+    # does not answer a driver of 4.3.
+    start = [str(distribution("pyspark").locate_file("pyspark/bin/spark-class"))]
     master = f"spark://127.0.0.1:{free_port()}"
     environment = {
         **os.environ,
         "JAVA_HOME": str(find_java_home()),
-        # With the default the master gives an application up after ten executors whose processes did not start, within
-        # a tenth of a second, as on a machine that has no memory for one more right now.
-        "SPARK_DAEMON_JAVA_OPTS": f"{quick_java_options()} -Dspark.deploy.maxExecutorRetries=-1",
+        "SPARK_DAEMON_JAVA_OPTS": quick_java_options(),
         "SPARK_DAEMON_MEMORY": "256m",
         "SPARK_LOCAL_IP": "127.0.0.1",
         "SPARK_LOCAL_DIRS": str(tmp_path / "local"),
