@@ -78,6 +78,11 @@ class LiveSettings:
         self._parts: list[tuple[tuple[str, ...], Prepare]] = []
 
     @property
+    def are_given(self) -> bool:
+        """Whether a program gave them, so that there is nothing to read them from again."""
+        return self._load is None
+
+    @property
     def can_reload(self) -> bool:
         """Whether there is something to read them from."""
         return self._load is not None and self.are_followed

@@ -23,6 +23,7 @@ _log = structlog.get_logger(__name__)
 
 _NOTHING: Final = "nothing is read again while the server runs: settings need a restart"
 _NO_FILE: Final = "the settings were given by the program that runs the server, and cannot be read again"
+_STARTING: Final = "the server is starting"
 #: The name of the settings among the parts.
 _SETTINGS: Final = "settings"
 
@@ -77,6 +78,11 @@ class Reloads:
             await self._reload(name)
 
     @property
+    def settings_are_given(self) -> bool:
+        """Whether a program gave the settings, so that nothing is wrong if they cannot be read again."""
+        return self._settings is None or self._settings.are_given
+
+    @property
     def in_force(self) -> Settings:
         """The settings in force; the defaults where nothing is known of them."""
         return Settings() if self._settings is None else self._settings.current
@@ -85,7 +91,7 @@ class Reloads:
         """What :meth:`reload_all` would change of the settings. Raises :exc:`~broker_core.settings.SettingsError`."""
         async with self._one_at_a_time:
             if self._settings is None or not self._settings.can_reload:
-                raise SettingsError(_NO_FILE)
+                raise SettingsError(_NO_FILE if self.settings_are_given else _STARTING)
             return await self._settings.reload(dry_run=True)
 
     async def reload_all(self) -> Reloaded:

@@ -67,8 +67,8 @@ class Invocation:
     debug: bool = False
     given: Given | None = None
 
-    def load(self, options: Options | None = None) -> LoadedSettings:
-        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`.
+    def load(self, options: Options | None = None, *, again: bool = False) -> LoadedSettings:
+        """The settings in force; raises :exc:`~broker_core.settings.SettingsError`. ``again``: for a server that runs.
 
         Where one of ``options`` is wrong, it is an :exc:`~broker_core.cli.options.question.UnusableQuestion`.
         """
@@ -78,7 +78,7 @@ class Invocation:
         if self.given is not None and self.config is None:
             return LoadedSettings(self.given.settings, None, ())
         try:
-            return load_settings(self.config, options=options)
+            return load_settings(self.config, options=options, again=again)
         except SettingsError as error:
             if error.layer != "option":
                 raise

@@ -29,6 +29,7 @@ from broker_core.settings.load import (
     LoadedSettings,
     SettingInForce,
     SettingProblem,
+    find_admin_socket,
     find_problems,
     load_settings,
 )
@@ -103,6 +104,7 @@ __all__ = [
     "UpstreamSnapshotsSettings",
     "UpstreamTlsSettings",
     "WatchersSettings",
+    "find_admin_socket",
     "find_problems",
     "is_wildcard",
     "live_settings",

@@ -2,35 +2,56 @@
 
 from __future__ import annotations
 
+import re
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from broker_core.settings.layer import resolve_paths
 from broker_core.settings.models import Settings
 from broker_core.settings.problems import SettingsError
 from broker_core.settings.setting_paths import SettingPath, dotted, nearest
 
-__all__ = ["FileLayer"]
+__all__ = ["FileLayer", "table_of_broken"]
+
+#: Bytes of a settings file, some ten thousand rules: reading it must not hold a server that runs up for long.
+_MOST: Final = 2 * 1024 * 1024
+#: Seconds in which whatever writes a file writes the rest of it, and how often that is awaited.
+_WRITTEN_WITHIN: Final = 0.1
+_LOOKS: Final = 30
 
 
 class FileLayer:
-    """The TOML file of the operator."""
+    """The TOML file of the operator.
+
+    ``again``: a server runs by it. A file that was just written is awaited until nothing more is written, and one
+    without any setting is refused: half of a file may be valid, and an empty one would let everybody in.
+    """
 
     kind = "file"
 
-    def __init__(self, file: Path) -> None:
+    def __init__(self, file: Path, *, again: bool = False) -> None:
         import tomllib  # not for a command without a file
 
         self.file = file
+        if again and file.exists() and not file.is_file():
+            raise SettingsError(f"{file}: it is no file that can be read again")
         try:
-            with file.open("rb") as stream:
-                self.values: dict[str, Any] = tomllib.load(stream)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            text = _read(file)
+            for _ in range(_LOOKS if again else 0):
+                if time.time() - file.stat().st_mtime > _WRITTEN_WITHIN:
+                    break
+                time.sleep(_WRITTEN_WITHIN)
+                text = _read(file)
+            self.values: dict[str, Any] = tomllib.loads(text.decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise SettingsError(f"{file}: not valid TOML: {error}") from error
         except OSError as error:
             raise SettingsError(
                 f"{file}: cannot read the settings file: {error.strerror or error}"
             ) from error
+        if again and not self.values:
+            raise SettingsError(f"{file}: it has no setting, and a server runs by it")
         resolve_paths(self.values, file.absolute().parent)
 
     def label(self, path: SettingPath) -> str:
@@ -38,3 +59,25 @@ class FileLayer:
 
     def unknown(self, path: SettingPath) -> str:
         return f"{self.file}: unknown key {dotted(path)!r}, did you mean {dotted(nearest(path, Settings))!r}?"
+
+
+def _read(file: Path) -> bytes:
+    with file.open("rb") as stream:
+        text = stream.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise SettingsError(f"{file}: it is larger than a settings file may be ({_MOST} bytes)")
+    return text
+
+
+def table_of_broken(file: Path, name: str) -> dict[str, Any]:
+    """One table of a file that is no TOML as a whole, empty where it cannot be read either."""
+    import tomllib
+
+    try:
+        text = _read(file).decode(errors="replace")
+        found = re.search(rf"^[ \t]*\[[ \t]*{name}[ \t]*\].*\n((?:(?![ \t]*\[).*\n?)*)", text, re.MULTILINE)
+        values = {name: tomllib.loads(found[1]) if found else {}}
+    except (OSError, ValueError, SettingsError):
+        return {}
+    resolve_paths(values, file.absolute().parent)
+    return values[name]

@@ -11,14 +11,21 @@ from typing import Any
 from pydantic import ValidationError
 
 from broker_core.settings.environment_layer import CONFIG_VARIABLE, EnvironmentLayer
-from broker_core.settings.file_layer import FileLayer
+from broker_core.settings.file_layer import FileLayer, table_of_broken
 from broker_core.settings.layer import Layer
-from broker_core.settings.models import Settings
+from broker_core.settings.models import AdminSettings, Settings
 from broker_core.settings.options_layer import OptionsLayer
 from broker_core.settings.problems import Finding, SettingsError, findings, what_is_wrong
 from broker_core.settings.setting_paths import SettingPath, dotted, known_keys
 
-__all__ = ["LoadedSettings", "SettingInForce", "SettingProblem", "find_problems", "load_settings"]
+__all__ = [
+    "LoadedSettings",
+    "SettingInForce",
+    "SettingProblem",
+    "find_admin_socket",
+    "find_problems",
+    "load_settings",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +78,15 @@ def load_settings(
     *,
     options: Mapping[str, tuple[SettingPath, object]] | None = None,
     environment: Mapping[str, str] | None = None,
+    again: bool = False,
 ) -> LoadedSettings:
     """Read all layers; anything wrong is a :exc:`SettingsError` of one line that names the place.
 
     ``file`` is the option ``--config``; without it the variable ``BROKER_CORE_CONFIG`` may name the file, and without
-    both there is none. ``options`` maps an option to the path of its setting and its value.
+    both there is none. ``options`` maps an option to the path of its setting and its value. ``again``: a server runs by
+    the file (:class:`~broker_core.settings.file_layer.FileLayer`).
     """
-    file, layers = _layers(file, options, environment)
+    file, layers = _layers(file, options, environment, again=again)
     for layer in layers:
         for _, unknown in _unknown(layer):
             raise unknown
@@ -128,18 +137,43 @@ def find_problems(
                 return None, problems
 
 
+def find_admin_socket(
+    file: Path | None = None, *, environment: Mapping[str, str] | None = None
+) -> Path | None:
+    """The operator's socket of settings that are wrong, if it can be found: the server that runs may be asked there."""
+    loaded, _ = find_problems(file, environment=environment)
+    if loaded is not None:
+        return loaded.settings.admin.socket
+    file, environment = _sources(file, environment)
+    of_file = {} if file is None else table_of_broken(file, "admin")
+    try:
+        of_environment = EnvironmentLayer(environment).values.get("admin", {})
+        return AdminSettings.model_validate(of_file | of_environment).socket
+    except (SettingsError, ValueError, TypeError):
+        return None
+
+
 def _layers(
     file: Path | None,
     options: Mapping[str, tuple[SettingPath, object]] | None,
     environment: Mapping[str, str] | None,
+    *,
+    again: bool = False,
 ) -> tuple[Path | None, tuple[Layer, ...]]:
-    environment = os.environ if environment is None else environment
-    if file is None and environment.get(CONFIG_VARIABLE):
-        file = Path(environment[CONFIG_VARIABLE])
-    from_file = None if file is None else FileLayer(file)
+    file, environment = _sources(file, environment)
+    from_file = None if file is None else FileLayer(file, again=again)
     from_environment = EnvironmentLayer(environment, _plugins_named(from_file))
     from_options = OptionsLayer(options or {})
     return file, tuple(layer for layer in (from_options, from_environment, from_file) if layer is not None)
+
+
+def _sources(
+    file: Path | None, environment: Mapping[str, str] | None
+) -> tuple[Path | None, Mapping[str, str]]:
+    environment = os.environ if environment is None else environment
+    if file is None and environment.get(CONFIG_VARIABLE):
+        file = Path(environment[CONFIG_VARIABLE])
+    return file, environment
 
 
 def _loaded(file: Path | None, layers: tuple[Layer, ...]) -> LoadedSettings:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
-from broker_core.settings.file_layer import FileLayer
+from broker_core.settings.file_layer import FileLayer, table_of_broken
 from broker_core.settings.problems import SettingsError
 
 
@@ -64,3 +65,54 @@ def test_an_unknown_key_gets_the_nearest(tmp_path: Path) -> None:
     assert file.unknown(("pulsar", "lisen")).endswith(
         "broker-core.toml: unknown key 'pulsar.lisen', did you mean 'pulsar.listen'?"
     )
+
+
+def test_what_a_server_runs_by_is_a_whole_file_with_settings(tmp_path: Path) -> None:
+    file = _file(tmp_path, "")
+    assert FileLayer(file).values == {}
+    with pytest.raises(SettingsError, match="it has no setting, and a server runs by it"):
+        FileLayer(file, again=True)
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with pytest.raises(SettingsError, match="it is no file that can be read again"):
+        FileLayer(pipe, again=True)
+    with pytest.raises(SettingsError, match="larger than a settings file may be"):
+        FileLayer(_file(tmp_path, "#" * 10_000_000))
+
+
+def test_half_of_a_file_that_is_written_now_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = _file(tmp_path, '[pulsar]\nlisten = "127.0.0.1:0"\n')
+    written: list[float] = []
+
+    def write(seconds: float) -> None:
+        """What happens meanwhile: the rest is written, and then nothing more."""
+        written.append(seconds)
+        if len(written) == 1:
+            with file.open("a") as stream:
+                stream.write('[authentication]\nanonymous_role = "guest"\n')
+        else:
+            os.utime(file, (0, 0))
+
+    monkeypatch.setattr("broker_core.settings.file_layer.time.sleep", write)
+    assert FileLayer(file, again=True).values["authentication"] == {"anonymous_role": "guest"}
+    assert len(written) == 2
+    assert "authentication" in FileLayer(file, again=True).values
+    assert len(written) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('[admin]\nsocket = "a"\n[limits]\nx = \n', "a"),
+        ('x = = 1\n [ admin ] # ours\n\nsocket = "a" # here\n', "a"),
+        ("[admin]\nsocket = \n", None),
+        ('[limits]\nsocket = "a"\n[', None),
+        ("\xff", None),
+    ],
+)
+def test_one_table_of_a_file_that_is_broken(tmp_path: Path, text: str, found: str | None) -> None:
+    table = table_of_broken(_file(tmp_path, text), "admin")
+    assert table == ({} if found is None else {"socket": tmp_path / found})
+    assert table_of_broken(tmp_path, "admin") == {}

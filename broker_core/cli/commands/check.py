@@ -102,12 +102,13 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.log_file import log_checks
     from broker_core.cli.startup_checks.tracing import tracing_checks
     from broker_core.cli.startup_checks.upstream_brokers import upstream_checks
-    from broker_core.settings import dotted, find_problems
+    from broker_core.settings import dotted, find_admin_socket, find_problems
 
     loaded, problems = find_problems(invocation.config)
     found = bounded("settings", lambda: [*_settings_found(loaded, problems)])
     if loaded is None:
-        return found
+        socket = find_admin_socket(invocation.config)
+        return found + bounded("admin.socket", lambda: admin_socket_checks(socket), patience=PATIENCE)
     settings: Settings = loaded.settings
     upstream = settings.upstream
     access = settings.log.access

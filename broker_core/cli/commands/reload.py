@@ -13,7 +13,7 @@ from broker_core.cli.help_examples import examples
 from broker_core.cli.running_broker import BrokerUnreachable, admin_socket, get
 
 if TYPE_CHECKING:
-    from broker_core.settings import Settings
+    from broker_core.settings import Settings, SettingsError
 
 __all__ = ["EXAMPLES", "reload_settings"]
 
@@ -45,17 +45,32 @@ def reload_settings(
     """
     from broker_core.cli.printed_output import print_json, print_lines
 
-    settings = invocation.load().settings
+    settings, wrong = _settings(invocation)
     method = "GET" if dry_run else "POST"
     told = _read(get(admin_socket(settings), "/-/reload", timeout=_PATIENCE, method=method))
     if dry_run:
-        told["names_lost"] = _names_lost(told, settings)
+        told["names_lost"] = {} if wrong else _names_lost(told, settings)
     if form == "json":
         print_json(told)
     else:
         print_lines(_lines(told, dry_run=dry_run))
     if told["failed"]:
         raise typer.Exit(1)
+    if wrong:  # the server reads another file
+        raise wrong
+
+
+def _settings(invocation: Invocation) -> tuple[Settings, SettingsError | None]:
+    """The settings; of those that are wrong the operator's socket, for the server has its own word on them."""
+    from broker_core.settings import Settings, SettingsError, find_admin_socket
+
+    try:
+        return invocation.load().settings, None
+    except SettingsError as error:
+        socket = find_admin_socket(invocation.config)
+        if socket is None:
+            raise
+        return Settings.model_validate({"admin": {"socket": socket}}), error
 
 
 def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:

@@ -59,7 +59,7 @@ def serve_clients(
         loaded.settings,
         debug=invocation.debug,
         when_ready=None if new is None else new.log,
-        load=lambda: invocation.load(options).settings,
+        load=lambda: invocation.load(options, again=True).settings,
     )
 
 

@@ -48,7 +48,8 @@ def _reload_checks(url: str) -> Iterator[Check]:
         problems, changed, restart = told["problems"], told["changed"], told["restart"]
     except (BrokerUnreachable, ValueError, KeyError, TypeError):
         return  # of another release
-    for name, reason in (problems | told["failed"]).items():
+    # A program that embeds a server has no file to read again: nothing is wrong.
+    for name, reason in (problems | ({} if told.get("given") else told["failed"])).items():
         yield Check.error("reload", f"the server that runs goes on with what it had: {name}: {reason}")
     if changed:
         yield Check.warning("reload", f"not in force yet, run broker-core reload: {_names(changed)}")

@@ -144,7 +144,8 @@ class Reloading:
         except SettingsError as error:
             failed["settings"] = str(error)
         rules = self._reloads.in_force.authorization.model_dump(mode="json")
-        content = {"problems": self._reloads.problems, "rules": rules}
+        given = self._reloads.settings_are_given
+        content = {"problems": self._reloads.problems, "rules": rules, "given": given}
         return json_response(200, _told([], failed, difference) | content)
 
     async def reload(self, _request: web.Request) -> web.Response:

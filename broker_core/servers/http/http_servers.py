@@ -54,11 +54,10 @@ class HttpServers:
         self._problem = problem
         self._clients: HttpServer | None = None
         services.permits.on_pressure(services.readers.make_room)
-        if services.http.api:
-            services.metrics.gauge(
-                "http_streams", "Streams of topics over HTTP that are open.", services.streams.total
-            )
-            stack.push_async_callback(services.streams.stop)
+        services.metrics.gauge(
+            "http_streams", "Streams of topics over HTTP that are open.", services.streams.total
+        )
+        stack.push_async_callback(services.streams.stop)
 
     async def start(
         self,
@@ -92,7 +91,7 @@ class HttpServers:
         )
         server = self._clients = HttpServer(
             endpoints,
-            apis=self._apis(access.admit, services),
+            apis=self._apis(access.admit, services) if settings.api else [],
             connections=files.http + files.api,
             tls=tls,
             refused=lambda: metrics.connection_refused("http"),
@@ -106,7 +105,7 @@ class HttpServers:
         return server
 
     async def start_operators(self, path: Path, reloads: Reloads) -> None:
-        """Serve the operator on a socket, who may see everything."""
+        """Serve the operator on a socket, with the API whether or not clients have it: commands ask it there."""
         pipeline = self._services.pipeline
         endpoints = Endpoints(
             self._services.metrics.registry,
@@ -129,9 +128,7 @@ class HttpServers:
             await self._clients.drain(seconds)
 
     def _apis(self, admit: Admit, services: ApiServices) -> list[Api]:
-        """The APIs for programs, where they are served."""
-        if not services.http.api:
-            return []
+        """The APIs for programs."""
         return [v1_api(services, admit, self._version), *admin_apis(services, admit)]
 
 

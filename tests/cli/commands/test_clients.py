@@ -40,6 +40,14 @@ async def test_show_and_disconnect(cli: Cli, tmp_path: Path) -> None:
                 await session.get_topics("public/default")
 
 
+async def test_the_operators_socket_answers_though_clients_have_no_api(cli: Cli, tmp_path: Path) -> None:
+    socket = tmp_path / "admin.sock"
+    async with api_served(tmp_path, admin={"socket": str(socket)}, http={"api": False}):
+        for words in (["clients"], ["clients", "disconnect", "--role", "r"], ["top", "--once"]):
+            said = await asyncio.to_thread(cli, *words, "--broker", f"unix:{socket}")
+            assert said.code == 0, said.err
+
+
 def test_disconnect_must_name_somebody(cli: Cli) -> None:
     said = cli("clients", "disconnect", "--broker", "unix:/nowhere")
     assert said.code == 2

@@ -6,6 +6,8 @@ import asyncio
 import json
 from pathlib import Path
 
+import pytest
+
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
@@ -74,6 +76,64 @@ async def test_a_dry_run_says_how_many_names_a_role_loses(cli: Cli, tmp_path: Pa
         assert said.code == 0
         assert "would change: authorization.rules: " in said.out
         assert "would not be seen any more by team: 7 of 10 in a/b\n" in said.out
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        ("[limits]\npermit_queue = \n", "not valid TOML"),
+        ("[limits]\npermit_queue = -1\n", "limits.permit_queue"),
+        ("[limit]\n", "unknown key 'limit'"),
+    ],
+)
+async def test_a_wrong_file_is_reported_to_the_server_and_by_it(
+    cli: Cli, tmp_path: Path, wrong: str, why: str
+) -> None:
+    file = tmp_path / "f.toml"
+    right = '[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n'
+
+    def load() -> Settings:
+        return load_settings(file, environment={}, again=True).settings
+
+    async def asked(*words: str) -> tuple[int, str]:
+        said = await asyncio.to_thread(cli, *words, "--config", str(file))
+        return said.code, said.out
+
+    file.write_text(right)
+    async with Broker(load(), load=load) as broker:
+        opened: list[bool] = []
+        broker.reloads.add("log file", lambda: opened.append(True))
+        in_force = broker.settings
+        file.write_text(right + wrong)
+        for words in (["reload", "--dry-run"], ["reload"], ["reload", "--format", "json"]):
+            code, text = await asked(*words)
+            assert code == 1
+            assert why in text
+            assert "settings" in text
+        assert broker.settings is in_force
+        assert (opened, broker.reloads.failing["settings"]) == ([True, True], True)
+        code, text = await asked("check")
+        assert code == 1
+        assert "error reload: the server that runs goes on with what it had: settings: " in text
+        # Of another file, which is not the server's: this is not the server's failure, and is told all the same.
+        other = tmp_path / "other.toml"
+        other.write_text(right + wrong)
+        file.write_text(right)
+        said = await asyncio.to_thread(cli, "reload", "--config", str(other))
+        assert (said.code, why in said.err) == (1, True)
+        assert "reloaded: settings" in said.out
+
+
+async def test_beside_a_server_that_is_embedded_nothing_is_wrong(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "f.toml"
+    file.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[admin]\nsocket = "a.sock"\n')
+    async with Broker(load_settings(file, environment={}).settings):
+        said = await asyncio.to_thread(cli, "check", "--config", str(file))
+        assert "is that of a broker-core that runs" in said.out
+        assert " reload: " not in said.out
+        said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
+        assert said.code == 1
+        assert "the settings were given by the program that runs the server" in said.out
 
 
 def test_without_a_socket_it_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
