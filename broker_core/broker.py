@@ -250,6 +250,7 @@ class Broker:
             clients=self._clients,
             quotas=admission.quotas,
             guard=None if core.upstream is None else core.upstream.guard,
+            snapshots=None if core.upstream is None else core.upstream.snapshots,
         )
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
@@ -467,14 +468,13 @@ async def _opened(
             upstream.on_change.append(pipeline.changes.announce)
             lookups = RelayedLookups(pipeline, find.plugins, upstream.relay)
         with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
+        log = change_log if upstream is None else upstream.log
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
         stack.callback(metrics.of_plugins.close)
         await dispatcher.startup(
-            lambda plugin: BrokerHandle(
-                pipeline, catalog, change_log, metrics.of_plugins.registry(plugin), plugin
-            )
+            lambda plugin: BrokerHandle(pipeline, catalog, log, metrics.of_plugins.registry(plugin), plugin)
         )
         live.plugins = dispatcher
         changes: Changes | None = None

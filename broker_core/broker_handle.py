@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -22,8 +22,9 @@ __all__ = ["BrokerHandle"]
 class BrokerHandle:
     """The broker as one plugin sees it. Made on the event loop; what it offers may be called in any thread.
 
-    ``version`` and ``changes`` are those of the embedded catalogue. Before a cluster there is no change log of its own,
-    and both raise :exc:`~broker_core.errors.ListingFailed`. They read a file: call them from a thread.
+    ``version`` and ``changes`` are those of the embedded catalogue, or of what a gateway holds of its cluster. They
+    read a file, or ask brokers: call them from a thread. A gateway that holds nothing, or something else for each
+    principal, has no change log of its own: both raise :exc:`~broker_core.errors.ListingFailed`.
     """
 
     def __init__(
@@ -52,14 +53,16 @@ class BrokerHandle:
 
     def version(self, namespace: NamespaceName | str) -> Any:
         """The version (:class:`~broker_core.catalog.CatalogVersion`) of a namespace; it grows with every change."""
-        return self._holder().version(_parsed(namespace))
+        name = _parsed(namespace)
+        return self._read(lambda catalog: catalog.version(name), lambda log: log.version(name))
 
     def changes(self, namespace: NamespaceName | str, since: Any) -> Any:
         """All changes of a namespace after a version; a :class:`~broker_core.catalog.Gap` if they are not known."""
-        return self._holder().changes(_parsed(namespace), since)
+        name = _parsed(namespace)
+        return self._read(lambda catalog: catalog.changes(name, since), lambda log: log.changes(name, since))
 
     def change_logs(self) -> tuple[ChangeLog, ...]:
-        """The change logs to follow: the embedded catalogue's, then those of plugins, in the order of the chain.
+        """The change logs to follow: that of the embedded catalogue, or of what a gateway holds, then those of plugins.
 
         Plugins start one after the other: all are here once the broker is ready.
         """
@@ -115,12 +118,20 @@ class BrokerHandle:
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(function, *arguments)
 
-    def _holder(self) -> Any:
-        if self._catalog is None:
+    def _read(
+        self, of_catalog: Callable[[Any], Any], of_log: Callable[[ChangeLog], Coroutine[Any, Any, Any]]
+    ) -> Any:
+        """What the embedded catalogue says, or else the log of the cluster, which is asked on the event loop."""
+        if self._catalog is not None:
+            return of_catalog(self._catalog)
+        if self._change_log is None:
             raise ListingFailed(
-                "The brokers upstream hold the topics, and they have no change log", cause=Cause.UPSTREAM
+                "The brokers upstream hold the topics, and this gateway has no change log of them",
+                cause=Cause.UPSTREAM,
             )
-        return self._catalog
+        if _running_loop() is self._loop:
+            raise RuntimeError("call this from a thread, or await what change_logs() has")
+        return asyncio.run_coroutine_threadsafe(of_log(self._change_log), self._loop).result()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

@@ -19,6 +19,7 @@ from broker_core.errors import InvalidName, ListingFailed
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 
 
 class Curious:
@@ -252,9 +253,28 @@ async def test_metrics_of_a_plugin_are_scraped_until_it_is_shut_down(tmp_path: P
     assert b"broker_core_curious" not in generate_latest(registry)
 
 
-async def test_before_a_cluster_there_is_no_change_log(tmp_path: Path) -> None:
+async def test_before_a_cluster_the_log_is_of_what_the_gateway_holds(tmp_path: Path) -> None:
     plugin = Curious()
-    upstream = {"service_url": "pulsar://127.0.0.1:1"}
+    async with FakeCluster() as cluster:
+        cluster.topics["public/default"] = ["persistent://public/default/old"]
+        tables = settings(tmp_path, upstream={"service_url": cluster.url})
+        async with Broker(tables, plugins={"curious": plugin}) as broker:
+            (log,) = plugin.broker.change_logs()
+            assert (log.name, await log.catalog_id()) != ("catalog", "")
+            with pytest.raises(RuntimeError, match="from a thread"):
+                plugin.broker.version("public/default")
+            since = await asyncio.to_thread(plugin.broker.version, "public/default")
+            cluster.topics["public/default"].append("persistent://public/default/new")
+            host, port = broker.pulsar_address
+            async with LookupSession(f"pulsar://{host}:{port}") as client:
+                await client.get_topics("public/default")  # of after the change: the first of a connection is
+            told = await asyncio.to_thread(plugin.broker.changes, "public/default", since)
+            assert [str(change.name) for change in told] == ["persistent://public/default/new"]
+
+
+async def test_a_gateway_that_holds_nothing_has_no_change_log(tmp_path: Path) -> None:
+    plugin = Curious()
+    upstream = {"service_url": "pulsar://127.0.0.1:1", "snapshots": {"mode": "off"}}
     async with Broker(settings(tmp_path, upstream=upstream), plugins={"curious": plugin}):
         assert plugin.broker.change_logs() == ()
         with pytest.raises(ListingFailed, match="no change log"):

@@ -25,7 +25,7 @@ class MemoryStore:
 
     def __init__(self, namespace: NamespaceName = NAMESPACE, *, has_verdicts: bool = False) -> None:
         self.namespace = namespace
-        self.has_verdicts = has_verdicts
+        self.has_verdicts = self.lists_for_all = has_verdicts
         self.verdicts: list[tuple[str | None, str]] = []
         self.denied: set[str | None] = set()
         self.names = {Mode.PERSISTENT: list(NAMES), Mode.NON_PERSISTENT: list(OTHERS)}

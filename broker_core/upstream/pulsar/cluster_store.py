@@ -58,6 +58,7 @@ class ClusterStore:
         self._shared = shared
         self._watches = watches
         self.has_verdicts: Final = shared is not None
+        self.lists_for_all: Final = shared is not None or not identities.forwards
         table = options.upstream.tls
         self._tls = (
             ClientTls()

@@ -25,7 +25,7 @@ from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
-from broker_core.upstream.snapshots import LiveSnapshots, SnapshotLister
+from broker_core.upstream.snapshots import LiveSnapshots, SnapshotLister, SnapshotLog
 from broker_core.wire.pulsar import CommandConnected
 
 __all__ = ["UpstreamCluster", "UpstreamUnusable"]
@@ -168,6 +168,11 @@ class UpstreamCluster:
         await self.listings.stop()
         await self.identities.stop()
         await self.guard.stop()
+
+    @property
+    def log(self) -> SnapshotLog | None:
+        """The change log of what is held; ``None`` where nothing is, or something else for each principal."""
+        return None if self.snapshots is None else self.snapshots.log
 
     async def probe(self, address: Address) -> None:
         """Ask one broker for a connection as this gateway. Raises :exc:`~broker_core.client.ClientError`."""

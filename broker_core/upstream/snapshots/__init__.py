@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotLister
+from broker_core.upstream.snapshots.snapshot_log import SnapshotLog
 from broker_core.upstream.snapshots.topic_store import (
     SHARED,
     ListedTopics,
@@ -19,6 +20,7 @@ __all__ = [
     "ListedTopics",
     "LiveSnapshots",
     "SnapshotLister",
+    "SnapshotLog",
     "TopicStore",
     "TopicUpdate",
     "View",

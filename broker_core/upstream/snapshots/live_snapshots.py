@@ -17,7 +17,8 @@ import secrets
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple, TypeAlias
+from functools import partial
+from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
@@ -35,9 +36,10 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
-from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate, View
+from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
+from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate
 
-__all__ = ["DOMAINS_OF", "LiveSnapshots", "NameMoves", "Place"]
+__all__ = ["DOMAINS_OF", "LiveSnapshots", "NameMoves"]
 
 #: The parts that a listing in a mode is made of.
 DOMAINS_OF: Final = {
@@ -56,13 +58,6 @@ _FACTOR: Final = 4
 _OVERHEAD: Final = 16 * 1024
 #: Parts that are known, in memory or not.
 _MOST: Final = 65_536
-
-
-class Place(NamedTuple):
-    """A namespace as one view lists it."""
-
-    namespace: NamespaceName
-    view: View
 
 
 _Kept: TypeAlias = SnapshotCache[Place, None]
@@ -138,7 +133,10 @@ class LiveSnapshots:
         self._parts: OrderedDict[_Key, _Part] = OrderedDict()
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)
-        self._id = secrets.token_urlsafe(16)
+        #: Under which versions are comparable.
+        self.id: Final = secrets.token_urlsafe(16)
+        #: What changed of the places that somebody follows.
+        self.logs: Final = MoveLogs()
         self._number = itertools.count(1)
         self._loop = asyncio.get_running_loop()
         #: By which snapshots age.
@@ -230,14 +228,18 @@ class LiveSnapshots:
             if moved is None:
                 return False
             part.known_hash = rest[-1].topics_hash
-            self._guard.told(place.namespace, _question(key), len(moved.listing))
+            made, moves = moved
+            self._guard.told(place.namespace, _question(key), len(made.listing))
             if part.passed is not None:
                 part.passed.add(part.known_hash)
+            await self.logs.moved(place, made.listing, moves.removed, moves.added)
         self._changed(place.namespace)
         return True
 
-    async def _moved(self, key: _Key, old: Snapshot, updates: Sequence[TopicUpdate]) -> Snapshot | None:
-        moves = _net(CatalogVersion(self._id, next(self._number)), updates)
+    async def _moved(
+        self, key: _Key, old: Snapshot, updates: Sequence[TopicUpdate]
+    ) -> tuple[Snapshot, NameMoves] | None:
+        moves = _net(CatalogVersion(self.id, next(self._number)), updates)
         if moves is None:
             return None
         permit: Permit | None = None
@@ -250,7 +252,7 @@ class LiveSnapshots:
                 return None
             self._kept.keep(key, made, 0, permit)
             permit = None
-            return made
+            return made, moves
         except (InvalidListing, PermitError):
             return None
         finally:
@@ -281,7 +283,7 @@ class LiveSnapshots:
             return other
         chunks = (*data_of(other.listing).chunks, *data_of(own.listing).chunks)
         listing = listing_of(ListingData(place.namespace, Mode.ALL, chunks))
-        version = CatalogVersion(self._id, next(self._number), _stamp(other, own))
+        version = CatalogVersion(self.id, next(self._number), _stamp(other, own))
         joined = Snapshot(version, listing)
         self._kept.keep((place, Mode.ALL), joined, 0, None)
         return joined
@@ -377,13 +379,16 @@ class LiveSnapshots:
         """Keep what the store lists now in the place of what is kept."""
         kept = self._kept.get(key)
         old = None if kept is None else kept.snapshot
-        version = CatalogVersion(self._id, next(self._number))
+        version = CatalogVersion(self.id, next(self._number))
         try:
+            work = partial(
+                _made, key, version, old, listed.names, most=MOST_STEP if self.logs.follows(key[0]) else 0
+            )
             if listed.size <= _SMALL:
-                made = _made(key, version, old, listed.names)
+                made, moves = work()
             else:
                 async with self._loads:
-                    made = await asyncio.to_thread(_made, key, version, old, listed.names)
+                    made, moves = await asyncio.to_thread(work)
         except (InvalidListing, pa.ArrowException) as error:
             raise ListingFailed(
                 f"The brokers behind this server list a bad topic: {error}",
@@ -400,6 +405,10 @@ class LiveSnapshots:
             return made
         self.counts["first" if old is None else "changed"] += 1
         self._kept.keep(key, made, 0, held.pop() if held else None)
+        if moves is None:
+            self.logs.restart(key[0])
+        else:
+            await self.logs.moved(key[0], made.listing, moves.removed, moves.added)
         if was_listed:
             self._changed(key[0].namespace)
         return made
@@ -439,18 +448,26 @@ def _stamp(other: Snapshot, own: Snapshot) -> str:
     return f"{other.version.number}-{own.version.number}"
 
 
-def _made(key: _Key, version: CatalogVersion, old: Snapshot | None, names: Any) -> Snapshot:
-    """The snapshot of these names: the old one where they are the same, or with its chunks where few are others."""
+def _made(
+    key: _Key, version: CatalogVersion, old: Snapshot | None, names: Any, *, most: int
+) -> tuple[Snapshot, NameMoves | None]:
+    """The snapshot of these names: the old one where they are the same, or with its chunks where few are others; and
+    what led to it, where that is known, and few names or not more than ``most``.
+    """
     (namespace, _), domain = key
     listing = Listing.from_names(namespace, domain, names)
     if old is None:
-        return Snapshot(version, listing)
+        return Snapshot(version, listing), None
     added, removed = selection_difference(listing.all(), old.listing.all())
-    if not len(added) and not len(removed):
-        return old
-    if len(added) + len(removed) > old.most_changes:
-        return Snapshot(version, listing)
-    return old.moved(NameMoves(version, removed.names.to_pylist(), added.names.to_pylist()))
+    count = len(added) + len(removed)
+    if not count:
+        return old, None
+    moves = None
+    if count <= max(old.most_changes, most):
+        moves = NameMoves(version, removed.names.to_pylist(), added.names.to_pylist())
+    if moves is None or count > old.most_changes:
+        return Snapshot(version, listing), moves
+    return old.moved(moves), moves
 
 
 def _looked_at(task: asyncio.Task[Snapshot]) -> None:

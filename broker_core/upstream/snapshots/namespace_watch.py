@@ -18,7 +18,8 @@ import structlog
 
 from broker_core.errors import ListingFailed
 from broker_core.names import Mode
-from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots, Place
+from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
+from broker_core.upstream.snapshots.snapshot_log import Place
 from broker_core.upstream.snapshots.topic_store import TopicStore, TopicUpdate
 
 __all__ = ["NamespaceWatches"]

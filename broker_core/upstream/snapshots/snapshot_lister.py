@@ -25,8 +25,9 @@ from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister, ListerNotes, TopicListingResult
 from broker_core.snapshots import result_of
-from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots, Place
+from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
+from broker_core.upstream.snapshots.snapshot_log import Place, SnapshotLog
 from broker_core.upstream.snapshots.topic_store import TopicStore
 
 __all__ = ["ONE_BROKER", "SnapshotLister"]
@@ -125,7 +126,7 @@ class SnapshotLister:
             place = Place(request.namespace, self.store.view_of(request.asker))
         except ListingFailed:
             return None  # asking the long way says it
-        if not self._is_allowed(_right(request)):
+        if not self._is_allowed(_right(request.asker, request.namespace)):
             return None
         kept = self.snapshots.now(place, request.mode, since)
         return None if kept is None else kept.result
@@ -147,7 +148,7 @@ class SnapshotLister:
             return await self._direct.list_topics(request)
         since = self._since(request)
         place = Place(request.namespace, self.store.view_of(request.asker))
-        await self._allow(request)
+        await self.allow(request.asker, request.namespace)
         snapshot = await self.snapshots.current(place, request.mode, since)
         self._listed(request)
         if request.mode is not Mode.NON_PERSISTENT:
@@ -178,12 +179,16 @@ class SnapshotLister:
     def _is_followed(self, place: Place) -> bool:
         return any((place, mode) in self._followed for mode in Mode)
 
+    async def _make_current(self, place: Place, mode: Mode = Mode.ALL) -> None:
+        """Have a snapshot that is young enough, and the cluster's word when it changes. Raises :exc:`ListingFailed`."""
+        await self.snapshots.current(place, mode, self.snapshots.clock() - self._max_age)
+        if mode is not Mode.NON_PERSISTENT:
+            self.watches.ensure(place)
+
     async def _keep_current(self, place: Place, mode: Mode) -> None:
         while True:
             try:
-                await self.snapshots.current(place, mode, self.snapshots.clock() - self._max_age)
-                if mode is not Mode.NON_PERSISTENT:
-                    self.watches.ensure(place)
+                await self._make_current(place, mode)
             except ListingFailed as failure:
                 _log.debug("a followed namespace cannot be listed", reason=failure.message)
             age = self.snapshots.age(place, mode)
@@ -246,6 +251,28 @@ class SnapshotLister:
                 listed.clear()
             listed.add((request.namespace, request.mode))
 
+    # -- changes
+
+    def log_of(self, asker: Asker) -> SnapshotLog:
+        """The change log of what the cluster lists for this client. Raises :exc:`ListingFailed`."""
+
+        def is_current(place: Place) -> bool:
+            since = self.snapshots.clock() - self._max_age
+            return self.snapshots.now(place, Mode.ALL, since) is not None
+
+        return SnapshotLog(
+            self.snapshots.logs,
+            self.snapshots.id,
+            self.store.view_of(asker),
+            current=self._make_current,
+            is_current=is_current,
+        )
+
+    @property
+    def log(self) -> SnapshotLog | None:
+        """The change log of what the cluster lists for all; ``None`` if that depends on who asks."""
+        return self.log_of(Asker()) if self.store.lists_for_all else None
+
     # -- the cluster's verdicts
 
     def _is_allowed(self, right: _Right) -> bool:
@@ -254,14 +281,14 @@ class SnapshotLister:
         given = self._verdicts.get(right)
         return given is not None and given >= self.snapshots.clock() - self._max_age
 
-    async def _allow(self, request: ListingRequest) -> None:
+    async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
         """Have the cluster's word that this client may list the namespace. Raises :exc:`ListingFailed`."""
-        right = _right(request)
+        right = _right(asker, namespace)
         if self._is_allowed(right):
             return
         asking = self._asking.get(right)
         if asking is None:
-            asking = self._loop.create_task(self._ask(right, request.asker))
+            asking = self._loop.create_task(self._ask(right, asker))
             self._asking[right] = asking
             asking.add_done_callback(lambda task: self._asked(right, task))
         try:
@@ -295,6 +322,5 @@ def _nothing() -> None:
     """There is nothing to end."""
 
 
-def _right(request: ListingRequest) -> _Right:
-    asker = request.asker
-    return asker.role, asker.original_principal, request.namespace
+def _right(asker: Asker, namespace: NamespaceName) -> _Right:
+    return asker.role, asker.original_principal, namespace

@@ -59,6 +59,10 @@ class TopicStore(Protocol):
     def has_verdicts(self) -> bool:
         """Whether one view is for all, so that each principal's right to a namespace is asked apart from it."""
 
+    @property
+    def lists_for_all(self) -> bool:
+        """Whether all clients have one view."""
+
     def view_of(self, asker: Asker) -> View:
         """For whom the store lists if this client asks."""
 

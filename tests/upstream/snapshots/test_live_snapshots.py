@@ -15,7 +15,7 @@ from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import LimitsSettings
 from broker_core.upstream.snapshots import LiveSnapshots
-from broker_core.upstream.snapshots.live_snapshots import Place
+from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.chunks import tiny_chunks
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually

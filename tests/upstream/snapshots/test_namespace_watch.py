@@ -19,8 +19,8 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 from broker_core.upstream.snapshots import LiveSnapshots, TopicUpdate
-from broker_core.upstream.snapshots.live_snapshots import Place
 from broker_core.upstream.snapshots.namespace_watch import NamespaceWatches
+from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 from tests.support.memory_store import NAMES, NAMESPACE, MemoryStore

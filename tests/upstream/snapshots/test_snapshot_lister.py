@@ -17,7 +17,7 @@ from broker_core.names import Mode
 from broker_core.patterns import compile_pattern
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.upstream.snapshots import ONE_BROKER, LiveSnapshots, SnapshotLister
-from broker_core.upstream.snapshots.live_snapshots import Place
+from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.memory_lister import MemoryLister

@@ -20,6 +20,7 @@ from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
 from broker_core.shrink_guard import ShrinkGuard
+from broker_core.upstream.snapshots import SnapshotLister
 
 __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 
@@ -46,6 +47,8 @@ class ApiServices:
     readers: SlowReaders = field(default_factory=SlowReaders)
     #: What holds listings of a cluster that lose many topics at once.
     guard: ShrinkGuard | None = None
+    #: What this server holds of the cluster behind it.
+    snapshots: SnapshotLister | None = None
     #: The questions that streams follow, where any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)

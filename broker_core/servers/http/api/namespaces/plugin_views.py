@@ -27,8 +27,9 @@ def is_plain(services: ApiServices, asker: Asker, namespace: NamespaceName) -> b
 async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceName) -> ChangeLog:
     """The change log of exactly the topics that a client is shown of a namespace.
 
-    That is the catalogue's, or that of the plugin that lists the namespace. Raises the error 409 where masks or rules
-    hide topics, or the plugin tells no changes or answers by who asks; 501 before a cluster.
+    That is the catalogue's, what the snapshots of the cluster saw for this client, or that of the plugin that lists the
+    namespace. Raises the error 409 where masks or rules hide topics, or the plugin tells no changes or answers by who
+    asks; 501 before a cluster without snapshots.
     """
     dispatcher = services.pipeline.dispatcher
     if services.pipeline.authorization.filter(asker, str(namespace)) is not None:
@@ -37,6 +38,9 @@ async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceNam
         raise _no_log("plugins hide topics of this namespace, and a change log has all of them")
     plugin = next((plugin for plugin, _ in dispatcher.describe_hook.plugins(namespace) if plugin.lists), None)
     if plugin is None:
+        if services.snapshots is not None:
+            await services.snapshots.allow(asker, namespace)
+            return services.snapshots.log_of(asker)
         needs_catalog(services)
         assert services.change_log is not None
         return services.change_log

@@ -46,7 +46,10 @@ class _Change(JsonObject):
     version: int
     operation: Literal["create", "update", "delete"]
     topic: str = Field(description="The full name, without partition suffix.")
-    topic_id: str = Field(description="A name that is made anew is another topic, with another id.")
+    topic_id: str = Field(
+        description="A name that is made anew is another topic, with another id. Of a cluster's topics, which have no "
+        "ids, it is made from the name."
+    )
     added: _Names = Field(description="The names that are listed since.")
     removed: _Names = Field(description="The names that are not listed any more.")
     properties: dict[str, str]
@@ -122,9 +125,11 @@ def operations(services: ApiServices) -> list[Operation]:
                 410: Reply(
                     "The log does not reach back to that version: list anew. `version` is the one now."
                 ),
-                501: Reply("Brokers hold the topics, and they have no change log."),
+                501: Reply("Brokers hold the topics, and this server has no snapshots of them."),
             },
-            description="Changes of one version are never torn apart, so that there may be more of them than `limit`.",
+            description="Changes of one version are never torn apart, so that there may be more of them than `limit`. "
+            "Before a cluster they are what this server's snapshots saw for the client since somebody asked first; no "
+            "such version outlives the server.",
             tag="namespaces",
             parameters=(
                 Parameter(

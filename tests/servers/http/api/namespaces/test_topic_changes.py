@@ -6,13 +6,18 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
+from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
+from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.chain_plugins import lists
+from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 from tests.support.plugins import PluginOf
 
 PATH = f"{NAMESPACE}/changes"
@@ -162,6 +167,48 @@ async def test_the_log_of_the_plugin_that_lists(
             assert (rest.json["version"], rest.json["more"]) == ("other:3", False)
 
 
-async def test_brokers_have_no_change_log(tmp_path: Path) -> None:
-    async with api_served(tmp_path, upstream={"service_url": "pulsar://127.0.0.1:1"}) as served:
-        assert (await served.ask(PATH)).status == 501
+async def test_before_a_cluster_changes_are_what_the_gateway_saw() -> None:
+    """A watch tells them at once, and a position of before a restart is a gap."""
+    async with FakeCluster(topic_watchers=True, reconcile=True) as cluster:
+        cluster.topics["public/default"] = [str(topic("orders-partition-0"))]
+        tables: dict[str, Any] = {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "http": {"listen": "127.0.0.1:0"},
+            "upstream": {"service_url": cluster.url},
+        }
+        async with aiohttp.ClientSession() as session:
+            async with Broker(Settings.model_validate(tables)) as broker:
+                served = ApiServed(broker, session)
+                since = await version(served)
+                await eventually(lambda: len(cluster.watchers) == 1)
+                waiting = asyncio.create_task(served.ask(PATH, params={"since": since, "wait": "30"}))
+                cluster.change("public/default", new=[str(topic("orders-partition-1"))])
+                async with asyncio.timeout(4):  # before it would be asked again
+                    said = await waiting
+                (told,) = said.json["changes"]
+                assert (told["operation"], told["topic"]) == ("update", str(topic("orders")))
+                assert told["added"] == {"plain": False, "partitions": [[1, 1]]}
+                since = said.json["version"]
+            async with Broker(Settings.model_validate(tables)) as broker:
+                served = ApiServed(broker, session)
+                said = await served.ask(PATH, params={"since": since})
+                assert (said.status, said.json["version"]) == (410, await version(served))
+            tables["upstream"]["snapshots"] = {"mode": "off"}
+            async with Broker(Settings.model_validate(tables)) as broker:
+                assert (await ApiServed(broker, session).ask(PATH)).status == 501
+
+
+async def test_changes_of_a_cluster_are_for_those_it_lets_list() -> None:
+    async with FakeCluster() as cluster:
+        cluster.topics["public/default"] = [str(topic("orders"))]
+        cluster.denied = {""}  # all but the role of the snapshots
+        tables = {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "http": {"listen": "127.0.0.1:0"},
+            "upstream": {"service_url": cluster.url, "snapshots": {"token": "role"}},
+        }
+        async with Broker(Settings.model_validate(tables)) as broker, aiohttp.ClientSession() as session:
+            served = ApiServed(broker, session)
+            assert (await served.ask(PATH)).status == 403
+            cluster.denied.clear()
+            assert (await served.ask(PATH)).status == 200
