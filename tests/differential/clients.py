@@ -6,6 +6,7 @@ import asyncio
 import base64
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, Self
 
 import aiohttp
@@ -21,6 +22,8 @@ __all__ = ["Clients"]
 
 #: Seconds in which an answer must have come, whatever it is.
 _PATIENCE: Final = 30.0
+#: Seconds after which a server waits for the rest of a message.
+_SILENCE: Final = 0.25
 _LARGEST: Final = 1 << 28
 _LENGTH: Final = re.compile(rb"Content-Length: ([0-9]+)")
 
@@ -56,10 +59,16 @@ class _Connection:
         return said
 
     async def rest(self) -> bytes:
-        """All that still comes, after which there is nothing more to say."""
+        """All that still comes, after which there is nothing more to say.
+
+        What has no answer yet when the end is seen gets none: the end comes once the server says something, or waits.
+        """
+        said = b""
         try:
+            with suppress(TimeoutError):
+                said = await asyncio.wait_for(self.reader.read(1 << 16), _SILENCE)
             self.writer.write_eof()
-            return await self.reader.read(-1)
+            return said + await self.reader.read(-1)
         except (ConnectionError, OSError):
             return b"<reset>"
         finally:

@@ -8,13 +8,15 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 from functools import partial
-from itertools import zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 import pyarrow as pa
+from google.protobuf.message import DecodeError
 
 from broker_core.wire.kafka import Api, MalformedMessage, read_response
 from broker_core.wire.pulsar import BaseCommand, commands
@@ -23,6 +25,7 @@ from tests.differential.comparison import Pairs, Token, ids_in
 from tests.differential.drawing import Draw, Hole
 from tests.differential.http_requests import HttpRequest, admin_request, v1_request
 from tests.differential.kafka_requests import kafka_frame, kafka_request
+from tests.differential.named import fragments_of
 from tests.differential.pulsar_requests import pulsar_frame
 from tests.differential.world import PERSONAS, Persona
 from tests.support.served import Served
@@ -48,9 +51,10 @@ class Difference:
 
 @dataclass(slots=True)
 class Result:
-    """``answers`` counts the requests by transport and by what came of them."""
+    """``answers`` counts the requests by transport and by what came of them, ``named`` what fragments name."""
 
     answers: Counter[tuple[str, str]] = field(default_factory=Counter)
+    named: Counter[str] = field(default_factory=Counter)
     differences: list[Difference] = field(default_factory=list)
     audited: int = 0
 
@@ -98,8 +102,10 @@ class _Run:
         persona = self.random.choices(PERSONAS, _WEIGHTS)[0]
         draw = Draw(self.random, self._pairs)
         client = f"differential-{number}"
+        words: Callable[[bytes], str] = _text
         match road:
             case "pulsar":
+                words = _command
                 frame = pulsar_frame(draw, number)
                 said = str(BaseCommand.FromString(frame[8:]))
                 first, second = await self._both(
@@ -113,7 +119,12 @@ class _Run:
                 first, second = await self._both(
                     lambda each, at: each.kafka(persona, _for(at, frame, draw.holes))
                 )
-                first, second = self._pairs.translated_ids(first, second, _ids(api, version, first, second))
+                words = partial(_fields, api, version)
+                if api.name != "DeleteTopics":
+                    ids = _ids(api, version, first, second)
+                    first, second = self._pairs.translated_ids(first, second, ids)
+                elif words(first) == words(_in_words_of_first(second, draw.holes)):
+                    second = first  # in the order of ids, which are others
             case "damaged" | "login":
                 first, second, said = await self._alone(road, persona, draw, number)
             case _:
@@ -127,7 +138,7 @@ class _Run:
                 self._learn_from_http(*answers, targets=targets)
                 first, second = (b"\n".join(answer) for answer in answers)
         self._requests[client] = number, f"{road} as {persona.role}: {said}", draw.holes
-        self._compare(*self._requests[client], first, second)
+        self._compare(*self._requests[client], first, second, words)
         self.result.answers[road, _outcome(road, first)] += 1
 
     async def _alone(self, road: str, persona: Persona, draw: Draw, number: int) -> tuple[bytes, bytes, str]:
@@ -195,22 +206,38 @@ class _Run:
                 if all(isinstance(token, str) for token in tokens):
                     self._pairs.note(kind, *tokens)
 
-    def _compare(self, number: int, request: str, holes: list[Hole], first: bytes, second: bytes) -> None:
-        for mine, other in holes:  # what is said back of a request
-            second = second.replace(other, mine)
-        first, second = self._pairs.translated(first, second)
-        if first != second:
+    def _compare(
+        self,
+        number: int,
+        request: str,
+        holes: list[Hole],
+        first: bytes,
+        second: bytes,
+        words: Callable[[bytes], str],
+    ) -> None:
+        first, second = self._pairs.translated(first, _in_words_of_first(second, holes))
+        if first == second:
+            return
+        if named := fragments_of(request, words(first), words(second)):
+            self.result.named.update(named)
+        else:
             difference = Difference(number, request, first, second)
             self.result.differences.append(difference)
             self._found(difference)
 
     def compare_audits(self, *logs: dict[str, list[bytes]]) -> None:
-        """Compare the audit lines of each request; those of Kafka clients, which name no version, in their order."""
+        """Compare the audit lines of each request; those of Kafka clients, which name no version, in their order.
+
+        A line that one of them has alone is one difference.
+        """
         for client in sorted(logs[0].keys() | logs[1].keys()):
             number, request, holes = self._requests.get(client, (0, client, []))
-            for first, second in zip_longest(*(log.get(client, []) for log in logs), fillvalue=b""):
-                self.result.audited += 1
-                self._compare(number, f"audit line of {request}", holes, first, second)
+            firsts = _by_id([self._pairs.translated(line, b"")[0] for line in logs[0].get(client, [])])
+            seconds = _by_id([self._pairs.translated(b"", line)[1] for line in logs[1].get(client, [])])
+            self.result.audited += max(len(firsts), len(seconds))
+            for _, low, high, begin, end in SequenceMatcher(None, firsts, seconds, False).get_opcodes():
+                for first, second in zip_longest(firsts[low:high], seconds[begin:end], fillvalue=b""):
+                    self._compare(number, f"audit line of {request}", holes, first, second, _text)
 
 
 def _ids_in_arrow(body: bytes) -> list[bytes]:
@@ -246,6 +273,19 @@ def _for(at: int, data: bytes, holes: list[Hole]) -> bytes:
     return data
 
 
+def _in_words_of_first(said: bytes, holes: list[Hole]) -> bytes:
+    """An answer of the second server with what it says back of a request."""
+    for mine, other in holes:
+        said = said.replace(other, mine)
+    return said
+
+
+def _by_id(lines: list[bytes]) -> list[bytes]:
+    """Audit lines, those of deletions by id in the order of the first server's ids."""
+    runs = groupby(lines, lambda line: b'"delete_topic"' in line)
+    return [line for deletes, run in runs for line in (sorted(run) if deletes else run)]
+
+
 def _request_for(at: int, request: HttpRequest, holes: list[Hole]) -> HttpRequest:
     def text(value: str) -> str:
         return _for(at, value.encode(), holes).decode()
@@ -264,6 +304,29 @@ def _ids(api: Api, version: int, *answers: bytes) -> Any:
     except MalformedMessage:
         return iter(())
     return ids_in(*values)
+
+
+def _command(answer: bytes) -> str:
+    """An answer of Pulsar's protocol in words; one that is no command as it is."""
+    try:
+        return str(BaseCommand.FromString(answer[4 : 4 + int.from_bytes(answer[:4], "big")]))
+    except DecodeError:
+        return _text(answer)
+
+
+def _fields(api: Api, version: int, answer: bytes) -> str:
+    """An answer of Kafka's protocol in words, with topics to delete in the order of their names and causes."""
+    try:
+        number, value = read_response(api, version, answer)
+    except MalformedMessage:
+        return _text(answer)
+    if api.name == "DeleteTopics":
+        value["responses"].sort(key=str)
+    return f"{number} {value}"
+
+
+def _text(answer: bytes) -> str:
+    return re.sub(r"Content-Length: \d+", "", answer.decode("utf-8", "backslashreplace"))
 
 
 def _audit_lines(log: Path) -> dict[str, list[bytes]]:
