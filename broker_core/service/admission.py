@@ -3,13 +3,14 @@
 A check at once takes a few hundred microseconds (a signature of RSA), so that thousands of clients that come back at
 the same time share the turns of the event loop. A check that takes longer (bcrypt, a plugin) is awaited: one address
 has few of these under way. An address that fails again and again, over whatever protocols, has one, and waits before
-it, so that a client that hangs up early learns nothing either. Good credentials that are known at once never wait.
+it, so that a client that hangs up early learns nothing either; wrong passwords there do not keep right ones out. Good
+credentials that are known at once never wait.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, TypeAlias
@@ -23,6 +24,7 @@ from broker_core.access.principal import Principal
 from broker_core.access.remote_address import host_of, network_of
 from broker_core.access.sessions import Sessions
 from broker_core.concurrency.loop_turn import has_time, loop_turn
+from broker_core.concurrency.turn_queue import TurnQueue
 from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
 from broker_core.service.expiries import Expiries
@@ -90,14 +92,61 @@ class Admitted(NamedTuple):
     original_principal: str | None
 
 
-class _Lane:
-    """The checks of one address that are awaited; ``one_by_one`` if it fails."""
+@dataclass(slots=True, eq=False)
+class _Check:
+    """A check that waits for the one before it; ``key`` is the name that the client claims."""
 
-    __slots__ = ("__weakref__", "one_by_one", "places")
+    key: Hashable
+    begins: asyncio.Future[None]
+    turn: tuple[int, int] = (0, 0)
+
+
+class _Lane:
+    """The checks of one address that are awaited."""
+
+    __slots__ = ("__weakref__", "_is_busy", "_is_newest_next", "_waiting", "places")
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(_AT_ONCE)
-        self.one_by_one = asyncio.Lock()
+        self._waiting: TurnQueue[_Check] = TurnQueue()
+        self._is_busy = False
+        self._is_newest_next = True
+
+    @asynccontextmanager
+    async def one_by_one(self, name: bytes) -> AsyncIterator[None]:
+        """The turn of a check, where the address fails: in turns the newest one, and the next one by its name.
+
+        Names wait for one check of each other name, so that many checks of few names are before no other name. Of many
+        names it is not known which one is right: the newest is that of a client that is still there.
+        """
+        if self._is_busy:
+            check = _Check(name, asyncio.get_running_loop().create_future())
+            self._waiting.put(check)
+            try:
+                await check.begins
+            except asyncio.CancelledError:
+                if not self._waiting.remove(check):
+                    self._begin_next()
+                raise
+        self._is_busy = True
+        try:
+            yield
+        finally:
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        waiting = self._waiting
+        self._is_busy = len(waiting) > 0
+        if not self._is_busy:
+            return
+        if self._is_newest_next:
+            check = max(waiting.first(len(waiting)), key=lambda each: each.turn[1])
+            waiting.remove(check)
+        else:
+            check = waiting.head
+            waiting.take(check)
+        self._is_newest_next = not self._is_newest_next
+        check.begins.set_result(None)
 
 
 class Admission:
@@ -200,7 +249,7 @@ class Admission:
                 yield
         else:
             await self._wait(attempt)
-            async with lane.one_by_one, lane.places:
+            async with lane.one_by_one(_name(attempt)), lane.places:
                 yield
 
     def close(self) -> None:
@@ -264,6 +313,11 @@ class Admission:
 
 def _network(attempt: LoginAttempt) -> str:
     return network_of(host_of(attempt.peer.remote_address))
+
+
+def _name(attempt: LoginAttempt) -> bytes:
+    """The name that a client claims with its password; other credentials are of one name."""
+    return attempt.data.partition(b":")[0] if attempt.method == "basic" else b""
 
 
 def _is_attempt(attempt: LoginAttempt, error: _Refusal) -> bool:

@@ -2,8 +2,9 @@
 
 A handshake of TLS and the check of a password cost this server far more than the client. So an address that has failed
 often waits with its next attempts; it is forgiven by and by. A good client of that address waits as well: for the delay
-(a few seconds at the most), and then for the checks of passwords that came before its own, which are made one by one:
-some 85 ms each, so that it gets in 17 s behind 200 wrong ones. What is known at once, such as a token, waits for none.
+(a few seconds at the most), and then for its turn among the checks of passwords, one at a time, of some 85 ms each.
+Every other check is that of the newest attempt, the rest go by names in turn: behind 200 wrong passwords a right one
+waits for two checks, whatever their names. What is known at once, such as a token, waits for none.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ from broker_core.access.principal import Principal
 from broker_core.concurrency.loop_turn import TURN_SECONDS, has_time
 from broker_core.metrics.metrics import Metrics
 from broker_core.service import Admission, LoginAttempt, OtherName, OtherPrincipal
+from broker_core.service.admission import _Lane
 from tests.support.clock import time_passes
 from tests.support.eventually import eventually
 from tests.support.scripted_authenticator import ScriptedAuthenticator
@@ -106,6 +107,47 @@ async def test_one_address_has_few_checks_under_way_over_all_protocols(
     assert door.authenticator.most == limit + 1
     del tasks, task, other
     await eventually(lambda: not door.admission._lanes)
+
+
+async def test_one_by_one_the_newest_and_the_next_name_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    door = Door()
+    door.has_failed(40)
+    order: list[str] = []
+
+    async def come(name: str, number: int) -> None:
+        async with door.admission.turn(attempt(f"{name}:{number}", "basic")):
+            order.append(f"{name}{number}")
+            await door.authenticator.gate.wait()
+
+    names = [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("a", 5), ("a", 6)]
+    tasks = [asyncio.create_task(come(*each)) for each in names]
+    await eventually(lambda: HOST in door.admission._lanes)
+    time_passes(monkeypatch, 6.0)
+    await eventually(lambda: order == ["a1"])
+    await eventually(lambda: len(door.admission._lanes[HOST]._waiting) == 6)
+    tasks[2].cancel()
+    await asyncio.wait(tasks[2:3])
+    door.authenticator.gate.set()
+    await asyncio.wait(tasks)
+    assert order == ["a1", "a6", "a2", "a5", "b1", "a4"]
+
+
+async def test_a_turn_that_comes_to_a_client_that_has_gone_is_the_next_one_s() -> None:
+    lane = _Lane()
+
+    async def come() -> None:
+        async with lane.one_by_one(b"a"):
+            pass
+
+    async with lane.one_by_one(b"a"):
+        tasks = [asyncio.create_task(come()) for _ in range(3)]
+        await eventually(lambda: len(lane._waiting) == 3)
+    assert len(lane._waiting) == 2
+    tasks[2].cancel()  # it was the newest: its turn has come
+    await asyncio.wait(tasks)
+    assert [task.cancelled() for task in tasks] == [False, False, True]
+    async with lane.one_by_one(b"a"):
+        assert not len(lane._waiting)
 
 
 async def test_failures_over_all_protocols_slow_an_address_and_no_other(
