@@ -70,6 +70,18 @@ _NAMED: Final = (
         '"detail": "[^"]*(limits.properties|limits.property_bytes)[^"]*"',
         '"detail": "[^"]*(limits.properties|limits.property_bytes)[^"]*"',
     ),
+    _Named(
+        "+entity-tags.changed.md",
+        r"(?s)\A304 Not Modified.*",
+        r"(?s)\A200 OK.*",
+        r"/topics\b.*'If-None-Match': '\*'",
+    ),
+    _Named(
+        "+entity-tags.changed.md",
+        r"(?s)\A400.*If-None-Match.*",
+        r"(?s)\A200 OK.*",
+        "/topics.*'If-None-Match'",
+    ),
     _Named("+unfiltered.changed.md", ', unfiltered(?=")'),
     _Named(
         "+unfiltered.changed.md",

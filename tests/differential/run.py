@@ -280,10 +280,15 @@ def _in_words_of_first(said: bytes, holes: list[Hole]) -> bytes:
     return said
 
 
+def _last_part(line: bytes) -> bytes:
+    """An audit line from its id."""
+    return line[line.find(b'"topic_id"') :]
+
+
 def _by_id(lines: list[bytes]) -> list[bytes]:
     """Audit lines, those of deletions by id in the order of the first server's ids."""
     runs = groupby(lines, lambda line: b'"delete_topic"' in line)
-    return [line for deletes, run in runs for line in (sorted(run) if deletes else run)]
+    return [line for deletes, run in runs for line in (sorted(run, key=_last_part) if deletes else run)]
 
 
 def _request_for(at: int, request: HttpRequest, holes: list[Hole]) -> HttpRequest:
