@@ -53,9 +53,11 @@ class Pairs:
                 self.learn(mine, other)
         second = _RANDOM.sub(lambda found: self._seconds.get(found[0], found[0]), second)
         if first != second and len(first) == len(second):
-            # Ids that stand in no words, such as in a column of Arrow.
+            # Ids that stand in no words, such as in a column of Arrow or behind a damaged message of Kafka.
             for mine, other in self._firsts.items():
                 second = second.replace(other, mine)
+                if len(mine) == 22:
+                    second = second.replace(_raw(other), _raw(mine))
         return first, second
 
     def translated_ids(
@@ -95,6 +97,10 @@ class Pairs:
 def _timeless(answer: bytes) -> bytes:
     answer, times = _TIME.subn(b"<time>", _PORT.sub(rb"\1", answer))
     return _LENGTH.sub(b"Content-Length: <of times>", answer) if times else answer
+
+
+def _raw(text: bytes) -> bytes:
+    return base64.urlsafe_b64decode(text + b"==")
 
 
 def _text(value: uuid.UUID) -> bytes:

@@ -43,6 +43,12 @@ _NAMED: Final = (
     ),
     _Named(
         "+find-ids-over-http.security.md",
+        r"(?s)\A404 Not Found.*|\A.*NOT_FOUND.*",
+        r'(?s)\A204 No Content.*|\A.*"outcome": "done".*',
+        "DELETE /v1/topics/by-id",
+    ),
+    _Named(
+        "+find-ids-over-http.security.md",
         r'"target": "[A-Za-z0-9_-]{22}"',
         r'"namespace": "[^"]*", "target": "persistent://[^"]*"',
         "audit line .* DELETE /v1/topics/by-id",

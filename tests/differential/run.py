@@ -34,6 +34,8 @@ __all__ = ["ROADS", "Difference", "Result", "run"]
 
 ROADS: Final = {"pulsar": 30, "v1": 28, "admin": 15, "kafka": 22, "damaged": 3, "login": 2}
 _WEIGHTS: Final = (7, 4, 4, 1, 1, 1)
+#: A client of which no lines are compared.
+_LEVELLING: Final = "levelling"
 _AUDIT: Final = "broker_core.audit"
 _ARROW: Final = b"application/vnd.apache.arrow.stream"
 _TOPIC_ID: Final = re.compile(rb'"topic_id": ?"([A-Za-z0-9_-]{22})"')
@@ -136,6 +138,9 @@ class _Run:
                 )
                 targets = request.target, _request_for(1, request, draw.holes).target
                 self._learn_from_http(*answers, targets=targets)
+                if request.method == "DELETE" and [head[:3] for head, _ in answers] == [b"404", b"204"]:
+                    # A mask hides the topic, by a fragment: it goes here too, and both have the same topics.
+                    await self._clients[0].http(PERSONAS[0], request, _LEVELLING)
                 first, second = (b"\n".join(answer) for answer in answers)
         self._requests[client] = number, f"{road} as {persona.role}: {said}", draw.holes
         self._compare(*self._requests[client], first, second, words)
@@ -230,7 +235,7 @@ class _Run:
 
         A line that one of them has alone is one difference.
         """
-        for client in sorted(logs[0].keys() | logs[1].keys()):
+        for client in sorted((logs[0].keys() | logs[1].keys()) - {_LEVELLING}):
             number, request, holes = self._requests.get(client, (0, client, []))
             firsts = _by_id([self._pairs.translated(line, b"")[0] for line in logs[0].get(client, [])])
             seconds = _by_id([self._pairs.translated(b"", line)[1] for line in logs[1].get(client, [])])
