@@ -31,7 +31,7 @@ from broker_core.catalog import (
     show_catalog,
 )
 from broker_core.errors import BrokerCoreError
-from broker_core.gateway import opened_gateway
+from broker_core.gateway import Gateway
 from broker_core.live_settings import LiveSettings
 from broker_core.memory.permits import Permits
 from broker_core.metrics.event_loop_lag import watch_event_loop
@@ -64,7 +64,6 @@ from broker_core.servers.pulsar import (
 from broker_core.service import Admission, Changes, Find, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
-from broker_core.upstream.pulsar import UpstreamCluster
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
@@ -142,7 +141,7 @@ class Broker:
             self._stack.callback(looking.cancel)
             entrances = await tls_entrances(settings, core.metrics, self.reloads, self._stack)
             files = FileBudget.of_process(
-                upstream=0 if core.upstream is None else core.upstream.places.limit,
+                upstream=0 if core.upstream is None else core.upstream.cluster.places.limit,
                 api=settings.http.connections if settings.http is not None and settings.http.api else 0,
             )
             live_parts.warn_of_connections(settings, files)
@@ -175,7 +174,7 @@ class Broker:
                 core.lookups,
                 core.permits,
                 core.metrics,
-                PulsarOptions.of(settings, files, __version__, core.gateway_version),
+                PulsarOptions.of(settings, files, __version__, lambda: core.gateway_version),
                 identify=self._identify,
                 admission=admission,
                 tls=entrances.get("pulsar"),
@@ -249,8 +248,10 @@ class Broker:
             feeds=core.feeds,
             clients=self._clients,
             quotas=admission.quotas,
-            guard=None if core.upstream is None else core.upstream.guard,
-            snapshots=None if core.upstream is None else core.upstream.snapshots,
+            guard=None if core.upstream is None else core.upstream.cluster.guard,
+            cluster_log=core.upstream.log_of
+            if core.upstream is not None and core.upstream.is_followed
+            else None,
         )
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:
@@ -349,8 +350,7 @@ class _Core:
     change_log: CatalogLogReader | None
     changes: Changes | None
     warm_up: Callable[[], Awaitable[None]]
-    upstream: UpstreamCluster | None
-    sessions: Sessions | None
+    upstream: Gateway | None
     feeds: ListingFeeds
     #: Lets listings go that there is no room for any more.
     fits: Sequence[Callable[[], None]]
@@ -358,12 +358,16 @@ class _Core:
     @property
     def gateway_version(self) -> str | None:
         """What a gateway calls itself at its brokers."""
-        return None if self.upstream is None else self.upstream.options.client_version
+        return None if self.upstream is None else self.upstream.client_version
 
     def problem(self) -> str | None:
         """Why clients had better ask another server, where the settings want to know."""
-        upstream = self.upstream
-        return upstream.problem if upstream is not None and upstream.options.upstream.ready else None
+        return None if self.upstream is None else self.upstream.problem
+
+    @property
+    def sessions(self) -> Sessions | None:
+        """The credentials of clients, where brokers are given them."""
+        return None if self.upstream is None else self.upstream.sessions
 
 
 @asynccontextmanager
@@ -401,21 +405,13 @@ async def _opened(
         lister: DefaultLister
         fits: list[Callable[[], None]] = []
         warm_up: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)  # there is nothing to read
-        upstream: UpstreamCluster | None = None
-        sessions: Sessions | None = None
+        upstream: Gateway | None = None
         if settings.upstream is not None:
-            upstream, sessions = await opened_gateway(
-                settings,
-                settings.upstream,
-                metrics,
-                permits,
-                stack,
-                identifies=identifies
-                or any("broker_core_authenticate" in plugin.implementations for plugin in registry),
-            )
-            lister = upstream.lister
-            if upstream.snapshots is not None:
-                fits.append(upstream.snapshots.snapshots.fit)
+            identifies = identifies or dispatcher.authenticates
+            lister = upstream = Gateway(settings, metrics, permits, identifies=identifies)
+            stack.push_async_callback(upstream.stop)
+            await upstream.start()
+            fits.append(upstream.fit)
         else:
             catalog = await asyncio.to_thread(
                 SqliteCatalog, settings.catalog.path, create=create, mode=settings.catalog.file_mode
@@ -465,8 +461,9 @@ async def _opened(
         find = Find(pipeline, topics)
         lookups: LookupService = CatalogLookups(pipeline, find)
         if upstream is not None:
-            upstream.on_change.append(pipeline.changes.announce)
-            lookups = RelayedLookups(pipeline, find.plugins, upstream.relay)
+            upstream.cluster.on_change.append(pipeline.changes.announce)
+            lookups = RelayedLookups(pipeline, find.plugins, upstream)
+            live_parts.follow_upstream(live, upstream, pipeline, feeds)
         with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
         log = change_log if upstream is None else upstream.log
         show_permits(metrics, permits)
@@ -494,7 +491,6 @@ async def _opened(
             changes,
             warm_up,
             upstream,
-            sessions,
             feeds,
             fits,
         )

@@ -1,53 +1,293 @@
-"""The cluster behind a gateway, opened as the settings say."""
+"""The cluster behind a gateway: that of the settings in force. Another one takes its place while the server runs."""
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack
+import asyncio
+import weakref
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
+import structlog
+
+from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
-from broker_core.client import default_client_version
+from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
+from broker_core.client import Address, default_client_version
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.listing import Listing
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
+from broker_core.names import Mode, NamespaceName
+from broker_core.patterns import TopicsPattern
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import ListerNotes, TopicListingResult
 from broker_core.servers.admission import FileBudget
 from broker_core.settings import Settings, UpstreamSettings
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, gateway_mark, show_upstream
+from broker_core.upstream.snapshots import SnapshotLog
+from broker_core.wire.pulsar import BaseCommand, FeatureFlags
 
-__all__ = ["opened_gateway"]
+__all__ = ["Gateway"]
 
 #: Connections to the brokers at once, for all principals.
 _CONNECTIONS: Final = 256
+#: Seconds that what was asked of a former cluster has to end: more than any request waits.
+_DRAIN: Final = 60.0
+
+_log = structlog.get_logger(__name__)
 
 
-async def opened_gateway(
-    settings: Settings,
-    forwarded: UpstreamSettings,
-    metrics: Metrics,
-    permits: Permits,
-    stack: AsyncExitStack,
-    *,
-    identifies: bool,
-) -> tuple[UpstreamCluster, Sessions | None]:
-    """The cluster of ``forwarded``, which ends with ``stack``, and the credentials of clients if it passes them on.
+class Gateway:
+    """Lists and relays at the cluster of the settings in force. ``identifies``: clients have roles, whatever the
+    settings say of authentication. ``sessions`` has the credentials of clients if they are passed on.
 
-    ``identifies``: clients have roles, whatever the settings say of authentication. Raises
-    :exc:`~broker_core.upstream.pulsar.UpstreamUnusable`.
+    With other addresses or credentials another :class:`UpstreamCluster` takes the place of the former. What is asked
+    from then on is asked of it, and nothing that the former listed is given any more; what the former was asked before
+    ends there, over its connections, which are closed then. Both share places, counts and the shrink guard.
     """
-    sessions = Sessions() if forwarded.forward == "client" or forwarded.original_auth_data else None
-    upstream = UpstreamCluster(
-        UpstreamOptions(
-            forwarded,
-            settings.pulsar,
-            settings.shrink_guard,
-            connections=FileBudget.upstream_share(_CONNECTIONS),
-            client_version=f"{default_client_version()}+{gateway_mark(forwarded.service_url)}",
-        ),
-        metrics,
-        sessions=sessions,
-        identifies=identifies or settings.authentication.is_on,
-        permits=permits,
-    )
-    stack.push_async_callback(upstream.stop)
-    show_upstream(metrics, upstream)
-    await upstream.start()
-    return upstream, sessions
+
+    name: Final = "upstream"
+
+    def __init__(self, settings: Settings, metrics: Metrics, permits: Permits, *, identifies: bool) -> None:
+        assert settings.upstream is not None
+        forwarded = settings.upstream
+        passes_on = forwarded.forward == "client" or forwarded.original_auth_data
+        self.sessions: Final = Sessions() if passes_on else None
+        self._always_identifies = identifies
+        self._identifies = self._identify(settings)
+        self._metrics = metrics
+        self._permits = permits
+        self.cluster = UpstreamCluster(
+            UpstreamOptions(
+                forwarded,
+                settings.pulsar,
+                settings.shrink_guard,
+                connections=FileBudget.upstream_share(_CONNECTIONS),
+                client_version=_client_version(forwarded),
+            ),
+            metrics,
+            sessions=self.sessions,
+            identifies=self._identifies,
+            permits=permits,
+        )
+        #: How many requests a cluster is asked now, and what is called once it is asked none.
+        self._asked: dict[UpstreamCluster, int] = {self.cluster: 0}
+        self._unasked: dict[UpstreamCluster, asyncio.Event] = {}
+        self._changing: set[asyncio.Task[None]] = set()
+        show_upstream(metrics, lambda: self.cluster)
+
+    async def start(self) -> None:
+        """Connect. Raises :exc:`~broker_core.upstream.pulsar.UpstreamUnusable`."""
+        await self.cluster.guard.start()
+        await self.cluster.start()
+
+    async def stop(self) -> None:
+        """End it all; what is asked fails."""
+        for task in self._changing:
+            task.cancel()
+        await asyncio.gather(*self._changing, return_exceptions=True)
+        for cluster in list(self._asked):
+            await cluster.stop()
+        await self.cluster.guard.stop()
+
+    # -- other settings
+
+    async def prepare(self, settings: Settings) -> Callable[[], None] | None:
+        """What puts other settings in force; ``None`` where they change nothing here.
+
+        The brokers are asked for a connection: raises :exc:`~broker_core.upstream.pulsar.UpstreamUnusable` where none
+        takes the gateway for what it is. Brokers that do not answer are no reason: they may be down.
+        """
+        assert settings.upstream is not None
+        former = self.cluster.options
+        options = replace(
+            former, upstream=settings.upstream, client_version=_client_version(settings.upstream)
+        )
+        identifies = self._identify(settings)
+        if (options, identifies) == (former, self._identifies):
+            return None
+        answering = await UpstreamCluster(options, sessions=self.sessions, identifies=identifies).checked()
+
+        def put_in_force() -> None:
+            self._identifies = identifies
+            self._replace(options, answering)
+
+        return put_in_force
+
+    def _replace(self, options: UpstreamOptions, answering: list[Address]) -> None:
+        former = self.cluster
+        self.cluster = UpstreamCluster(
+            options,
+            self._metrics,
+            sessions=self.sessions,
+            identifies=self._identifies,
+            permits=self._permits,
+            former=former,
+        )
+        self._asked[self.cluster] = 0
+        for address in answering:
+            self.cluster.health.succeeded(address)
+        for work in (self.cluster.start(0), self._end(former)):
+            task = asyncio.get_running_loop().create_task(work)
+            self._changing.add(task)
+            task.add_done_callback(self._changing.discard)
+            task.add_done_callback(_tell)
+
+    async def _end(self, former: UpstreamCluster) -> None:
+        """Close a cluster once what it was asked is answered."""
+        await former.retire()
+        unasked = self._unasked[former] = asyncio.Event()
+        try:
+            if self._asked[former]:
+                async with asyncio.timeout(_DRAIN):
+                    await unasked.wait()
+        except TimeoutError:
+            _log.warning("requests to the former brokers are given up", requests=self._asked[former])
+        del self._unasked[former]
+        await former.stop()
+        del self._asked[former]
+
+    @asynccontextmanager
+    async def in_use(self) -> AsyncIterator[UpstreamCluster]:
+        """The cluster of now, which is not closed meanwhile."""
+        cluster = self.cluster
+        self._asked[cluster] += 1
+        try:
+            yield cluster
+        finally:
+            if cluster in self._asked:  # or it was given up
+                self._asked[cluster] -= 1
+                if not self._asked[cluster] and cluster in self._unasked:
+                    self._unasked[cluster].set()
+
+    def _identify(self, settings: Settings) -> bool:
+        return self._always_identifies or settings.authentication.is_on
+
+    @property
+    def problem(self) -> str | None:
+        """Why clients had better ask another server, where the settings want to know."""
+        return self.cluster.problem if self.cluster.options.upstream.ready else None
+
+    @property
+    def client_version(self) -> str | None:
+        """What it calls itself at its brokers."""
+        return self.cluster.options.client_version
+
+    def fit(self) -> None:
+        """Let listings go that there is no room for any more."""
+        for cluster in self._asked:
+            if cluster.snapshots is not None:
+                cluster.snapshots.snapshots.fit()
+
+    # -- lookups
+
+    @property
+    def feature_flags(self) -> FeatureFlags:
+        return self.cluster.relay.feature_flags
+
+    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+        async with self.in_use() as cluster:
+            return await cluster.relay.answer(command, asker)
+
+    # -- listings
+
+    @property
+    def depends_on(self) -> frozenset[str]:
+        return self.cluster.lister.depends_on
+
+    def list_now(
+        self, request: ListingRequest, applied: TopicsPattern | None = None
+    ) -> TopicListingResult | None:
+        return self.cluster.lister.list_now(request, applied)
+
+    def stands(
+        self, request: ListingRequest, applied: TopicsPattern | None, listing: weakref.ref[Listing]
+    ) -> Listing | None:
+        return self.cluster.lister.stands(request, applied, listing)
+
+    async def list_topics(self, request: ListingRequest) -> TopicListingResult:
+        async with self.in_use() as cluster:
+            return await cluster.lister.list_topics(request)
+
+    def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
+        return self.cluster.lister.follow(namespace, mode, asker)
+
+    def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
+        self.cluster.lister.gave(namespace, topics_hash)
+
+    def notes(self, request: ListingRequest) -> ListerNotes:
+        return self.cluster.lister.notes(request)
+
+    async def describe(self, request: DescribeRequest) -> None:
+        await self.cluster.lister.describe(request)
+
+    # -- changes
+
+    @property
+    def is_followed(self) -> bool:
+        """Whether what changes at the cluster is known here."""
+        return self.cluster.snapshots is not None
+
+    @property
+    def log(self) -> ChangeLog | None:
+        """The change log of what is listed for all; ``None`` where nothing is held, or that depends on who asks."""
+        return None if self.cluster.log is None else _ClusterLog(self, _for_all)
+
+    async def log_of(self, asker: Asker, namespace: NamespaceName) -> ChangeLog:
+        """The change log of what is listed for a client that may list a namespace, where the cluster is followed.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        async with self.in_use() as cluster:
+            assert cluster.snapshots is not None
+            await cluster.snapshots.allow(asker, namespace)
+        return _ClusterLog(self, partial(_for_client, asker))
+
+
+class _ClusterLog:
+    """A change log of the cluster of the moment. Versions of a former one have another id, so that there is a gap."""
+
+    name: Final = "upstream"
+
+    def __init__(self, gateway: Gateway, of: Callable[[UpstreamCluster], SnapshotLog]) -> None:
+        self._gateway = gateway
+        self._of = of
+
+    async def catalog_id(self) -> str:
+        return await self._of(self._gateway.cluster).catalog_id()
+
+    def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
+        return self._of(self._gateway.cluster).version_now(namespace)
+
+    async def version(self, namespace: NamespaceName) -> CatalogVersion:
+        async with self._gateway.in_use() as cluster:
+            return await self._of(cluster).version(namespace)
+
+    async def changes(self, namespace: NamespaceName, since: CatalogVersion) -> Changes | Gap:
+        async with self._gateway.in_use() as cluster:
+            return await self._of(cluster).changes(namespace, since)
+
+
+def _for_all(cluster: UpstreamCluster) -> SnapshotLog:
+    if cluster.log is None:
+        raise ListingFailed("What the cluster lists depends on who asks", cause=Cause.UPSTREAM)
+    return cluster.log
+
+
+def _for_client(asker: Asker, cluster: UpstreamCluster) -> SnapshotLog:
+    assert cluster.snapshots is not None
+    return cluster.snapshots.log_of(asker)
+
+
+def _client_version(upstream: UpstreamSettings) -> str:
+    return f"{default_client_version()}+{gateway_mark(upstream.service_url)}"
+
+
+def _tell(task: asyncio.Task[None]) -> None:
+    """The brokers may turn out to be what they must not be only after they answered at last."""
+    if not task.cancelled() and (failed := task.exception()) is not None:
+        _log.error("the brokers cannot be used", reason=str(failed))

@@ -29,6 +29,7 @@ __all__ = [
     "follow_kafka",
     "follow_limits",
     "follow_property_keys",
+    "follow_upstream",
     "rules_of",
     "selecting_keys",
     "show_reloads",
@@ -161,6 +162,31 @@ def follow_property_keys(live: LiveSettings, pipeline: Pipeline, feeds: ListingF
         return put_in_force
 
     live.add("catalog.property_keys", prepare)
+
+
+class Behind(Protocol):
+    """A cluster behind the server, which another one takes the place of while it runs."""
+
+    async def prepare(self, settings: Settings) -> Callable[[], None] | None:
+        """What puts the cluster of other settings in its place; ``None`` where it is the same."""
+
+
+def follow_upstream(live: LiveSettings, behind: Behind, pipeline: Pipeline, feeds: ListingFeeds) -> None:
+    """Follow the addresses and credentials of the cluster behind: nothing that the former one listed is given again."""
+
+    async def prepare(settings: Settings) -> Callable[[], None]:
+        replace = await behind.prepare(settings)
+
+        def put_in_force() -> None:
+            if replace is not None:
+                replace()
+                pipeline.changes.announce(None)
+                feeds.ask_again()
+
+        return put_in_force
+
+    # What brokers are told of a client depends on whether clients have roles.
+    live.add(("upstream", "authentication"), prepare)
 
 
 def follow_kafka(live: LiveSettings, server: KafkaServer, admission: Admission, *, has_users: bool) -> None:

@@ -8,10 +8,11 @@ all parts are ready, and then it is in one turn of the event loop: an answer is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias, cast
 
 import structlog
 
@@ -29,9 +30,11 @@ __all__ = ["Difference", "LivePlugins", "LiveSettings"]
 
 _log = structlog.get_logger(__name__)
 
-#: Makes ready what new settings need, in a thread, and changes nothing; raises where they cannot be used. What it
-#: returns puts them in force on the event loop, and does not fail.
-Prepare: TypeAlias = Callable[[Settings], Callable[[], None]]
+#: Puts new settings in force, on the event loop; it does not fail.
+PutInForce: TypeAlias = Callable[[], None]
+#: Makes ready what new settings need, in a thread unless it is ``async``, and changes nothing; raises where they cannot
+#: be used.
+Prepare: TypeAlias = Callable[[Settings], PutInForce] | Callable[[Settings], Awaitable[PutInForce]]
 
 
 class LivePlugins(Protocol):
@@ -111,7 +114,7 @@ class LiveSettings:
             )
             names = [dotted(change.path) for change in difference.live]
             ready = [
-                await asyncio.to_thread(prepare, after)
+                await _made_ready(prepare, after)
                 for settings, prepare in self._parts
                 if any(_is_in(name, settings) for name in names)
             ]
@@ -140,6 +143,13 @@ class LiveSettings:
                 settings=[dotted(change.path) for change in difference.restart],
             )
         return difference
+
+
+async def _made_ready(prepare: Prepare, settings: Settings) -> PutInForce:
+    if inspect.iscoroutinefunction(prepare):
+        made: PutInForce = await prepare(settings)
+        return made
+    return await asyncio.to_thread(cast("Callable[[Settings], PutInForce]", prepare), settings)
 
 
 def _is_in(name: str, settings: tuple[str, ...]) -> bool:

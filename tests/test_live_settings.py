@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import shutil
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,9 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.client import Credentials, LookupSession
 from broker_core.names import TopicName
 from broker_core.settings import Settings, SettingsError, dotted, live_settings, load_settings
+from tests.support.certificates import Authority
 from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 from tests.support.htpasswd import write_htpasswd
 from tests.support.plugins import PluginOf
 from tests.support.tokens import der, rsa_key, token
@@ -28,6 +31,8 @@ NAMES: Final = [f"persistent://a/b/t{number}" for number in range(50)]
 _PULSAR: Final = 'listen = "127.0.0.1:0"\n'
 _KAFKA: Final = 'listen = "127.0.0.1:0"\n'
 _ACCESS: Final = 'path = "access.log"\n'
+_BEHIND: Final = 'service_url = "ONE"\n'
+_TLS: Final = 'ca = "authority.pem"\n'
 
 #: Of each live setting, what its table has besides, and two values.
 CASES: Final[dict[str, tuple[str, str, str]]] = {
@@ -59,6 +64,18 @@ CASES: Final[dict[str, tuple[str, str, str]]] = {
     "kafka.namespaces": (_KAFKA, "{}", '{"User:x" = "a/c"}'),
     "kafka.configs": (_KAFKA, "{}", '{"retention.ms" = "1000"}'),
     "catalog.property_keys": ('path = "c.sqlite"\n', "[]", '["region"]'),
+    "upstream.service_url": ("", '"ONE"', '"TWO"'),
+    "upstream.token": (_BEHIND, '""', '"one"'),
+    "upstream.token_command": (_BEHIND, "[]", '["printf", "one"]'),
+    "upstream.ready": (_BEHIND, "false", "true"),
+    "upstream.admin_url": (_BEHIND, '""', '"http://127.0.0.1:1"'),
+    "upstream.snapshots.max_age": ("", '"60s"', '"30s"'),
+    "upstream.snapshots.token": ("", '""', '"role"'),
+    "upstream.snapshots.token_command": ("", "[]", '["printf", "role"]'),
+    "upstream.tls.ca": ("", '"authority.pem"', '"copied.pem"'),
+    "upstream.tls.certificate": (_TLS, '""', '"both.pem"'),
+    "upstream.tls.key": (f'{_TLS}certificate = "own.pem"\n', '"own.key"', '"copied.key"'),
+    "upstream.tls.verify_hostname": (_TLS, "true", "false"),
     "limits.connections": ("", "100", "200"),
     "limits.connections_per_address": ("", "0", "50"),
     "limits.heap_permits": ("", '"0"', '"10MB"'),
@@ -149,9 +166,25 @@ def served(tmp_path: Path) -> Served:
     return Served(tmp_path)
 
 
+@pytest.fixture
+async def clusters(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
+    """The addresses of clusters that have the same topics: the last one has TLS."""
+    authority = Authority(tmp_path)
+    own, server = authority.issue("own"), authority.issue("server")
+    shutil.copy(authority.ca, tmp_path / "copied.pem")
+    shutil.copy(own.key, tmp_path / "copied.key")
+    (tmp_path / "both.pem").write_bytes(own.certificate.read_bytes() + own.key.read_bytes())
+    async with FakeCluster() as one, FakeCluster() as two, FakeCluster(tls=server.server_context()) as tls:
+        for cluster in (one, two, tls):
+            cluster.topics["a/b"] = list(NAMES)
+        yield {"ONE": one.url, "TWO": two.url, "TLS": tls.url}
+
+
 def _text(path: str, besides: str, value: str) -> str:
     table, _, key = path.rpartition(".")
     tables = {"pulsar": _PULSAR, "catalog": 'path = "c.sqlite"\n'}
+    if table.startswith("upstream."):
+        tables["upstream"] = _BEHIND.replace("ONE", "TLS" if table == "upstream.tls" else "ONE")
     above = "" if table else f"{key} = {value}\n"
     if table:
         tables[table] = f"{besides}{key} = {value}\n"
@@ -164,7 +197,7 @@ def test_each_live_setting_is_changed() -> None:
 
 
 @pytest.mark.parametrize("path", CASES)
-async def test_each_live_setting_under_load(served: Served, path: str) -> None:
+async def test_each_live_setting_under_load(served: Served, path: str, clusters: dict[str, str]) -> None:
     besides, before, after = CASES[path]
     if path == "authentication.methods":  # the client has the right from the start, and keeps its connection
         signed = 'super_roles = ["load"]\n[authentication.token]\nkey = "file:one.key"\n'
@@ -191,6 +224,8 @@ async def test_each_live_setting_under_load(served: Served, path: str) -> None:
             + rules
             for text in texts
         ]
+    for name, url in clusters.items():
+        texts = [text.replace(f'"{name}"', f'"{url}"') for text in texts]
     served.write(texts[0])
     async with served.under_load() as broker:
         served.write(texts[1])

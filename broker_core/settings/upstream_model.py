@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -68,6 +68,8 @@ class UpstreamTlsSettings(Table):
 class UpstreamSnapshotsSettings(Table):
     """``[upstream.snapshots]``: the listings of the cluster that the gateway holds, however many clients ask."""
 
+    live: ClassVar = frozenset({"max_age", "token", "token_command"})
+
     mode: Literal["auto", "off"] = Field(
         default="auto",
         description="auto: a namespace is listed once for all who ask; off: the brokers are asked for each question.",
@@ -104,6 +106,8 @@ class UpstreamSnapshotsSettings(Table):
 
 class UpstreamSettings(Table):
     """``[upstream]``: the cluster that this server is the lookup gateway of."""
+
+    live: ClassVar = frozenset({"service_url", "token", "token_command", "ready", "admin_url", "tls"})
 
     service_url: str = Field(
         description="pulsar://HOST:PORT or pulsar+ssl://HOST:PORT of the brokers that lookups are relayed to, and that "

@@ -62,7 +62,8 @@ async def server(tmp_path: Path) -> Any:
         snapshots = UpstreamSnapshotsSettings(mode="auto")
         settings = UpstreamSettings(service_url="pulsar://127.0.0.1:1", snapshots=snapshots)
         metrics = running.broker.pipeline.metrics
-        show_upstream(metrics, UpstreamCluster(UpstreamOptions(settings), metrics, permits=Permits()))
+        cluster = UpstreamCluster(UpstreamOptions(settings), metrics, permits=Permits())
+        show_upstream(metrics, lambda: cluster)
         yield running
 
 

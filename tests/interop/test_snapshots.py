@@ -14,10 +14,10 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.client import LookupSession
+from broker_core.gateway import Gateway
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core.settings import Settings
-from broker_core.upstream.snapshots import SnapshotLister
 from tests.interop.maven import PeerUnavailable
 from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.eventually import eventually
@@ -71,8 +71,10 @@ async def test_many_polls_cost_one_listing_and_changes_are_seen_at_once(
     )
     async with AsyncExitStack() as stack:
         gateway = await stack.enter_async_context(Broker(settings))
-        lister = gateway.pipeline.lister
-        assert isinstance(lister, SnapshotLister)
+        behind = gateway.pipeline.lister
+        assert isinstance(behind, Gateway)
+        lister = behind.cluster.snapshots
+        assert lister is not None
         host, port = gateway.pulsar_address
         clients = [
             await stack.enter_async_context(LookupSession(f"pulsar://{host}:{port}")) for _ in range(CLIENTS)

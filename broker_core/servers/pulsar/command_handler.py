@@ -226,7 +226,7 @@ class PulsarCommandHandler:
         if connect.proxy_to_broker_url:
             # Answered as if connected, the client would send its data here.
             return _refuse(command, "This server is no proxy: it does not pass connections on to brokers")
-        if connect.client_version and connect.client_version == self._services.options.own_client:
+        if connect.client_version and connect.client_version == self._services.options.own_client():
             # Each of its lookups would be asked here again, without end.
             return _refuse(
                 command,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -27,10 +28,12 @@ class PulsarOptions:
     connections: int | None = None
     refusals: int = 16
     file_ceiling: int | None = None
-    own_client: str | None = None
+    own_client: Callable[[], str | None] = lambda: None
 
     @classmethod
-    def of(cls, settings: Settings, files: FileBudget, version: str, own_client: str | None) -> Self:
+    def of(
+        cls, settings: Settings, files: FileBudget, version: str, own_client: Callable[[], str | None]
+    ) -> Self:
         """Those of a broker of a ``version`` with these settings, and with room for so many files."""
         connections = settings.limits.connections
         return cls(

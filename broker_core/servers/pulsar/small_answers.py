@@ -67,8 +67,6 @@ class SmallAnswers:
         self._pipeline = pipeline
         self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
         self._asked_once: set[int] = set()  # the hashes of questions
-        #: Whether all who ask get the same of the lister: the key of a question does not say who asks.
-        self._are_for_all = "principal" not in pipeline.lister.depends_on
 
     def again(
         self, key: Question, asker: Asker, request_id: int, frame_limit: int | None
@@ -107,7 +105,7 @@ class SmallAnswers:
     ) -> bytes | None:
         """The frame of an answer, which is kept for the next who asks; ``None`` where it is not kept."""
         selection = answer.selection
-        if not self._are_for_all:
+        if "principal" in self._pipeline.lister.depends_on:  # the key of a question does not say who asks
             return None
         if selection is not None and selection.fields_size > _LARGEST:
             return None

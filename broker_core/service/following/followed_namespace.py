@@ -85,7 +85,9 @@ class FollowedNamespace:
         """Ask all questions again."""
         self._selects = any(map(is_of_properties, self._pipeline.lister.depends_on))
         self._seen.clear()
-        for feed in self.feeds:
+        for feed, leave in list(self.feeds.items()):
+            leave()
+            self.add(feed)
             feed.wake()
         self.wake()
 

@@ -64,14 +64,24 @@ class LookupRelay:
     The brokers' errors are passed on with their codes. Where the relay itself has none to pass on, it says
     MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
     docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
+
+    One that takes the place of a ``former`` one shares its places and metrics with it.
     """
 
-    def __init__(self, connections: UpstreamConnections, options: UpstreamOptions, metrics: Metrics) -> None:
+    def __init__(
+        self,
+        connections: UpstreamConnections,
+        options: UpstreamOptions,
+        metrics: Metrics,
+        former: LookupRelay | None = None,
+    ) -> None:
         self._connections = connections
         self._options = options
-        self._places = RelayPlaces(options.lookups)
-        self._metrics = RelayMetrics(metrics, lambda: self._places.taken)
-        self._lookups = BrokerLookups(connections, options, self._metrics.redirected)
+        self.places: RelayPlaces = RelayPlaces(options.lookups) if former is None else former.places
+        self.metrics: RelayMetrics = (
+            RelayMetrics(metrics, lambda: self.places.taken) if former is None else former.metrics
+        )
+        self._lookups = BrokerLookups(connections, options, self.metrics.redirected)
         self._shared: SharedQuestions[Asker, _Relayed] = SharedQuestions()
         # Connections to brokers that do and do not know PARTITIONED_METADATA without auto-creation, and the last one.
         self._connected: Counter[bool] = Counter()
@@ -80,7 +90,7 @@ class LookupRelay:
     @property
     def in_flight(self) -> int:
         """Lookups of clients that wait for the brokers."""
-        return self._places.taken
+        return self.places.taken
 
     @property
     def feature_flags(self) -> FeatureFlags:
@@ -104,11 +114,11 @@ class LookupRelay:
         row = LOOKUP_COMMANDS[command.type]
         size = command.ByteSize()
         if size > _MAX_QUESTION:
-            self._metrics.refused(row)
+            self.metrics.refused(row)
             return self._failed(command, f"a request of {size} bytes is too large")
         address = asker.host
-        if not self._places.take(address):
-            self._metrics.refused(row)
+        if not self.places.take(address):
+            self.metrics.refused(row)
             return self._failed(command, "too many lookups wait for the brokers")
         started = time.perf_counter()
         outcome = "gone"
@@ -120,14 +130,14 @@ class LookupRelay:
             relayed = await self._shared.ask(key, partial(self._ask, row, question), asker)
             outcome = relayed.outcome
         finally:
-            self._places.give_back(address)
-            self._metrics.ended(row, outcome, time.perf_counter() - started)
+            self.places.give_back(address)
+            self.metrics.ended(row, outcome, time.perf_counter() - started)
         answer = relayed.answer
         row.response_body(answer).request_id = row.request_body(command).request_id
         return commands.encode(answer)
 
     async def _ask(self, row: LookupCommand, question: BaseCommand, asker: Asker, askers: int) -> _Relayed:
-        self._metrics.asked_for(row, askers)
+        self.metrics.asked_for(row, askers)
         relayed = await self._asked(row, question, asker)
         denial = row.denial(relayed.answer)
         if denial is not None:

@@ -9,7 +9,14 @@ from typing import Final
 import structlog
 
 from broker_core.access.sessions import Sessions
-from broker_core.client import Address, ConnectionPlaces, ServiceUrl
+from broker_core.client import (
+    Address,
+    ConnectionPlaces,
+    CredentialsFailed,
+    HandshakeRefused,
+    ServiceUrl,
+    TlsFailed,
+)
 from broker_core.errors import BrokerCoreError
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
@@ -19,7 +26,7 @@ from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.cluster_store import ClusterStore
-from broker_core.upstream.pulsar.connector import Connector
+from broker_core.upstream.pulsar.connector import Connector, IsProxy
 from broker_core.upstream.pulsar.identity import Identities, own_token
 from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
@@ -49,7 +56,8 @@ class UpstreamCluster:
 
     With ``permits`` it holds snapshots of namespaces, if the settings say so, and tells ``on_change`` of each namespace
     that is listed otherwise than before. Listings that lose many topics at once are held by ``guard``. ``sessions`` has
-    the credentials of clients where they are passed on; ``identifies`` says whether clients have roles.
+    the credentials of clients where they are passed on; ``identifies`` says whether clients have roles. It goes on with
+    the places, the counts and the guard of a ``former`` one, whose place it takes.
     """
 
     def __init__(
@@ -60,17 +68,25 @@ class UpstreamCluster:
         sessions: Sessions | None = None,
         identifies: bool = False,
         permits: Permits | None = None,
+        former: UpstreamCluster | None = None,
     ) -> None:
         service = ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
-        self.guard = ShrinkGuard(options.shrink_guard)
+        self.guard: ShrinkGuard = ShrinkGuard(options.shrink_guard) if former is None else former.guard
+        #: The role that lists for all clients.
         self._role: Identities | None = None
+        if options.upstream.snapshots.has_own_role:
+            of_role = options.upstream.of_snapshot_role
+            own = own_token(of_role, "upstream.snapshots")
+            self._role = Identities(of_role, None, identifies=False, own=own)
         self.health = BrokerHealth(
             service.addresses, first_backoff=options.first_backoff, longest_backoff=options.longest_backoff
         )
         self.connector = Connector(options, on_connected=self._connected, on_ended=self._ended)
-        self.places = ConnectionPlaces(options.connections)
+        self.places: ConnectionPlaces = (
+            ConnectionPlaces(options.connections) if former is None else former.places
+        )
         self.identities = Identities(
             options.upstream, sessions, identifies=identifies, own=own_token(options.upstream)
         )
@@ -83,8 +99,10 @@ class UpstreamCluster:
         )
         self.listings = UpstreamConnections(*parts, size=options.listing_connections, busy=1, max_frame=None)
         self._sweeping: asyncio.Task[None] | None = None
-        self.relay = LookupRelay(self.lookups, options, metrics or Metrics())
-        self.on_change: list[Callable[[NamespaceName], None]] = []
+        self.relay: LookupRelay = LookupRelay(
+            self.lookups, options, metrics or Metrics(), None if former is None else former.relay
+        )
+        self.on_change: list[Callable[[NamespaceName], None]] = [] if former is None else former.on_change
         #: Connections of the role that lists for all clients.
         self.shared: UpstreamConnections | None = None
         #: Connections over which the brokers tell of changes.
@@ -98,6 +116,16 @@ class UpstreamCluster:
             and "principal" not in upstream.listing_depends_on
         ):
             self.lister = self.snapshots = self._snapshot_lister(permits)
+        if former is not None:
+            self._count_on(former)
+
+    def _count_on(self, former: UpstreamCluster) -> None:
+        self.connector.counts = former.connector.counts
+        self.lookups.closed, self.listings.closed = former.lookups.closed, former.listings.closed
+        mine, theirs = self.snapshots, former.snapshots
+        if mine is not None and theirs is not None:
+            mine.snapshots.counts, mine.watches.counts = theirs.snapshots.counts, theirs.watches.counts
+            mine.verdicts = theirs.verdicts
 
     def _connections(self, identities: Identities, size: int, *, busy: int) -> UpstreamConnections:
         return UpstreamConnections(
@@ -119,11 +147,8 @@ class UpstreamCluster:
         options, upstream = self.options, self.options.upstream
         shared: tuple[UpstreamConnections, Identities] | None = None
         identities = self.identities
-        if upstream.snapshots.has_own_role:
-            of_role = upstream.of_snapshot_role
-            identities = self._role = Identities(
-                of_role, None, identifies=False, own=own_token(of_role, "upstream.snapshots")
-            )
+        if self._role is not None:
+            identities = self._role
             self.shared = self._connections(identities, options.listing_connections, busy=1)
             shared = self.shared, identities
         self.watches = self._connections(identities, 1, busy=_WATCHES_ON_ONE)
@@ -144,12 +169,49 @@ class UpstreamCluster:
         warning = self.options.upstream.token_warning
         if warning is not None:
             _log.warning(f"upstream.token: {warning}")
-        await self.guard.start()
         await self.watch.start(wait)
         if self.watch.proxy is not None:
             await self.stop()
             raise UpstreamUnusable(str(self.watch.proxy))
         self._sweeping = asyncio.get_running_loop().create_task(self._sweep())
+
+    async def checked(self, wait: float = 1.5) -> list[Address]:
+        """The addresses at which brokers answer within ``wait`` seconds, asked as this gateway; it is not started.
+
+        Raises :exc:`UpstreamUnusable` where there are none, and one does not take the gateway for what it is.
+        """
+
+        async def of_role(address: Address, role: Identities) -> None:
+            client = await self.connector.connect(address, role.of_gateway(), is_tls=self.lookups.is_tls)
+            await client.close()
+
+        async def asked(address: Address) -> str | None:
+            try:
+                await self.probe(address)
+                if self._role is not None:
+                    await of_role(address, self._role)
+            except (IsProxy, HandshakeRefused, CredentialsFailed, TlsFailed) as failed:
+                return str(failed)
+            return None
+
+        addresses = self.health.addresses
+        tasks = [asyncio.create_task(asked(address)) for address in addresses]
+        await asyncio.wait(tasks, timeout=wait)
+        for task in tasks:
+            task.cancel()
+        found = await asyncio.gather(*tasks, return_exceptions=True)
+        await self.stop()
+        wrong = [each for each in found if isinstance(each, str)]
+        answering = [address for address, each in zip(addresses, found, strict=True) if each is None]
+        if wrong and not answering:
+            raise UpstreamUnusable(f"upstream: {wrong[0]}")
+        return answering
+
+    async def retire(self) -> None:
+        """Look for nothing more: what is asked is the last."""
+        await self.watch.stop()
+        if self.snapshots is not None:
+            await self.snapshots.watches.close()
 
     async def stop(self) -> None:
         """Close all connections; what is asked over them fails."""
@@ -167,7 +229,6 @@ class UpstreamCluster:
         await self.lookups.stop()
         await self.listings.stop()
         await self.identities.stop()
-        await self.guard.stop()
 
     @property
     def log(self) -> SnapshotLog | None:

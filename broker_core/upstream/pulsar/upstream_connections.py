@@ -104,6 +104,8 @@ class UpstreamConnections:
     async def stop(self) -> None:
         """Close all connections; what is asked over them fails, and so does what is asked from now on."""
         self._stopped = True
+        if self._evict in self._places.evictors:
+            self._places.evictors.remove(self._evict)
         pools = list(self._pools.values())
         self._pools.clear()
         await asyncio.gather(*(pool.stop() for pool in pools))

@@ -2,56 +2,60 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from broker_core.metrics.metrics import Metrics
 from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
+from broker_core.upstream.snapshots import SnapshotLister
 
 __all__ = ["show_upstream"]
 
 
-def show_upstream(metrics: Metrics, cluster: UpstreamCluster) -> None:
-    """Declare the metrics of this cluster."""
-    pools = {"lookups": cluster.lookups, "listings": cluster.listings}
+def show_upstream(metrics: Metrics, cluster: Callable[[], UpstreamCluster]) -> None:
+    """Declare the metrics of the cluster of the moment."""
+
+    def pools() -> dict[str, UpstreamConnections]:
+        return {"lookups": cluster().lookups, "listings": cluster().listings}
 
     def closed() -> Mapping[tuple[str, str], float]:
         return {
-            (name, reason): count for name, pool in pools.items() for reason, count in pool.closed.items()
+            (name, reason): count for name, pool in pools().items() for reason, count in pool.closed.items()
         }
 
     metrics.gauge(
         "upstream_up",
         "Whether a broker answers at an address of the service URL: 1 or 0.",
-        lambda: {address: float(state == "up") for address, state in cluster.health.states().items()},
+        lambda: {address: float(state == "up") for address, state in cluster().health.states().items()},
         "address",
     )
     metrics.gauge(
         "upstream_connections",
         "Open connections to the brokers, of all principals: for lookups, listings, and watching an address.",
         lambda: {
-            **{name: pool.connections for name, pool in pools.items()},
-            "watch": cluster.watch.connections,
+            **{name: pool.connections for name, pool in pools().items()},
+            "watch": cluster().watch.connections,
         },
         "pool",
     )
     metrics.gauge(
         "upstream_pools",
         "Principals, and brokers of redirects, that have connections or wait for one.",
-        lambda: {name: pool.pools for name, pool in pools.items()},
+        lambda: {name: pool.pools for name, pool in pools().items()},
         "pool",
     )
     metrics.gauge(
         "upstream_connections_limit",
         "Connections for lookups and listings at most.",
-        lambda: cluster.places.limit,
+        lambda: cluster().places.limit,
     )
     metrics.gauge(
-        "upstream_waiting", "Pools that wait for a place for a connection.", lambda: cluster.places.waiting
+        "upstream_waiting", "Pools that wait for a place for a connection.", lambda: cluster().places.waiting
     )
     metrics.read_counter(
         "upstream_connects",
         "Attempts to connect to a broker, by outcome.",
-        lambda: dict(cluster.connector.counts),
+        lambda: dict(cluster().connector.counts),
         "outcome",
     )
     metrics.read_counter(
@@ -64,38 +68,44 @@ def show_upstream(metrics: Metrics, cluster: UpstreamCluster) -> None:
     metrics.gauge(
         "shrink_guard_held",
         "Listings that the shrink guard holds now.",
-        lambda: len(cluster.guard.held()),
+        lambda: len(cluster().guard.held()),
     )
     metrics.read_counter(
         "shrink_guard_listings",
         "Listings that lost many topics at once, by what became of them.",
-        lambda: dict(cluster.guard.counts),
+        lambda: dict(cluster().guard.counts),
         "event",
     )
-    snapshots = cluster.snapshots
-    if snapshots is None:
+    if cluster().snapshots is None:
         return
-    live = snapshots.snapshots
-    metrics.gauge("upstream_snapshots", "Snapshots of namespaces in memory.", lambda: len(live))
+
+    def snapshots() -> SnapshotLister:
+        found = cluster().snapshots
+        assert found is not None  # that there are any needs a restart
+        return found
+
+    metrics.gauge(
+        "upstream_snapshots", "Snapshots of namespaces in memory.", lambda: len(snapshots().snapshots)
+    )
     metrics.read_counter(
         "upstream_snapshot_listings",
         "Listings of the cluster for snapshots, by outcome.",
-        lambda: dict(live.counts),
+        lambda: dict(snapshots().snapshots.counts),
         "outcome",
     )
     metrics.gauge(
         "upstream_watches",
         "Namespaces of which the brokers tell changes now.",
-        lambda: snapshots.watches.open,
+        lambda: snapshots().watches.open,
     )
     metrics.read_counter(
         "upstream_watch_events",
         "What watches at the brokers came to, by event.",
-        lambda: dict(snapshots.watches.counts),
+        lambda: dict(snapshots().watches.counts),
         "event",
     )
     metrics.read_counter(
         "upstream_verdicts",
         "Questions to the cluster whether a client may list a namespace, for one role that lists for all.",
-        lambda: snapshots.verdicts,
+        lambda: snapshots().verdicts,
     )

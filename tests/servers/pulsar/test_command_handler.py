@@ -43,7 +43,7 @@ def test_a_pong_needs_no_answer() -> None:
 
 
 def test_the_server_is_no_client_of_its_own() -> None:
-    t = talk(options=PulsarOptions(own_client="broker-core-1+ab"))
+    t = talk(options=PulsarOptions(own_client=lambda: "broker-core-1+ab"))
     refused = t.connect("broker-core-1+ab").error
     assert (refused.error, "is asked by a gateway" in refused.message) == (ServerError.NotAllowedError, True)
     assert t.connect("broker-core-1+cd").type == BaseCommand.CONNECTED

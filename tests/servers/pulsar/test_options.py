@@ -15,7 +15,7 @@ def test_the_tables_of_settings_are_taken_as_they_are() -> None:
 
 def test_a_broker_has_as_many_clients_as_there_is_room_for() -> None:
     files = FileBudget.of_process()
-    options = PulsarOptions.of(Settings(), files, "1.2", None)
+    options = PulsarOptions.of(Settings(), files, "1.2", lambda: None)
     assert (options.connections, options.server_version) == (files.clients, "broker-core 1.2")
     few = Settings.model_validate({"limits": {"connections": 7}})
-    assert PulsarOptions.of(few, files, "1.2", "gateway").connections == 7
+    assert PulsarOptions.of(few, files, "1.2", lambda: "gateway").connections == 7

@@ -13,6 +13,7 @@ from typing import Any
 import jwt
 import pytest
 
+from broker_core import gateway as behind
 from broker_core.broker import Broker
 from broker_core.client import Credentials, LookupSession, ServerRefused
 from broker_core.errors import ServerError
@@ -76,9 +77,10 @@ class Gateway:
 
     @property
     def _upstream(self) -> SnapshotLister:
-        lister = self.broker.pipeline.lister
-        assert isinstance(lister, SnapshotLister)
-        return lister
+        gateway = self.broker.pipeline.lister
+        assert isinstance(gateway, behind.Gateway)
+        assert gateway.cluster.snapshots is not None
+        return gateway.cluster.snapshots
 
     def asked(self) -> Counter[str]:
         """How often the cluster was asked, by whom."""

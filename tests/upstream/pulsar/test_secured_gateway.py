@@ -149,7 +149,7 @@ async def test_ready_stays_without_it() -> None:
         assert broker._core is not None
         upstream = broker._core.upstream
         assert upstream is not None
-        await eventually(lambda: upstream.problem is not None)
+        await eventually(lambda: upstream.cluster.problem is not None)
         async with aiohttp.ClientSession() as session:
             assert broker.http_address is not None
             async with session.get("http://{}:{}/-/ready".format(*broker.http_address)) as answer:

@@ -22,7 +22,7 @@ async def test_what_is_shown() -> None:
         ScriptedServer(partitions(1)) as server,
         cluster_of(server.url, upstream={"token": "secret-token"}) as cluster,
     ):
-        show_upstream(metrics, cluster)
+        show_upstream(metrics, lambda: cluster)
         assert "upstream_snapshot" not in generate_latest(metrics.registry).decode()
         for role in ("alice-role", "bob-role"):
             await cluster.lookups.use(Asker(role), ask)
@@ -51,7 +51,7 @@ async def test_of_snapshots() -> None:
         cluster = UpstreamCluster(UpstreamOptions(settings), permits=Permits())
         await cluster.start()
         try:
-            show_upstream(metrics, cluster)
+            show_upstream(metrics, lambda: cluster)
             await cluster.lister.list_topics(ListingRequest(NamespaceName("t", "n")))
             text = generate_latest(metrics.registry).decode()
         finally:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
+from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLogReader
+from broker_core.change_log import ChangeLog
 from broker_core.live_settings import LiveSettings
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
+from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
@@ -20,7 +24,6 @@ from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
 from broker_core.shrink_guard import ShrinkGuard
-from broker_core.upstream.snapshots import SnapshotLister
 
 __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 
@@ -47,8 +50,9 @@ class ApiServices:
     readers: SlowReaders = field(default_factory=SlowReaders)
     #: What holds listings of a cluster that lose many topics at once.
     guard: ShrinkGuard | None = None
-    #: What this server holds of the cluster behind it.
-    snapshots: SnapshotLister | None = None
+    #: The change log of what the cluster behind this server lists for a client, where it is followed; raises
+    #: :exc:`~broker_core.errors.ListingFailed`.
+    cluster_log: Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None = None
     #: The questions that streams follow, where any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)

@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from broker_core.broker import Broker
 from broker_core.client import LookupSession, ServerRefused
 from broker_core.errors import ServerError
+from broker_core.gateway import Gateway
 from broker_core.settings import Settings
-from broker_core.upstream.snapshots import SnapshotLister
 from tests.support.api_serving import ApiServed
 from tests.support.fake_cluster import FakeCluster
 
@@ -30,9 +30,10 @@ class Scene:
     async def names(self) -> list[str]:
         """What a client gets, of a snapshot that is too old where there is one."""
         lister = self.served.broker.pipeline.lister
-        if isinstance(lister, SnapshotLister):
-            before = lister.snapshots.clock
-            lister.snapshots.clock = lambda: before() + 61
+        if isinstance(lister, Gateway) and lister.cluster.snapshots is not None:
+            live = lister.cluster.snapshots.snapshots
+            before = live.clock
+            live.clock = lambda: before() + 61
         return sorted((await self.client.get_topics("t/n")).topics)
 
     async def is_held(self) -> bool:

@@ -38,9 +38,8 @@ async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceNam
         raise _no_log("plugins hide topics of this namespace, and a change log has all of them")
     plugin = next((plugin for plugin, _ in dispatcher.describe_hook.plugins(namespace) if plugin.lists), None)
     if plugin is None:
-        if services.snapshots is not None:
-            await services.snapshots.allow(asker, namespace)
-            return services.snapshots.log_of(asker)
+        if services.cluster_log is not None:
+            return await services.cluster_log(asker, namespace)
         needs_catalog(services)
         assert services.change_log is not None
         return services.change_log
