@@ -137,8 +137,7 @@ class Broker:
             core = self._core = await self._stack.enter_async_context(
                 _opened(self.live, self._given, identifies=self._identify is not None, sight=sight)
             )
-            looking = asyncio.create_task(watch_event_loop(core.metrics), name="event loop")
-            self._stack.callback(looking.cancel)
+            self._stack.callback(asyncio.create_task(watch_event_loop(core.metrics), name="loop").cancel)
             entrances = await tls_entrances(settings, core.metrics, self.reloads, self._stack)
             files = FileBudget.of_process(
                 upstream=0 if core.upstream is None else core.upstream.cluster.places.limit,
@@ -155,6 +154,7 @@ class Broker:
             live_parts.follow_authentication(self.live, self.reloads, authenticator, core.pipeline)
             admission = Admission(authenticator, core.metrics, core.sessions, settings.quotas)
             self._stack.callback(admission.close)
+            self._stack.callback(asyncio.create_task(admission.live.watch(), name="revocations").cancel)
             self.live.add("quotas", admission.quotas.prepare)
             servers = self._http_servers = HttpServers(
                 self._stack,

@@ -115,6 +115,10 @@ class AsyncCatalog:
         """The stored credential of a user for one mechanism of SCRAM; for any thread."""
         return self._file.kafka_user(name, mechanism)
 
+    def kafka_users(self) -> list[ScramRow]:
+        """As :meth:`SqliteCatalog.kafka_users`; for any thread."""
+        return self._file.kafka_users()
+
     async def change_kafka_acls(
         self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
     ) -> int:

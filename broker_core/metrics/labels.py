@@ -63,6 +63,7 @@ CLOSURES: Final = (
     "frame_limit",
     "watch_ended",
     "expired",
+    "revoked",
     "unanswered",
     "operator",
     "quota",

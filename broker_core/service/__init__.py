@@ -9,7 +9,6 @@ from broker_core.service.admission import Admission, Admitted, LoginAttempt, Oth
 from broker_core.service.audit import Action, Attempt, AuditRow, Outcome
 from broker_core.service.catalog import AclReader, Catalog
 from broker_core.service.change import Changed, Changes, right_to
-from broker_core.service.expiries import Expiry
 from broker_core.service.failure_pace import FailurePace
 from broker_core.service.find import REFUSED_BY_ACLS, Asked, Find, Found, client_count
 from broker_core.service.following.change_watch import ChangeWatch
@@ -17,6 +16,7 @@ from broker_core.service.following.follower import Change, ChangeEvent, Follower
 from broker_core.service.following.listing_feed import ListingFeed
 from broker_core.service.following.listing_feeds import ListingFeeds
 from broker_core.service.following.watcher import Outlet, Watcher
+from broker_core.service.live_sessions import Ended, LiveSession
 from broker_core.service.namespace_version import read_version, version_text
 from broker_core.service.plugin_topics import Known, PluginTopics, partition_names
 from broker_core.service.question import read_question
@@ -47,7 +47,7 @@ __all__ = [
     "ChangeWatch",
     "Changed",
     "Changes",
-    "Expiry",
+    "Ended",
     "FailurePace",
     "Find",
     "Follower",
@@ -56,6 +56,7 @@ __all__ = [
     "ListTopics",
     "ListingFeed",
     "ListingFeeds",
+    "LiveSession",
     "LoginAttempt",
     "Logins",
     "OtherName",

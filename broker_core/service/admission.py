@@ -27,8 +27,8 @@ from broker_core.concurrency.loop_turn import has_time, loop_turn
 from broker_core.concurrency.turn_queue import TurnQueue
 from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
-from broker_core.service.expiries import Expiries
 from broker_core.service.failure_pace import FailurePace
+from broker_core.service.live_sessions import LiveSessions
 from broker_core.service.quotas import Quotas
 from broker_core.settings import QuotaSettings
 
@@ -82,14 +82,22 @@ class LoginAttempt:
     needs_proof: bool = False
     former: Principal | None = None
     has_waited: bool = False
+    #: The keys of the catalogue's user that the client has proven to know.
+    stored: frozenset[bytes] = field(default=frozenset(), repr=False)
+    #: Of the live sessions, before its credentials were looked at.
+    generation: int = -1
 
 
 class Admitted(NamedTuple):
-    """The identity of a client: its principal, and the role and the original principal that its requests have."""
+    """The identity of a client: its principal, and the role and the original principal that its requests have.
+
+    ``attempt`` is the one that let it in.
+    """
 
     principal: Principal
     role: str
     original_principal: str | None
+    attempt: LoginAttempt
 
 
 @dataclass(slots=True, eq=False)
@@ -163,7 +171,7 @@ class Admission:
     ) -> None:
         self.authenticator = authenticator
         self.sessions = sessions
-        self.expiries = Expiries()
+        self.live = LiveSessions(authenticator)
         self.quotas = Quotas(quotas, metrics)
         #: How long an address waits that fails to get in again and again.
         self.pace = FailurePace()
@@ -224,12 +232,12 @@ class Admission:
             self._count(attempt, error)
             return None
 
-    def without_credentials(self, peer: Peer) -> Principal | None:
-        """The principal of a client that is asked for no credentials."""
+    def without_credentials(self, peer: Peer) -> Admitted | None:
+        """Let a client in that is asked for no credentials, if it has a role then."""
         anonymous = self.authenticator.anonymous
-        if anonymous is not None:
-            self._let_in(LoginAttempt(peer, ""), anonymous)
-        return anonymous
+        if anonymous is None:
+            return None
+        return self._let_in(LoginAttempt(peer, "", generation=self.live.generation), anonymous)
 
     async def refuse(self, attempt: LoginAttempt, error: _Refusal) -> None:
         """Count a failure, and wait if the address fails again and again; each attempt waits once."""
@@ -240,6 +248,7 @@ class Admission:
     @asynccontextmanager
     async def turn(self, attempt: LoginAttempt) -> AsyncIterator[None]:
         """A place among the checks of a client's address that are awaited."""
+        attempt.generation = self.live.generation
         network = _network(attempt)
         lane = self._lanes.get(network)
         if lane is None:
@@ -253,13 +262,14 @@ class Admission:
                 yield
 
     def close(self) -> None:
-        """No credentials end any more."""
-        self.expiries.close()
+        """No session ends any more."""
+        self.live.close()
 
     async def _authenticated(self, attempt: LoginAttempt) -> Principal:
         return await self.authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
 
     def _let_in_now(self, attempt: LoginAttempt) -> Admitted | None:
+        attempt.generation = self.live.generation
         principal = self.authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
         return None if principal is None else self._let_in(attempt, principal)
 
@@ -274,14 +284,14 @@ class Admission:
             if former.role != principal.role:
                 raise OtherPrincipal(former.role, principal.role)
             self._metrics.authentication(peer.transport, "renewed")
-            return Admitted(principal, principal.role, attempt.original_principal)
+            return Admitted(principal, principal.role, attempt.original_principal, attempt)
         role, original = self.authenticator.identity(
             principal, original_principal=attempt.original_principal, proxy_version=attempt.proxy_version
         )
         self._metrics.authentication(peer.transport, "anonymous" if is_anonymous else "ok")
         if is_anonymous and peer.transport != "http":  # which would say so of each request
             _log.info("client without credentials", peer=peer.remote_address, client=attempt.client)
-        return Admitted(principal, role, original)
+        return Admitted(principal, role, original, attempt)
 
     def _count(self, attempt: LoginAttempt, error: _Refusal) -> None:
         """Log, count and remember a failure."""

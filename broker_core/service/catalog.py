@@ -123,3 +123,6 @@ class Catalog(Protocol):
 
     def kafka_user(self, name: str, mechanism: str) -> ScramRow | None:
         """The stored credential of a user for one mechanism of SCRAM; for any thread."""
+
+    def kafka_users(self) -> list[ScramRow]:
+        """All stored credentials, by name and mechanism; for any thread."""

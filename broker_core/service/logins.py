@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
+from collections.abc import Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -29,6 +30,8 @@ class StoredUser(Protocol):
     """The stored credential of a user for one mechanism."""
 
     @property
+    def name(self) -> str: ...
+    @property
     def iterations(self) -> int: ...
     @property
     def salt(self) -> bytes: ...
@@ -44,6 +47,9 @@ class StoredUsers(Protocol):
     def kafka_user(self, name: str, mechanism: str) -> StoredUser | None:
         """``None`` if there is none; raises an error of the catalogue."""
 
+    def kafka_users(self) -> Sequence[StoredUser]:
+        """All of them; raises an error of the catalogue."""
+
 
 class Logins:
     """``users`` are those of the catalogue; ``None`` before a cluster, where nobody is stored."""
@@ -51,7 +57,9 @@ class Logins:
     def __init__(self, admission: Admission, users: StoredUsers | None) -> None:
         self.admission = admission
         self._users = users
-        self._threads = PasswordThreads()
+        if users is not None:
+            admission.live.users = users.kafka_users
+        self._threads = PasswordThreads[frozenset[bytes]]()
         #: Of this process alone: names what is verified, and stands for the secret of decoys if none is stored.
         self._key = os.urandom(32)
 
@@ -80,15 +88,17 @@ class Logins:
             users = self._users
             if users is None:
                 return decoy_of(mechanism, user, self._key)
-            stored = await asyncio.to_thread(self._stored, users, user, (mechanism,))
-            return stored[0]
+            [stored] = await asyncio.to_thread(self._stored, users, user, (mechanism,))
+            attempt.stored = frozenset({stored.stored_key})
+            return stored
 
     async def _with_password(self, attempt: LoginAttempt, user: str, password: bytes) -> Principal:
         _check_name(user)
         if self._users is not None:
             host = network_of(host_of(attempt.peer.remote_address))
-            work = partial(self._is_stored, self._users, user, password)
-            if await self._threads.run(host, self._name(user.encode(), password), work):
+            work = partial(self._proven, self._users, user, password)
+            attempt.stored = await self._threads.run(host, self._name(user.encode(), password), work)
+            if attempt.stored:
                 return role_of(user)
         authenticator = self.admission.authenticator
         if ":" in user or not authenticator.verifies("basic"):  # what is behind it would be of the password
@@ -96,10 +106,11 @@ class Logins:
         now = authenticator.authenticate_now(attempt.method, attempt.data, attempt.peer)
         return now or await authenticator.authenticate(attempt.method, attempt.data, attempt.peer)
 
-    def _is_stored(self, users: StoredUsers, user: str, password: bytes) -> bool:
-        """Compare a password with the user's credential of each mechanism: long work, for a thread."""
-        verdicts = [stored.has_password(password) for stored in self._stored(users, user, _SCRAM)]
-        return any(verdicts)  # after all of the work
+    def _proven(self, users: StoredUsers, user: str, password: bytes) -> frozenset[bytes]:
+        """The stored keys of the user that have this password, by all mechanisms: long work, for a thread."""
+        return frozenset(
+            stored.stored_key for stored in self._stored(users, user, _SCRAM) if stored.has_password(password)
+        )
 
     def _name(self, user: bytes, password: bytes) -> bytes:
         """A name of this check, which tells nothing of the password."""

@@ -57,8 +57,9 @@ async def test_clients_without_credentials_are_counted_apart_and_named_by_their_
     door = Door(anonymous_role="guest")
     with capture_logs() as logs:
         for transport in ("kafka", "http"):
-            principal = door.admission.without_credentials(Peer(f"{HOST}:1", transport))
-            assert principal is door.authenticator.anonymous
+            admitted = door.admission.without_credentials(Peer(f"{HOST}:1", transport))
+            assert admitted is not None
+            assert admitted.principal is door.authenticator.anonymous
             assert door.count("anonymous", transport) == 1
         door.admission.now(attempt("guest"))  # it has proven the role
     assert door.count("ok") == 1

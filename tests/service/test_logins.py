@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -100,7 +101,7 @@ async def test_a_wrong_password_is_not_anonymous(users: StoredUsersOfTest, has_u
 
 async def test_a_catalogue_that_cannot_be_read_is_nobodys_fault() -> None:
     class Broken(StoredUsersOfTest):
-        def kafka_user(self, name: str, mechanism: str) -> ScramCredential | None:
+        def kafka_user(self, name: str, mechanism: str) -> NoReturn:
             raise CatalogUnusable("the disk is gone")
 
     logins = logins_of(Broken())

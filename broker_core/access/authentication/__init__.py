@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.access.authentication.authenticator import AskPlugins, Authenticator
+from broker_core.access.authentication.authenticator import AskPlugins, Authenticator, Grounds
 from broker_core.access.authentication.failures import (
     REASONS,
     AuthenticationFailed,
@@ -17,6 +17,7 @@ __all__ = [
     "AuthenticationFailed",
     "AuthenticationUnusable",
     "Authenticator",
+    "Grounds",
     "InvalidRoles",
     "unusable_reason",
 ]

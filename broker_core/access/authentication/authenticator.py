@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
@@ -17,7 +18,7 @@ from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.settings import AuthenticationSettings, BasicSettings, Method, TokenSettings
 
-__all__ = ["AskPlugins", "Authenticator", "Verifier"]
+__all__ = ["AskPlugins", "Authenticator", "Grounds", "Verifier"]
 
 #: Asks the plugins about a method that is none of the server's own: method, data, peer; ``None`` if all have passed.
 AskPlugins: TypeAlias = Callable[[str, bytes, Peer], Awaitable[Principal | None]]
@@ -42,11 +43,29 @@ class Verifier(Protocol):
     async def verify(self, data: bytes, peer: Peer) -> Principal:
         """The principal; raises :exc:`AuthenticationFailed`."""
 
+    def evidence(self, data: bytes, peer: Peer) -> object:
+        """What credentials stand on that were verified just now, without a password."""
+
+    def upholds(self, role: str, evidence: object) -> bool:
+        """Whether they would still be verified, as those of the same role."""
+
     def reload(self) -> None:
         """Read keys and files again; raises where the former ones stay."""
 
     def close(self) -> None:
         """Verify nothing any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grounds:
+    """What a client has its role on: credentials of a ``method`` of the settings, or else those that a plugin took, or
+    none (``is_anonymous``).
+    """
+
+    role: str
+    method: str | None = None
+    evidence: object = field(default=None, repr=False)
+    is_anonymous: bool = False
 
 
 class Authenticator:
@@ -59,6 +78,8 @@ class Authenticator:
     def __init__(self, settings: AuthenticationSettings, ask_plugins: AskPlugins | None = None) -> None:
         self._ask_plugins = ask_plugins
         self._verifiers: dict[str, Verifier] = {}
+        #: Counts what may have made credentials bad that were good: another key, another file, another setting.
+        self.generation = 0
         self.prepare(settings)()
 
     def prepare(self, settings: AuthenticationSettings) -> Callable[[], None]:
@@ -76,6 +97,7 @@ class Authenticator:
             self._verifiers = verifiers
             #: Whether clients are authenticated at all; if not, nobody has a role.
             self.enabled = settings.is_on or self._ask_plugins is not None
+            self.generation += 1
 
         return put_in_force
 
@@ -148,6 +170,26 @@ class Authenticator:
         check_roles(self._proxy_roles, principal.role, original_principal, proxy_version)
         return principal.role, original_principal
 
+    def grounds(self, method: str | None, data: bytes, peer: Peer, principal: Principal) -> Grounds:
+        """What a client stands on that was authenticated as this principal just now."""
+        if principal is self.anonymous:
+            return Grounds(principal.role, is_anonymous=True)
+        verifier = None if method is None else self._verifiers.get(method)
+        if verifier is None:
+            return Grounds(principal.role)
+        return Grounds(principal.role, method, verifier.evidence(data, peer))
+
+    def upholds(self, grounds: Grounds) -> bool:
+        """Whether a client would still be let in on these, with the same role. Plugins are not asked: what they took is
+        good until its end.
+        """
+        if grounds.is_anonymous:
+            return self.anonymous is not None and self.anonymous.role == grounds.role
+        if grounds.method is None:
+            return self.asks_plugins
+        verifier = self._verifiers.get(grounds.method)
+        return verifier is not None and verifier.upholds(grounds.role, grounds.evidence)
+
     def reload(self) -> None:
         """Read keys and files again: of one that is broken the former state stays, and the others are read.
 
@@ -159,6 +201,7 @@ class Authenticator:
                 verifier.reload()
             except (OSError, ValueError) as error:
                 failures.append(str(_unusable(method, self._settings, error)))
+        self.generation += 1
         if failures:
             raise AuthenticationUnusable("; ".join(failures))
 

@@ -8,12 +8,14 @@ from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from broker_core.access.authentication.failures import AuthenticationFailed
 from broker_core.concurrency.turn_queue import TurnQueue
 
 __all__ = ["AT_ONCE", "PasswordThreads"]
+
+V = TypeVar("V")
 
 #: Passwords that are verified at once.
 AT_ONCE: Final = 2
@@ -23,29 +25,29 @@ _MOST_OF_HOST: Final = 1_000
 
 
 @dataclass(slots=True, eq=False, repr=False)
-class _Job:
+class _Job(Generic[V]):
     """A password that waits to be verified, or is being so."""
 
     key: Hashable
     name: bytes
-    work: Callable[[], bool]
-    verdict: asyncio.Future[bool]
+    work: Callable[[], V]
+    verdict: asyncio.Future[V]
     waiters: int = 0
     turn: tuple[int, int] = field(default=(0, 0))
 
 
-class PasswordThreads:
-    """Runs verifications. Equal ones, by their names, that are under way are one."""
+class PasswordThreads(Generic[V]):
+    """Runs verifications, each with a verdict. Equal ones, by their names, that are under way are one."""
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="password")
-        self._queue: TurnQueue[_Job] = TurnQueue()
-        self._jobs: dict[bytes, _Job] = {}
+        self._queue: TurnQueue[_Job[V]] = TurnQueue()
+        self._jobs: dict[bytes, _Job[V]] = {}
         self._of_host: Counter[Hashable] = Counter()
         self._running = 0
         self._is_closed = False
 
-    async def run(self, host: str, name: bytes, work: Callable[[], bool]) -> bool:
+    async def run(self, host: str, name: bytes, work: Callable[[], V]) -> V:
         """The verdict of ``work``; raises :exc:`AuthenticationFailed` where too many wait.
 
         Work of which nobody waits for the verdict any more is not begun.
@@ -86,7 +88,7 @@ class PasswordThreads:
             done = asyncio.get_running_loop().run_in_executor(self._threads, job.work)
             done.add_done_callback(partial(self._ended, job))
 
-    def _ended(self, job: _Job, done: asyncio.Future[bool]) -> None:
+    def _ended(self, job: _Job[V], done: asyncio.Future[V]) -> None:
         self._running -= 1
         self._forget(job)
         error = None if done.cancelled() else done.exception()
@@ -100,7 +102,7 @@ class PasswordThreads:
         if not self._is_closed:
             self._begin()
 
-    def _forget(self, job: _Job) -> None:
+    def _forget(self, job: _Job[V]) -> None:
         del self._jobs[job.name]
         self._of_host[job.key] -= 1
         if not self._of_host[job.key]:

@@ -31,6 +31,17 @@ class TlsVerifier:
         """The same."""
         return self.verify_now(data, peer)
 
+    def evidence(self, data: bytes, peer: Peer) -> Peer:  # noqa: ARG002 - the method has no data
+        """The client with its certificate."""
+        return peer
+
+    def upholds(self, role: str, evidence: object) -> bool:
+        """Whether the certificate is still one of ``client_ca``, with the same name."""
+        try:
+            return isinstance(evidence, Peer) and self.verify_now(b"", evidence).role == role
+        except AuthenticationFailed:
+            return False
+
     def reload(self) -> None:
         """There is nothing to read: the server of TLS reads its certificates itself."""
 

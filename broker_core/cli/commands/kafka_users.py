@@ -125,7 +125,7 @@ def remove_user(
 ) -> None:
     """Remove a user.
 
-    With a mechanism only its credential for that one. Connections that are authenticated stay.
+    With a mechanism only its credential for that one. A running server ends the user's connections within a minute.
     """
     from broker_core.kafka.scram.credentials import DECOY_USER
 

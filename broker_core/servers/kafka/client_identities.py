@@ -6,9 +6,8 @@ from collections.abc import Callable
 
 from broker_core.access.asker import Asker
 from broker_core.access.peer import Peer
-from broker_core.access.principal import Principal
 from broker_core.names import NamespaceName
-from broker_core.service import Admission, Logins
+from broker_core.service import Admission, Admitted, Ended, LiveSession, Logins
 from broker_core.settings import KafkaSettings
 
 __all__ = ["ClientIdentities"]
@@ -37,8 +36,8 @@ class ClientIdentities:
         self._namespace = NamespaceName.parse(kafka.namespace)
         self._namespaces = {who: NamespaceName.parse(where) for who, where in kafka.namespaces.items()}
 
-    def of_connection(self, peer: Peer) -> Principal | None:
-        """The principal of a connection that has sent nothing yet, by its certificate.
+    def of_connection(self, peer: Peer) -> Admitted | None:
+        """Let a connection in that has sent nothing yet, by its certificate.
 
         If no credentials are asked for, a client without one has the role of clients without credentials, if any.
         """
@@ -46,9 +45,13 @@ class ClientIdentities:
         if admission is None:
             return None
         if peer.common_name is not None and admission.authenticator.takes_certificates:
-            admitted = admission.by_certificate(peer)
-            return None if admitted is None else admitted.principal
+            return admission.by_certificate(peer)
         return admission.without_credentials(peer) if self.logins is None else None
+
+    def begin(self, admitted: Admitted, ended: Callable[[Ended], object]) -> LiveSession:
+        """The session of a connection that was let in."""
+        assert self._admission is not None  # it has let the client in
+        return self._admission.live.begin(admitted, ended)
 
     def close(self) -> None:
         """No client is served any more."""

@@ -27,7 +27,7 @@ from broker_core.servers.kafka.request_job import RequestJob, after_reading, aft
 from broker_core.servers.kafka.request_metrics import CLOSED
 from broker_core.servers.kafka.sasl.sasl_session import SaslSession
 from broker_core.servers.kafka.services import KafkaServices, Node
-from broker_core.service import QuotaTurn
+from broker_core.service import Ended, QuotaTurn
 from broker_core.wire.kafka import (
     API_VERSIONS,
     Fields,
@@ -60,6 +60,7 @@ class KafkaRequestHandler:
         "_clock",
         "_handlers",
         "_idle",
+        "_live",
         "_looks",
         "_namespace",
         "_node",
@@ -68,6 +69,7 @@ class KafkaRequestHandler:
         "_services",
         "_software",
         "_splitter",
+        "_unasked",
         "client",
         "draining",
         "heard",
@@ -93,12 +95,15 @@ class KafkaRequestHandler:
         self._looks = 0
         self._software = ""
         identities, options = services.identities, services.options
-        principal = identities.of_connection(peer)
+        admitted = identities.of_connection(peer)
+        #: That of its certificate, or of clients without credentials, until it proves another identity.
+        self._live = None if admitted is None else identities.begin(admitted, self._ended)
+        self._unasked = unasked
         self._sasl: SaslSession | None = None
         #: Known once the client is authenticated, or where nobody has to be.
         self._asker: Asker | None = None
         if identities.logins is not None:
-            known = principal is not None
+            known = admitted is not None
             self._sasl = SaslSession(
                 identities.logins,
                 identities.mechanisms,
@@ -109,8 +114,8 @@ class KafkaRequestHandler:
             )
         self._namespace = identities.namespace(None)
         self._splitter = FrameSplitter(options.largest_before_authentication)
-        if self._sasl is None or principal is not None:
-            self._let_in(None if principal is None else principal.role)
+        if self._sasl is None or admitted is not None:
+            self._let_in(None if admitted is None else admitted.role)
         #: What the client calls itself.
         self.client = ""
         self.heard = True
@@ -127,6 +132,8 @@ class KafkaRequestHandler:
 
     def closed(self) -> None:
         """The connection is over."""
+        if self._live is not None:
+            self._live.cancel()
         if self._sasl is not None:
             self._sasl.closed()
 
@@ -230,7 +237,12 @@ class KafkaRequestHandler:
 
     def _admit(self, principal: Principal) -> Asker:
         """The client has proven who it is."""
+        if self._live is not None:
+            self._live.cancel()
         return self._let_in(principal.role)
+
+    def _ended(self, why: Ended) -> None:
+        self._unasked(Closing(*why))
 
     def _let_in(self, role: str | None) -> Asker:
         identities = self._services.identities

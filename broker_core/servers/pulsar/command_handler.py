@@ -39,7 +39,7 @@ from broker_core.servers.pulsar.options import PulsarOptions
 from broker_core.servers.pulsar.pattern_lookups import AskedPatterns
 from broker_core.servers.pulsar.small_answers import SmallAnswers, question_of
 from broker_core.servers.pulsar.watch_job import WatchJob
-from broker_core.service import Admission, Quotas
+from broker_core.service import Admission, Ended, LiveSession, Quotas
 from broker_core.settings import PulsarSettings
 from broker_core.wire.pulsar import (
     LARGE,
@@ -114,6 +114,7 @@ class PulsarCommandHandler:
         "_frame_limit",
         "_handshake",
         "_listing_client",
+        "_live",
         "_peer",
         "_services",
         "_unasked",
@@ -135,10 +136,14 @@ class PulsarCommandHandler:
         self._peer = peer
         self._clock = clock
         self._handshake: Handshake | None = None
-        if services.admission is not None and services.admission.authenticator.enabled:
-            version = services.options.server_version
-            self._handshake = Handshake(services.admission, peer, version, admit=self._admit, unasked=unasked)
+        self._live: LiveSession | None = None  # where nobody is authenticated
         self._unasked = unasked
+        admission = services.admission
+        if admission is not None and admission.authenticator.enabled:
+            version = services.options.server_version
+            self._handshake = Handshake(admission, peer, version, admit=self._admit, unasked=unasked)
+        elif admission is not None:
+            self._live = admission.live.begin(None, self._ended)
         self._watchers: ClientWatchers | None = None  # made with the first of them
         self._asker: Asker | None = None  # known once the handshake is done
         self._frame_limit = frame_limit(services.options.pulsar.max_message_size)
@@ -154,8 +159,14 @@ class PulsarCommandHandler:
         """The connection is over."""
         if self._handshake is not None:
             self._handshake.closed()
+        if self._live is not None:
+            self._live.cancel()
         if self._watchers is not None:
             self._watchers.closed()
+
+    def _ended(self, why: Ended) -> None:
+        """Clients are authenticated from now on."""
+        self._unasked(Closing(*why))
 
     def has_room(self) -> None:
         if self._watchers is not None:

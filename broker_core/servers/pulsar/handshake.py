@@ -17,7 +17,7 @@ from broker_core.access.principal import Principal
 from broker_core.access.sessions import ClientCredentials
 from broker_core.errors import ServerError
 from broker_core.servers.connection import Awaited, Closing, Unasked
-from broker_core.service import Admission, Admitted, Expiry, LoginAttempt, OtherPrincipal
+from broker_core.service import Admission, Admitted, Ended, LiveSession, LoginAttempt, OtherPrincipal
 from broker_core.wire.pulsar import BaseCommand, CommandConnect, commands
 
 __all__ = ["Handshake"]
@@ -43,13 +43,14 @@ class Handshake:
         "_admit",
         "_asker",
         "_client",
-        "_expiry",
         "_has_refresh",
         "_is_checking",
+        "_live",
         "_method",
         "_original",
         "_peer",
         "_principal",
+        "_proxy_version",
         "_server_version",
         "_timer",
         "_unasked",
@@ -77,7 +78,8 @@ class Handshake:
         self._original: tuple[str | None, str | None] = (None, None)  # what a proxy passes on: method, data
         self._asker: Asker | None = None  # once it is let in
         self._principal: Principal
-        self._expiry: Expiry | None = None
+        self._proxy_version: str | None = None
+        self._live: LiveSession | None = None
         self._timer: asyncio.TimerHandle | None = None  # of an AUTH_CHALLENGE that has no good answer yet
         self._is_checking = False  # the answer
 
@@ -88,13 +90,14 @@ class Handshake:
         method = commands.auth_method_of(connect)
         self._method = method or "none"
         self._has_refresh = connect.feature_flags.supports_auth_refresh
+        self._proxy_version = connect.proxy_version if connect.HasField("proxy_version") else None
         attempt = LoginAttempt(
             self._peer,
             self._client,
             method,
             connect.auth_data,
             original_principal=connect.original_principal if connect.HasField("original_principal") else None,
-            proxy_version=connect.proxy_version if connect.HasField("proxy_version") else None,
+            proxy_version=self._proxy_version,
         )
         return self._checked(attempt, partial(self._let_in, connect))
 
@@ -105,15 +108,23 @@ class Handshake:
         self._is_checking = True
         # As at the broker, the method is that of CONNECT, whatever the answer names.
         data = command.authResponse.response.auth_data
-        attempt = LoginAttempt(self._peer, self._client, self._method, data, former=self._principal)
+        assert self._asker is not None  # nobody else is asked for new credentials
+        attempt = LoginAttempt(
+            self._peer,
+            self._client,
+            self._method,
+            data,
+            original_principal=self._asker.original_principal,
+            proxy_version=self._proxy_version,
+            former=self._principal,
+        )
         return self._checked(attempt, partial(self._renewed, data), holds=False)
 
     def closed(self) -> None:
         """The connection is over."""
         self._stop_waiting()
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
+        if self._live is not None:
+            self._live.cancel()
         if self._admission.sessions is not None and self._asker is not None:
             self._admission.sessions.end(self._asker)
 
@@ -145,29 +156,27 @@ class Handshake:
                 connect.original_auth_method if connect.HasField("original_auth_method") else None,
                 connect.original_auth_data if connect.HasField("original_auth_data") else None,
             )
-        self._keep(self._asker, connect.auth_data, admitted.principal)
+        self._keep(self._asker, connect.auth_data, admitted)
         return frame
 
     def _renewed(self, data: bytes, admitted: Admitted) -> None:
-        assert self._asker is not None  # nobody else is asked for new credentials
+        assert self._asker is not None
         self._stop_waiting()
-        self._keep(self._asker, data, admitted.principal)
+        self._keep(self._asker, data, admitted)
 
-    def _keep(self, asker: Asker, data: bytes, principal: Principal) -> None:
-        self._principal = principal
+    def _keep(self, asker: Asker, data: bytes, admitted: Admitted) -> None:
+        self._principal = admitted.principal
         if self._admission.sessions is not None:
             self._admission.sessions.put(asker, ClientCredentials(self._method, data, *self._original))
-        if principal.expires_at is not None:
-            self._expiry = self._admission.expiries.call_at(principal.expires_at, self._ended)
+        self._live = self._admission.live.begin(admitted, self._ended)
 
-    def _ended(self) -> None:
-        """The credentials have ended."""
-        self._expiry = None
+    def _ended(self, why: Ended) -> None:
+        """The credentials have ended, or are good no more."""
         assert self._asker is not None
         if not self._has_refresh:
-            self._unasked(Closing("expired", "credentials of the client have expired"))
+            self._unasked(Closing(*why))
             return
-        self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._unanswered)
+        self._timer = asyncio.get_running_loop().call_later(_ANSWER, self._unanswered, why)
         self._is_checking = False
         self._unasked(
             commands.auth_challenge(
@@ -178,10 +187,8 @@ class Handshake:
             )
         )
 
-    def _unanswered(self) -> None:
-        self._unasked(
-            Closing("expired", "client did not renew its expired credentials", {"seconds": _ANSWER})
-        )
+    def _unanswered(self, why: Ended) -> None:
+        self._unasked(Closing(why.reason, f"{why.event}, and it did not renew them", {"seconds": _ANSWER}))
 
     def _stop_waiting(self) -> None:
         if self._timer is not None:

@@ -15,8 +15,8 @@ from tests.support.eventually import eventually
 
 
 @pytest.fixture
-async def threads() -> AsyncIterator[PasswordThreads]:
-    threads = PasswordThreads()
+async def threads() -> AsyncIterator[PasswordThreads[bool]]:
+    threads = PasswordThreads[bool]()
     yield threads
     threads.close()
 
@@ -43,14 +43,14 @@ def gate() -> Iterator[Gate]:
     gate.opened.set()
 
 
-async def test_verdicts_and_errors(threads: PasswordThreads) -> None:
+async def test_verdicts_and_errors(threads: PasswordThreads[bool]) -> None:
     assert await threads.run("h", b"1", lambda: True) is True
     assert await threads.run("h", b"2", lambda: False) is False
     with pytest.raises(ZeroDivisionError):
         await threads.run("h", b"3", lambda: 1 // 0 == 1)
 
 
-async def test_two_at_once_and_hosts_in_turn(threads: PasswordThreads, gate: Gate) -> None:
+async def test_two_at_once_and_hosts_in_turn(threads: PasswordThreads[bool], gate: Gate) -> None:
     tasks = [
         asyncio.create_task(threads.run("storm", b"s%d" % number, gate.work(f"storm{number}")))
         for number in range(6)
@@ -64,7 +64,7 @@ async def test_two_at_once_and_hosts_in_turn(threads: PasswordThreads, gate: Gat
     assert gate.begun.index("calm") <= AT_ONCE + 1
 
 
-async def test_equal_ones_are_one(threads: PasswordThreads, gate: Gate) -> None:
+async def test_equal_ones_are_one(threads: PasswordThreads[bool], gate: Gate) -> None:
     tasks = [asyncio.create_task(threads.run("h", b"same", gate.work("same"))) for _ in range(5)]
     await eventually(lambda: gate.begun)
     gate.opened.set()
@@ -72,7 +72,7 @@ async def test_equal_ones_are_one(threads: PasswordThreads, gate: Gate) -> None:
     assert gate.begun == ["same"]
 
 
-async def test_what_nobody_waits_for_is_not_begun(threads: PasswordThreads, gate: Gate) -> None:
+async def test_what_nobody_waits_for_is_not_begun(threads: PasswordThreads[bool], gate: Gate) -> None:
     busy = [
         asyncio.create_task(threads.run("h", b"%d" % number, gate.work("busy"))) for number in range(AT_ONCE)
     ]
@@ -90,7 +90,7 @@ async def test_what_nobody_waits_for_is_not_begun(threads: PasswordThreads, gate
 
 
 async def test_the_queue_is_bounded(
-    threads: PasswordThreads, gate: Gate, monkeypatch: pytest.MonkeyPatch
+    threads: PasswordThreads[bool], gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "_MOST_WAITING", 4)
     monkeypatch.setattr(module, "_MOST_OF_HOST", 3)
@@ -108,7 +108,7 @@ async def test_the_queue_is_bounded(
     assert await threads.run("a", b"again", lambda: True)
 
 
-async def test_closing_refuses_what_waits(threads: PasswordThreads, gate: Gate) -> None:
+async def test_closing_refuses_what_waits(threads: PasswordThreads[bool], gate: Gate) -> None:
     tasks = [
         asyncio.create_task(threads.run("h", b"%d" % number, gate.work("h"))) for number in range(AT_ONCE + 2)
     ]

@@ -79,7 +79,7 @@ async def test_credentials_are_renewed_over_tls(
         flags = FeatureFlags(supports_auth_refresh=True)
         await client.send(connect("token", b"alice@%f" % (time.time() + 3600), flags))
         assert (await client.receive()).type == BaseCommand.CONNECTED
-        s.admission.expiries._clock = lambda: time.time() + 3600
+        s.admission.live.expiries._clock = lambda: time.time() + 3600
         assert (await client.receive()).type == BaseCommand.AUTH_CHALLENGE
         await client.send(commands.auth_response("v", "token", b"alice"))
         await client.ping()

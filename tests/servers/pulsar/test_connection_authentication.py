@@ -40,7 +40,7 @@ async def logged_in(
 
 
 def the_clock_is_moved(s: Serving, seconds: float) -> None:
-    s.admission.expiries._clock = lambda: time.time() + seconds
+    s.admission.live.expiries._clock = lambda: time.time() + seconds
 
 
 @pytest.mark.parametrize("method", ["token", "slow"])
@@ -191,7 +191,7 @@ async def test_a_thousand_credentials_that_end_together() -> None:
                 assert await client.closed() == []
         await other.ping()
         await eventually(lambda: s.server.connections == 101)
-        assert len(s.admission.expiries) == 0
+        assert len(s.admission.live.expiries) == 0
 
 
 async def test_a_server_that_stops_waits_for_no_handshake(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ class Scene:
 
     def _admitting(self, metrics: Metrics) -> Admission:
         admission = Admission(self.authenticator, metrics, self.sessions)
-        self.expiries = admission.expiries
+        self.expiries = admission.live.expiries
         self.expiries._clock = lambda: self.now
         return admission
 

@@ -25,7 +25,7 @@ class BasicVerifier:
             raise ValueError("it is not set")
         self._file = settings.file
         self._verdicts = Verdicts(read_htpasswd(settings.file))
-        self._threads = PasswordThreads()
+        self._threads = PasswordThreads[bool]()
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -52,6 +52,16 @@ class BasicVerifier:
                 principal = _principal(user, verdict)
                 assert principal is not None
                 return principal
+
+    def evidence(self, data: bytes, peer: Peer) -> str | None:  # noqa: ARG002 - a password says it all
+        """The hash of the password in the file; ``None`` if the file has changed since the verdict."""
+        user, password = _parts(data)
+        verdicts = self._verdicts
+        return verdicts.hash_of(user) if verdicts.kept(verdicts.digest(user, password)) else None
+
+    def upholds(self, role: str, evidence: object) -> bool:
+        """Whether the user has the same hash."""
+        return evidence is not None and self._verdicts.hash_of(role) == evidence
 
     def reload(self) -> None:
         """Read the file again, and forget all verdicts; raises where it cannot be used, and the former one stays."""

@@ -33,6 +33,10 @@ class Verdicts:
     def __len__(self) -> int:
         return len(self._users)
 
+    def hash_of(self, user: str) -> str | None:
+        """The hash of a user's password, ``None`` if there is no such user."""
+        return self._users.get(user)
+
     def digest(self, user: str, password: bytes) -> bytes:
         """The keyed hash of user and password."""
         name = user.encode(errors="surrogatepass")

@@ -23,6 +23,8 @@ __all__ = ["TokenVerifier"]
 
 #: Bytes of a token that is verified on the event loop, at most: less than a millisecond.
 _AT_ONCE: Final = 64 * 1024
+#: Bytes of a token that is kept of a client, at most: a larger one has to be shown again when keys were read again.
+_KEPT: Final = 16 * 1024
 
 
 class TokenVerifier:
@@ -52,6 +54,19 @@ class TokenVerifier:
             return at_once
         async with self._one_large:
             return await asyncio.to_thread(self._verify, data)
+
+    def evidence(self, data: bytes, peer: Peer) -> bytes | TokenKeys:  # noqa: ARG002 - a token says it all
+        """The token; of a large one, the keys that it was verified by."""
+        return data if len(data) <= _KEPT else self._keys
+
+    def upholds(self, role: str, evidence: object) -> bool:
+        """Whether the token is still a good one, of the same role."""
+        if not isinstance(evidence, bytes):
+            return evidence is self._keys
+        try:
+            return self._verify(evidence).role == role
+        except AuthenticationFailed:
+            return False
 
     def reload(self) -> None:
         """Read the keys again; raises where they cannot be used, and the former ones stay."""

@@ -27,7 +27,7 @@ from broker_core.servers.kafka.sasl.exchange import Exchange, SaslRefused
 from broker_core.servers.kafka.sasl.oauthbearer_exchange import OauthbearerExchange
 from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
 from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
-from broker_core.service import Admitted, Expiry, LoginAttempt, Logins, OtherPrincipal
+from broker_core.service import Admitted, Ended, LiveSession, LoginAttempt, Logins, OtherPrincipal
 from broker_core.settings import KafkaMechanism
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -67,8 +67,8 @@ class SaslSession:
         "_asker",
         "_attempt",
         "_exchange",
-        "_expiry",
         "_is_known",
+        "_live",
         "_logins",
         "_mechanism",
         "_mechanisms",
@@ -103,7 +103,12 @@ class SaslSession:
         self._refusal: str | None = None  # of a client that renews by another mechanism
         self._principal: Principal | None = None
         self._asker: Asker | None = None
-        self._expiry: Expiry | None = None
+        self._live: LiveSession | None = None
+
+    @property
+    def _has_end(self) -> bool:
+        """Whether the client has credentials that end, so that it may renew them."""
+        return self._principal is not None and self._principal.expires_at is not None
 
     @property
     def takes_bare_tokens(self) -> bool:
@@ -113,7 +118,7 @@ class SaslSession:
     def takes(self, key: int) -> bool:
         """Whether a request is this session's to answer, or to refuse."""
         if self._state is _State.DONE:
-            return key == SASL_HANDSHAKE.key and self._expiry is not None
+            return key == SASL_HANDSHAKE.key and self._has_end
         if self._state is _State.BEGIN and key == API_VERSIONS.key:
             return False
         if self._is_known and self._state is not _State.TOKENS and key != SASL_HANDSHAKE.key:
@@ -145,9 +150,8 @@ class SaslSession:
 
     def closed(self) -> None:
         """The connection is over."""
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
+        if self._live is not None:
+            self._live.cancel()
         sessions = self._admission.sessions
         if sessions is not None and self._asker is not None:
             sessions.end(self._asker)
@@ -218,17 +222,15 @@ class SaslSession:
             self._admission.sessions is not None and attempt.method is not None
         ):  # SCRAM has none to be passed on
             self._admission.sessions.put(self._asker, ClientCredentials(attempt.method, attempt.data))
-        if self._expiry is not None:
-            self._expiry.cancel()
-            self._expiry = None
+        if self._live is not None:
+            self._live.cancel()
+        self._live = self._admission.live.begin(admitted, self._ended)
         if principal.expires_at is None:
             return 0
-        self._expiry = self._admission.expiries.call_at(principal.expires_at, self._ended)
         return max(1, int((principal.expires_at - time.time()) * 1000))
 
-    def _ended(self) -> None:
-        self._expiry = None
-        self._unasked(Closing("expired", "credentials of the client have expired"))
+    def _ended(self, why: Ended) -> None:
+        self._unasked(Closing(*why))
 
     def _out_of_order(self, api: Api, header: RequestHeader) -> Closing:
         """Kafka's answer to a request that has no place here, where the API has words for it; then the end."""

@@ -237,9 +237,9 @@ async def test_a_session_is_renewed_over_its_connection(logins: Logins) -> None:
     told = await client.authenticate(bearer("alice", 3600))
     assert 3_590_000 < told["session_lifetime_ms"] <= 3_600_000
     assert client.handler._asker is asker
-    assert len(logins.admission.expiries) == 1
+    assert len(logins.admission.live.expiries) == 1
     client.handler.closed()
-    assert len(logins.admission.expiries) == 0
+    assert len(logins.admission.live.expiries) == 0
 
 
 async def test_only_the_next_step_is_taken_while_a_session_is_renewed(logins: Logins) -> None:
@@ -287,7 +287,7 @@ async def test_a_session_that_is_not_renewed_ends(logins: Logins) -> None:
     client = Client(logins)
     await client.shake("OAUTHBEARER")
     await client.authenticate(bearer("alice", 60))
-    expiries = logins.admission.expiries
+    expiries = logins.admission.live.expiries
     heap = expiries._heap
     assert len(heap) == 1
     expired = heap[0].expired

@@ -113,6 +113,7 @@ class _TopicStream:
         self._chunked = request.http.version >= HttpVersion11
         self._timeout = request.services.settings.pulsar.write_timeout
         self._loop = asyncio.get_running_loop()
+        self._looked = self._loop.time()  # at the credentials
 
     async def run(self, headers: dict[str, str]) -> web.StreamResponse:
         """Write until it is over; a client that stays behind for too long is cut off."""
@@ -123,8 +124,7 @@ class _TopicStream:
         response.force_close()
         await response.prepare(http)
         await self._write(first_text(_RETRY + secrets.randbelow(_SPREAD)))
-        looked = self._loop.time()
-        while True:
+        while await self._is_still_admitted():
             if subscriber.failure is not None:
                 failure, subscriber.failure = subscriber.failure, None
                 await self._write(error_text(failure, http))
@@ -138,10 +138,6 @@ class _TopicStream:
             elif (frame := subscriber.next()) is not None:
                 await self._write_frame(frame)
             else:
-                if self._loop.time() - looked >= _CREDENTIALS:
-                    looked = self._loop.time()
-                    if not await self._is_still_admitted():
-                        break
                 await self._wait()
         await response.write_eof()
         return response
@@ -157,7 +153,12 @@ class _TopicStream:
             await self._write(HEARTBEAT)
 
     async def _is_still_admitted(self) -> bool:
-        """Whether the credentials are good and those of the same role; the client is told where not."""
+        """Whether the credentials are good and those of the same role, as it was a moment ago; the client is told if
+        they are not.
+        """
+        if self._loop.time() - self._looked < _CREDENTIALS:
+            return True
+        self._looked = self._loop.time()
         try:
             asker = await self._request.admitted_again()
         except Exception as error:  # noqa: BLE001 - whatever it is, the client has no more right to this

@@ -1,0 +1,243 @@
+"""Sessions of clients that were let in: each ends when its credentials end, or are good no more.
+
+Credentials are good no more if their user was removed or has another password, if their key or authority was taken
+away, or if the settings would let nobody in by them as the same role. One sweep for all protocols looks at that, if
+anything has changed since the last one; users of the catalogue may be changed by any process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final, NamedTuple, Protocol, TypeAlias
+
+import structlog
+
+from broker_core.access.authentication import Authenticator, Grounds, InvalidRoles
+from broker_core.access.peer import Peer
+from broker_core.access.principal import Principal
+from broker_core.concurrency.loop_turn import has_time, loop_turn
+from broker_core.errors import BrokerCoreError
+from broker_core.service.expiries import Expiries, Expiry
+
+__all__ = ["Ended", "LiveSession", "LiveSessions"]
+
+_log = structlog.get_logger(__name__)
+
+#: Seconds between two sweeps. A client that can renew its credentials has 30 seconds for it besides.
+_PERIOD: Final = 10.0
+
+
+class Ended(NamedTuple):
+    """Why a session is over: the label of the metrics, and what the log says."""
+
+    reason: str
+    event: str
+
+
+_EXPIRED: Final = Ended("expired", "credentials of the client have expired")
+_REVOKED: Final = Ended("revoked", "credentials of the client are good no more")
+
+
+class _Attempt(Protocol):
+    """:class:`~broker_core.service.admission.LoginAttempt`, as far as it is of interest."""
+
+    @property
+    def peer(self) -> Peer: ...
+    @property
+    def method(self) -> str | None: ...
+    @property
+    def data(self) -> bytes: ...
+    @property
+    def original_principal(self) -> str | None: ...
+    @property
+    def proxy_version(self) -> str | None: ...
+    @property
+    def stored(self) -> frozenset[bytes]: ...
+    @property
+    def generation(self) -> int: ...
+
+
+class _Admitted(Protocol):
+    """:class:`~broker_core.service.admission.Admitted`."""
+
+    @property
+    def principal(self) -> Principal: ...
+    @property
+    def attempt(self) -> _Attempt: ...
+
+
+class _StoredKey(Protocol):
+    @property
+    def name(self) -> str: ...
+    @property
+    def stored_key(self) -> bytes: ...
+
+
+_Keys: TypeAlias = Mapping[str, frozenset[bytes]]
+
+
+class LiveSession:
+    """One session. ``ended`` is called once, unless it is cancelled before."""
+
+    __slots__ = ("_ended", "_expiry", "_sessions", "grounds", "original_principal", "proxy_version", "stored")
+
+    def __init__(
+        self, sessions: dict[LiveSession, None], admitted: _Admitted | None, ended: Callable[[Ended], object]
+    ) -> None:
+        self._sessions = sessions
+        self._ended = ended
+        self._expiry: Expiry | None = None
+        #: ``None`` for a client that nobody has authenticated.
+        self.grounds: Grounds | None = None
+        #: The keys of the catalogue's user that the client has proven to know, if it is one.
+        self.stored: frozenset[bytes] = frozenset()
+        self.original_principal: str | None = None
+        self.proxy_version: str | None = None
+        if admitted is not None:
+            attempt = admitted.attempt
+            self.stored = attempt.stored
+            self.original_principal, self.proxy_version = attempt.original_principal, attempt.proxy_version
+        sessions[self] = None
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, or was cancelled."""
+        return self not in self._sessions
+
+    def expires(self, expiries: Expiries, at: float) -> None:
+        """Its credentials end at a time."""
+        self._expiry = expiries.call_at(at, self._has_expired)
+
+    def cancel(self) -> None:
+        """The connection is over, or has other credentials. May be called again."""
+        self._sessions.pop(self, None)
+        if self._expiry is not None:
+            self._expiry.cancel()
+            self._expiry = None
+
+    def revoke(self) -> None:
+        """End it, since its credentials are good no more."""
+        self.cancel()
+        self._ended(_REVOKED)
+
+    def _has_expired(self) -> None:
+        self.cancel()
+        self._ended(_EXPIRED)
+
+
+class LiveSessions:
+    """The sessions of all connections of a broker, on its event loop. ``users`` gives the users of the catalogue, by a
+    thread, if there are some.
+    """
+
+    def __init__(self, authenticator: Authenticator) -> None:
+        self.expiries = Expiries()
+        self.users: Callable[[], Iterable[_StoredKey]] | None = None
+        self._authenticator = authenticator
+        self._sessions: dict[LiveSession, None] = {}
+        self._keys: _Keys | None = None  # that of the catalogue's users, once they were read
+        self._keys_changed = 0
+        self._swept = self.generation  # by which all sessions were looked at
+        self._unreadable = False
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    @property
+    def generation(self) -> int:
+        """Counts what may have made credentials bad that were good."""
+        return self._authenticator.generation + self._keys_changed
+
+    def begin(self, admitted: _Admitted | None, ended: Callable[[Ended], object]) -> LiveSession:
+        """A client was let in just now, or connected where nobody is authenticated: ``None``."""
+        session = LiveSession(self._sessions, admitted, ended)
+        if admitted is None:
+            return session
+        attempt, principal = admitted.attempt, admitted.principal
+        is_known = attempt.generation == self.generation
+        if session.stored:
+            session.grounds = Grounds(principal.role)
+            is_known = self._holds(principal.role, session.stored)
+        else:
+            authenticator = self._authenticator
+            session.grounds = authenticator.grounds(attempt.method, attempt.data, attempt.peer, principal)
+        if principal.expires_at is not None:
+            session.expires(self.expiries, principal.expires_at)
+        if not is_known:
+            self._swept = -1  # what it was let in by may be over already
+        return session
+
+    async def watch(self) -> None:
+        """Sweep again and again, until cancelled."""
+        while True:
+            await asyncio.sleep(_PERIOD)
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """End the sessions whose credentials are good no more."""
+        if any(session.stored for session in self._sessions):
+            await self._read_keys()
+        generation = self.generation
+        if generation == self._swept:
+            return
+        self._swept = generation
+        for session in list(self._sessions):
+            if not has_time():
+                await loop_turn().time()
+            if not session.is_over and not self._is_good(session):
+                session.revoke()
+
+    def close(self) -> None:
+        """No session ends any more."""
+        self._sessions.clear()
+        self.expiries.close()
+
+    def _is_good(self, session: LiveSession) -> bool:
+        """Whether a client would still be let in by its credentials, as what it is."""
+        grounds, authenticator = session.grounds, self._authenticator
+        if grounds is None:
+            return not authenticator.enabled
+        if session.stored:
+            if not self._holds(grounds.role, session.stored):
+                return False
+        elif not authenticator.upholds(grounds):
+            return False
+        try:
+            authenticator.identity(
+                Principal(grounds.role),
+                original_principal=session.original_principal,
+                proxy_version=session.proxy_version,
+            )
+        except InvalidRoles:
+            return False
+        return True
+
+    def _holds(self, user: str, stored: frozenset[bytes]) -> bool:
+        """Whether the catalogue has one of these keys of a user, as far as it is known."""
+        return self._keys is None or not stored.isdisjoint(self._keys.get(user, ()))
+
+    async def _read_keys(self) -> None:
+        """Read the users of the catalogue; if they cannot be read, all of them stay what they were."""
+        assert self.users is not None
+        try:
+            keys = await asyncio.to_thread(_keys_of, self.users)
+        except BrokerCoreError as error:
+            if not self._unreadable:
+                _log.warning(
+                    "the users of the catalogue cannot be read: no session of theirs is ended",
+                    error=str(error),
+                )
+            self._unreadable = True
+            return
+        self._unreadable = False
+        if keys != self._keys:
+            self._keys = keys
+            self._keys_changed += 1
+
+
+def _keys_of(users: Callable[[], Iterable[_StoredKey]]) -> _Keys:
+    found: dict[str, frozenset[bytes]] = {}
+    for row in users():
+        found[row.name] = found.get(row.name, frozenset()) | {row.stored_key}
+    return found
