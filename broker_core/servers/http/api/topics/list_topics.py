@@ -140,8 +140,7 @@ def _question_text(request: web.Request) -> QuestionText:
 
 async def _list_topics(request: ApiRequest) -> web.StreamResponse:
     namespace = request.namespace()
-    most = request.services.http.most_items
-    asked = asked_of(request.values, namespace, most)
+    asked = asked_of(request.values, namespace, request.services.http.most_items)
     is_whole = asked.is_plain and not asked.count
     forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if asked.columns else NAMES)
     media_type = chosen_type(request.http, forms)
@@ -149,10 +148,10 @@ async def _list_topics(request: ApiRequest) -> web.StreamResponse:
     if media_type == EVENT_STREAM:
         return await stream_topics(request, question, uncompiled)
     if is_whole:
-        response = await whole_listing(request, question, uncompiled, media_type)
+        response = await whole_listing(request, question, uncompiled, asked.most, media_type)
         if response is not None:
             return response
-        asked = asked.first(most)
+        asked = asked.first
     return await paged_listing(request, question, uncompiled, asked, media_type)
 
 

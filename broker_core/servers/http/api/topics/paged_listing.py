@@ -41,10 +41,10 @@ async def paged_listing(
     version = await _known_version(services, question.asker, question.namespace)
     total = await counted(request, question, uncompiled) if asked.count and asked.page is not None else None
     answer = await answer_to(request, asked.of(question), uncompiled)
-    if asked.page is None and answer.topics > services.http.most_items:
+    if asked.page is None and answer.topics > asked.most:
         total = Counted.of(answer)
         answer.release()
-        asked = asked.first(services.http.most_items)
+        asked = asked.first
         answer = await answer_to(request, asked.of(question), uncompiled)
     with sending(answer):
         following = None if answer.next is None else cursor_of(answer.next)

@@ -78,21 +78,24 @@ COUNT: Final = Parameter(
 class Asked:
     """What a request asks for besides the names that match: a page, details, a count.
 
-    ``page`` is ``None`` for the whole listing, ``columns`` are the details in the order that they are shown in.
+    ``page`` is ``None`` for the whole listing, ``columns`` are the details in the order that they are shown in. So many
+    names as ``most`` are in the answer to a request without a limit.
     """
 
     page: Page | None
     columns: tuple[str, ...]
     count: bool
+    most: int
 
     @property
     def is_plain(self) -> bool:
         """Whether the answer is names alone, all of them, in the order of the hash."""
         return self.page is None and not self.columns
 
-    def first(self, most: int) -> Asked:
-        """The same of the first names, where there are more than fit into one answer."""
-        return replace(self, page=Page(None, most))
+    @property
+    def first(self) -> Asked:
+        """What is asked in place of it, where there are more names than fit into one answer: the first ones."""
+        return replace(self, page=Page(None, self.most))
 
     def of(self, question: ListingRequest) -> ListingRequest:
         """The question with that."""
@@ -107,7 +110,7 @@ def asked_of(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> 
         page = Page(
             None if cursor is None else _position(cursor, namespace), most if limit is None else limit
         )
-    return Asked(page, values["detail"], values["count"])
+    return Asked(page, values["detail"], values["count"], most)
 
 
 def _position(cursor: str, namespace: NamespaceName) -> Position:

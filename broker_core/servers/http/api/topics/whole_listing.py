@@ -26,11 +26,11 @@ FILTERED: Final = "Topics-Filtered"
 
 
 async def whole_listing(
-    request: ApiRequest, question: ListingRequest, uncompiled: str | None, media_type: str
+    request: ApiRequest, question: ListingRequest, uncompiled: str | None, most: int, media_type: str
 ) -> web.StreamResponse | None:
     """The names in the order of the topics hash; 304 where the client has them already.
 
-    ``None`` where there are more than ``http.most_items``.
+    ``None`` if there are more than ``most``.
     """
     known: EntityTags | None = request.values[KNOWN.name]
     if known is not None and known.lone is not None:
@@ -41,7 +41,7 @@ async def whole_listing(
         selection = answer.selection
         if selection is None or (known is not None and known.matches(headers["ETag"], weakly=True)):
             return web.Response(status=304, headers=headers)
-        if len(selection) > request.services.http.most_items:
+        if len(selection) > most:
             return None
         end = ListingEnd(
             filtered=answer.filtered,
