@@ -93,6 +93,9 @@ def test_a_bounded_number_of_addresses_is_remembered(pace: FailurePace) -> None:
     for number in range(_ADDRESSES - 1):
         pace.failed(f"10.0.{number // 256}.{number % 256}")
     assert pace.delay(HOST) == _LONGEST
-    pace.failed("10.1.0.0")
+    fail(pace, "10.0.0.0", 10)  # it was the second one to fail, and is the last one now
+    for number in range(2):
+        pace.failed(f"10.1.0.{number}")
     assert pace.delay(HOST) == 0.0
+    assert pace.delay("10.0.0.0") > 0.0
     assert len(pace._failures) == _ADDRESSES

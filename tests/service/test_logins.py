@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
@@ -62,6 +63,17 @@ async def test_an_unknown_user_takes_the_work_of_a_known_one(
         work.append((list(done), len(users.asked)))
     assert work[0] == work[1]
     assert len(work[0][0]) == 2
+
+
+async def test_passwords_that_are_verified_together_have_each_its_verdict(logins: Logins) -> None:
+    verdicts = await asyncio.gather(
+        *(
+            logins.password(attempt_of_kafka(), "alice", password)
+            for password in (b"pencil", b"wrong", b"pencil")
+        ),
+        return_exceptions=True,
+    )
+    assert [isinstance(each, AuthenticationFailed) for each in verdicts] == [False, True, False]
 
 
 async def test_a_decoy_is_the_same_after_a_restart(users: StoredUsersOfTest) -> None:

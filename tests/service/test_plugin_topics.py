@@ -11,7 +11,7 @@ import pytest
 
 from broker_core import DescribeRequest, Details, Listing, ListingRequest, Mode, TopicListingResult, hookimpl
 from broker_core.errors import ListingFailed
-from broker_core.service import partition_names
+from broker_core.service import Known, partition_names
 from tests.support.finding import finding, topic
 from tests.support.pipelines import NAMESPACE, Made
 from tests.support.plugins import PluginOf
@@ -66,6 +66,12 @@ async def test_whoever_describes_is_asked_for_it() -> None:
         assert await asked.partitions("parted-partition-4") is None
         assert await asked.partitions("plain") is None
     assert questions[0].wants == frozenset({"partitions"})
+
+
+def test_what_nobody_describes_is_as_it_is_listed() -> None:
+    for listed, better in ((Known(2), None), (Known(exists=False), Known(7))):
+        assert listed.described(better) is listed
+    assert Known(2).described(Known(7)).partitions == 7
 
 
 async def test_the_chain_goes_on_where_a_plugin_passes() -> None:
@@ -280,6 +286,11 @@ async def test_all_who_look_up_at_a_time_share_one_question_to_a_mask() -> None:
         assert found == [True, False] * 200
     assert sum(count for _, count in columns) == 1200
     assert len(columns) < 40
+
+
+def test_masks_are_asked_about_each_partition() -> None:
+    (names,) = Known(2, True).masked(topic("x"))
+    assert names.to_pylist() == [f"{BASE}x-partition-0", f"{BASE}x-partition-1"]
 
 
 def test_the_names_of_partitions() -> None:

@@ -150,6 +150,8 @@ async def test_a_body_may_take_so_long(imports: TopicImports, monkeypatch: pytes
     with pytest.raises(ListingFailed, match="too slowly") as slow:
         await imports.import_body(NAMESPACE, body())
     assert slow.value.cause is Cause.TIME
+    monkeypatch.setattr(topic_imports, "_SLOWEST", 1e-3)
+    assert (await imports.import_body(NAMESPACE, body())).created == 1, "a second for so many bytes"
 
 
 async def test_a_file_is_closed_that_is_opened_for_a_client_that_is_gone(
