@@ -23,7 +23,7 @@ __all__ = ["Clients"]
 #: Seconds in which an answer must have come, whatever it is.
 _PATIENCE: Final = 30.0
 #: Seconds after which a server waits for the rest of a message.
-_SILENCE: Final = 0.25
+_SILENCE: Final = 0.5
 _LARGEST: Final = 1 << 28
 _LENGTH: Final = re.compile(rb"Content-Length: ([0-9]+)")
 
@@ -148,15 +148,16 @@ class Clients:
         *,
         source: str | None = None,
         password: str | None = None,
-    ) -> bytes:
+    ) -> tuple[bytes, bytes]:
         """All that a server says to bytes that need be no message, on a connection of their own, until it closes it.
 
+        What it says to the handshake is apart from the rest.
         ``source`` is the address that the connection comes from.
         """
         connection = await self._connect(road, source)
         if road == "http":
             connection.writer.write(data + b"\r\n\r\n")
-            return await asyncio.wait_for(connection.http_answer(), _PATIENCE)
+            return b"", await asyncio.wait_for(connection.http_answer(), _PATIENCE)
         handshake = _pulsar_handshake if road == "pulsar" else _kafka_handshake
         said = b""
         for frame in handshake(persona, password or persona.password):
@@ -167,7 +168,7 @@ class Clients:
                 break
         if data:
             connection.writer.write(data)
-        return said + await asyncio.wait_for(connection.rest(), _PATIENCE)
+        return said, await asyncio.wait_for(connection.rest(), _PATIENCE)
 
     async def _connected(
         self, road: str, persona: Persona, handshake: Callable[[Persona, str], list[bytes]]

@@ -24,6 +24,7 @@ class _Named(NamedTuple):
 
 
 _CODES: Final = r"'error_code': (29|100)(, 'error_message': (None|'[^']*'|\"[^\"]*\"))?"
+_MASK: Final = r'"answer": "mask", "ms": <time>(, "version": "1", "kept": true)?'
 _CAUSES: Final = '"cause": "(UNKNOWN_TOPIC_ID|TOPIC_AUTHORIZATION_FAILED)"'
 _NAMED: Final = (
     _Named("+rights.changed.md", "no right to list or lookup in", "no right to lookup in"),
@@ -43,7 +44,7 @@ _NAMED: Final = (
     ),
     _Named(
         "+find-ids-over-http.security.md",
-        r"(?s)\A404 Not Found.*|\A.*NOT_FOUND.*",
+        r"(?s)\A(404 Not Found|502 Bad Gateway).*|\A.*(NOT_FOUND|PLUGIN).*",
         r'(?s)\A204 No Content.*|\A.*"outcome": "done".*',
         "DELETE /v1/topics/by-id",
     ),
@@ -66,8 +67,9 @@ _NAMED: Final = (
         "CreatePartitions",
     ),
     _Named("+explain-watch.added.md", r'"snapshot": null, "watch_refused": ("[^"]*"|null), '),
-    # Estimates follow listings, and lookups of topics count as none.
+    # Estimates and kept masks follow listings, and lookups of topics count as none.
     _Named("+find-right-of-names.changed.md", r'"estimate": \d+', r'"estimate": \d+', "/explain"),
+    _Named("+find-right-of-names.changed.md", _MASK, _MASK, "/explain"),
     _Named("+question-warnings.added.md", r"(?m)^Topics-Warnings: .*\n"),
     _Named("+question-warnings.added.md", r', "warnings": \[".*?"\](?=\})'),
     _Named("+question-warnings.added.md", r'(?<="warnings": \[)".*?"(?=\])', None, "/explain"),
