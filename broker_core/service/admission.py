@@ -133,7 +133,8 @@ class _Lane:
             try:
                 await check.begins
             except asyncio.CancelledError:
-                if not self._waiting.remove(check):
+                self._waiting.remove(check)
+                if not check.begins.cancelled():  # its turn has come
                     self._begin_next()
                 raise
         self._is_busy = True
@@ -144,17 +145,18 @@ class _Lane:
 
     def _begin_next(self) -> None:
         waiting = self._waiting
-        self._is_busy = len(waiting) > 0
-        if not self._is_busy:
-            return
-        if self._is_newest_next:
-            check = max(waiting.first(len(waiting)), key=lambda each: each.turn[1])
-            waiting.remove(check)
-        else:
-            check = waiting.head
-            waiting.take(check)
-        self._is_newest_next = not self._is_newest_next
-        check.begins.set_result(None)
+        while len(waiting):
+            if self._is_newest_next:
+                check = max(waiting.first(len(waiting)), key=lambda each: each.turn[1])
+                waiting.remove(check)
+            else:
+                check = waiting.head
+                waiting.take(check)
+            if not check.begins.done():  # else its client has just gone
+                self._is_newest_next = not self._is_newest_next
+                check.begins.set_result(None)
+                return
+        self._is_busy = False
 
 
 class Admission:

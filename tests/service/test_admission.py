@@ -14,7 +14,7 @@ from broker_core.concurrency.loop_turn import TURN_SECONDS, has_time
 from broker_core.metrics.metrics import Metrics
 from broker_core.service import Admission, LoginAttempt, OtherName, OtherPrincipal
 from broker_core.service.admission import _Lane
-from tests.support.clock import time_passes
+from tests.support.clock import time_passes, time_stands
 from tests.support.eventually import eventually
 from tests.support.scripted_authenticator import ScriptedAuthenticator
 
@@ -141,12 +141,13 @@ async def test_a_turn_that_comes_to_a_client_that_has_gone_is_the_next_one_s() -
             pass
 
     async with lane.one_by_one(b"a"):
-        tasks = [asyncio.create_task(come()) for _ in range(3)]
-        await eventually(lambda: len(lane._waiting) == 3)
+        tasks = [asyncio.create_task(come()) for _ in range(4)]
+        await eventually(lambda: len(lane._waiting) == 4)
+        tasks[3].cancel()  # while it waits, in this turn of the event loop
     assert len(lane._waiting) == 2
     tasks[2].cancel()  # it was the newest: its turn has come
     await asyncio.wait(tasks)
-    assert [task.cancelled() for task in tasks] == [False, False, True]
+    assert [task.cancelled() for task in tasks] == [False, False, True, True]
     async with lane.one_by_one(b"a"):
         assert not len(lane._waiting)
 
@@ -203,7 +204,8 @@ async def test_which_failures_count(reason: str, transport: str, counted: int) -
     assert (line["event"], line["reason"]) == ("authentication failed", reason)
 
 
-async def test_roles_and_principals_that_are_no_good() -> None:
+async def test_roles_and_principals_that_are_no_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    time_stands(monkeypatch)  # or this turn would have no time for all of them
     door = Door(proxy_roles=["proxy"])
     renewing, named = attempt("bob"), attempt("bob")
     renewing.former, named.name = Principal("alice"), "alice"
