@@ -106,7 +106,6 @@ class CatalogLister(LookedAt):
         self._clock = 0  # counts requests and reads, to know which came first
         self._loads = asyncio.Semaphore(_LOADS)
         self._at_once = 0  # reads that have permits of which they do not know yet how many they need
-        self._reopening = asyncio.Lock()
         self._loop = asyncio.get_running_loop()
         self._turn = loop_turn()
 
@@ -398,11 +397,8 @@ class CatalogLister(LookedAt):
 
     async def _read(self, key: SnapshotKey) -> Snapshot:
         """The newest snapshot: permits first, then a place for loading, so that no load waits for permits."""
-        async with self._reopening:
-            if self._watch.replaced:
-                await asyncio.to_thread(self._catalog.notice)
-                self._watch.reopen()
-                self._kept.drop_all()
+        if await self._watch.current():
+            self._kept.drop_all()
         self._watch.look()
         seen, by = self._watch.state, self._by
         permit = self._kept.permit_at_once(_ROOM) if self._at_once < _AT_ONCE else None

@@ -10,16 +10,13 @@ import asyncio
 from typing import Final
 
 from broker_core.catalog.errors import reading_catalog
-from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
 from broker_core.catalog.store.namespace_change import read_recreated
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import NamespaceName
 
 __all__ = ["CatalogLogReader"]
-
-#: Namespaces whose version is remembered for as long as nothing is committed.
-_REMEMBERED: Final = 10_000
 
 
 class CatalogLogReader:
@@ -30,9 +27,7 @@ class CatalogLogReader:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
         self._watch = FileWatch(catalog)
-        self._known: dict[NamespaceName, CatalogVersion] = {}
-        self._known_state = -1  # of the file, that all of the known versions are for
-        self._reopening = asyncio.Lock()
+        self._versions = WatchedVersions(self._watch, self._watch.version)
 
     def close(self) -> None:
         """Close the file; no version is known at once from then on."""
@@ -45,19 +40,7 @@ class CatalogLogReader:
 
     def version_now(self, namespace: NamespaceName) -> CatalogVersion | None:
         """The state of a namespace: a look at the file, and a read of one row where anything was committed since."""
-        watch = self._watch
-        if not watch.look():
-            return None
-        if self._known_state != watch.state or len(self._known) > _REMEMBERED:
-            self._known.clear()
-            self._known_state = watch.state
-        known = self._known.get(namespace)
-        if known is None:
-            known = watch.version(namespace)
-            if known is None:
-                return None
-            self._known[namespace] = known
-        return known
+        return self._versions.now(namespace)
 
     def state_now(self) -> int | None:
         """A number that is another one where anything was committed since; ``None`` where the file cannot be read."""
@@ -102,11 +85,5 @@ class CatalogLogReader:
 
     async def _current(self) -> None:
         """See that it is the file in the catalogue's place that is open."""
-        if not self._watch.replaced:
-            return
-        async with self._reopening:
-            if not self._watch.replaced:
-                return
-            with reading_catalog():
-                await asyncio.to_thread(self._catalog.notice)
-                self._watch.reopen()
+        with reading_catalog():
+            await self._watch.current()

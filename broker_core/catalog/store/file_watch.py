@@ -7,10 +7,11 @@ by its inode, as the catalogue itself notices it: SQLite would go on reading the
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Final, Generic, TypeVar
 
 from broker_core.catalog.errors import sqlite_errors
 from broker_core.catalog.store.catalog_file import file_identity
@@ -25,9 +26,12 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 
-__all__ = ["FileWatch"]
+__all__ = ["FileWatch", "WatchedVersions"]
 
 T = TypeVar("T")
+
+#: Namespaces of which something is remembered for as long as nothing is committed.
+_REMEMBERED: Final = 10_000
 
 #: Seconds that the first look waits for a process that has the file to itself: it migrates it, or begins to use it.
 _AT_THE_START: Final = 5.0
@@ -47,6 +51,7 @@ class FileWatch:
         #: The id of the file that is open.
         self.catalog_id = ""
         self._connection, self._file = self._opened(_AT_THE_START)
+        self._reopening = asyncio.Lock()
 
     def close(self) -> None:
         """Close the file; every look fails from then on."""
@@ -118,6 +123,20 @@ class FileWatch:
         """Whether there is another file in the place of the one that is open, or none."""
         return file_identity(self._path_text) != self._file
 
+    async def current(self) -> bool:
+        """See that it is the file in the catalogue's place that is open; whether that was another one.
+
+        Raises :exc:`~broker_core.catalog.CatalogError`.
+        """
+        if not self.replaced:
+            return False
+        async with self._reopening:
+            if not self.replaced:
+                return False
+            await asyncio.to_thread(self._catalog.notice)
+            self.reopen()
+            return True
+
     def reopen(self) -> None:
         """Look at the file that is there now, after :meth:`SqliteCatalog.notice`."""
         connection, file = self._opened(0.0)
@@ -139,3 +158,27 @@ class FileWatch:
                 connection.close()
                 raise
             return connection, file
+
+
+class WatchedVersions(Generic[T]):
+    """A version of each namespace, which ``read`` reads of the file where anything was committed since."""
+
+    def __init__(self, watch: FileWatch, read: Callable[[NamespaceName], T | None]) -> None:
+        self._watch = watch
+        self._read = read
+        self._known: dict[NamespaceName, T] = {}
+        self._known_state = -1  # of the file, that all of the known versions are for
+
+    def now(self, namespace: NamespaceName) -> T | None:
+        """The version after a look at the file; ``None`` where that cannot be read at once."""
+        if not self._watch.look():
+            return None
+        if self._known_state != self._watch.state or len(self._known) > _REMEMBERED:
+            self._known.clear()
+            self._known_state = self._watch.state
+        known = self._known.get(namespace)
+        if known is None:
+            known = self._read(namespace)
+            if known is not None:
+                self._known[namespace] = known
+        return known

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from broker_core.catalog.errors import reading_catalog
-from broker_core.catalog.store.file_watch import FileWatch
+from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version, read_acls
 from broker_core.catalog.store.kafka_rows import AclRow
 from broker_core.catalog.store.namespace_change import read_catalog_id
@@ -14,9 +14,6 @@ from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.names import NamespaceName
 
 __all__ = ["AclVersion", "KafkaAclReader"]
-
-#: Namespaces whose version is remembered for as long as nothing is committed.
-_REMEMBERED: Final = 10_000
 
 
 class AclVersion(NamedTuple):
@@ -33,9 +30,7 @@ class KafkaAclReader:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
         self._watch = FileWatch(catalog)
-        self._known: dict[NamespaceName, AclVersion] = {}
-        self._known_state = -1  # of the file, that all of the known versions are for
-        self._reopening = asyncio.Lock()
+        self._versions = WatchedVersions(self._watch, self._version)
 
     def close(self) -> None:
         """Close the file; no version is known at once from then on."""
@@ -46,29 +41,17 @@ class KafkaAclReader:
 
         ``None`` where the file cannot be read at once.
         """
-        watch = self._watch
-        if not watch.look():
-            return None
-        if self._known_state != watch.state or len(self._known) > _REMEMBERED:
-            self._known.clear()
-            self._known_state = watch.state
-        known = self._known.get(namespace)
-        if known is None:
-            now = watch.acl_version(namespace)
-            if now is None:
-                return None
-            known = self._known[namespace] = AclVersion(watch.catalog_id, *now)
-        return known
+        return self._versions.now(namespace)
 
     async def read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
         """All ACLs of a namespace with their version. Raises :exc:`ListingFailed` (``Cause.CATALOG``)."""
         with reading_catalog():
-            if self._watch.replaced:
-                async with self._reopening:
-                    if self._watch.replaced:
-                        await asyncio.to_thread(self._catalog.notice)
-                        self._watch.reopen()
+            await self._watch.current()
             return await asyncio.to_thread(self._read, namespace)
+
+    def _version(self, namespace: NamespaceName) -> AclVersion | None:
+        now = self._watch.acl_version(namespace)
+        return None if now is None else AclVersion(self._watch.catalog_id, *now)
 
     def _read(self, namespace: NamespaceName) -> tuple[AclVersion, tuple[AclRow, ...]]:
         with self._catalog.reading() as connection:
