@@ -25,6 +25,10 @@ class _Named(NamedTuple):
 
 _CODES: Final = r"'error_code': (29|100)(, 'error_message': (None|'[^']*'|\"[^\"]*\"))?"
 _MASK: Final = r'"answer": "mask", "ms": <time>(, "version": "1", "kept": true)?'
+_PARTITIONS: Final = (
+    "'error_code': (0|-1|44), "
+    r"'error_message': (None|'The topic \S+ is one without partitions, and cannot get any.')"
+)
 _CAUSES: Final = '"cause": "(UNKNOWN_TOPIC_ID|TOPIC_AUTHORIZATION_FAILED)"'
 _NAMED: Final = (
     _Named("+rights.changed.md", "no right to list or lookup in", "no right to lookup in"),
@@ -62,8 +66,8 @@ _NAMED: Final = (
     ),
     _Named(
         "+find-passing-listers.changed.md",
-        r"'error_code': 44, 'error_message': 'The topic \S+ is one without partitions, and cannot get any.'",
-        "'error_code': (0|-1), 'error_message': None",
+        _PARTITIONS,
+        _PARTITIONS,
         "CreatePartitions",
     ),
     _Named("+explain-watch.added.md", r'"snapshot": null, "watch_refused": ("[^"]*"|null), '),
