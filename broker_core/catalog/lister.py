@@ -3,7 +3,8 @@
 A listing must see every change that was committed before it was asked for, also by another process. So each one looks
 at the file (:class:`~.file_watch.FileWatch`, some microseconds on the event loop), then reads the namespace's version
 where anything was committed, and only where that has changed the snapshot is moved by the change log, or read anew
-where the log does not reach. That is done once however many ask, and in a thread but for small moves.
+where the log does not reach. That is done once however many ask, and in a thread but for small moves and for
+namespaces of a few topics.
 
 Every listing that is made here has permits before it is read and until nobody has it any more: a client that reads its
 answer slowly pins the listing that it was answered from, also after a change has moved the snapshot on
@@ -174,7 +175,7 @@ class CatalogLister(LookedAt):
     def list_now(
         self, request: ListingRequest, applied: TopicsPattern | None = None
     ) -> TopicListingResult | None:
-        """The answer if the snapshot is in memory and nothing has changed since, else ``None``.
+        """The answer if the snapshot is in memory, or has few topics, and nothing has changed since, else ``None``.
 
         Nothing that concerns the ``applied`` pattern, which the caller applies to the answer, if there is one.
         """
@@ -184,6 +185,7 @@ class CatalogLister(LookedAt):
         kept = self._current(key)
         if kept is None and applied is not None:
             kept = self._still_right(key, request, applied)
+        kept = kept or self._read_tiny(key)
         if kept is None:
             return None
         if request.properties:
@@ -365,9 +367,10 @@ class CatalogLister(LookedAt):
         self._clock += 1
         arrived = self._clock
         while True:
-            kept = self._current(key) if self._watch.look(self._turn.received) else None
-            if kept is not None:
-                return kept.snapshot
+            if self._watch.look(self._turn.received):
+                kept = self._current(key) or self._read_tiny(key)
+                if kept is not None:
+                    return kept.snapshot
             began, read = self._reads.get(key) or self._begin_read(key)
             if read.done():
                 # It is here until the loop has called `_read_ended`; to await it would not let the loop do so.
@@ -381,6 +384,16 @@ class CatalogLister(LookedAt):
                 return snapshot
 
     # -- reading
+
+    def _read_tiny(self, key: SnapshotKey) -> KeptSnapshot | None:
+        """The newest snapshot of a namespace of few topics that is not in memory, if this turn has time to read it."""
+        if key in self._reads or self._kept.known(key[0]) or not self._turn.has_time():
+            return None
+        permit_for = partial(self._kept.permit_now, key)
+        read = self._watch.read(partial(self._by.read_tiny, key, permit_for), self._turn.received)
+        if read is not None:
+            self._kept.keep(key, read[0], self._watch.state, read[1])
+        return self._kept.get(key)
 
     def _begin_read(self, key: SnapshotKey) -> tuple[int, asyncio.Task[Snapshot]]:
         self._clock += 1

@@ -78,8 +78,10 @@ class ChunkStream:
 
     def _build(self, last: str | None) -> None:
         """Make chunks of what waits, up to ``last``."""
-        names = pa.concat_arrays([pa.array([], _TEXT), *self._names])
-        values = {key: pa.concat_arrays([pa.array([], _TEXT), *parts]) for key, parts in self._values.items()}
+        if not self._names:
+            return
+        names = _joined(self._names)
+        values = {key: _joined(parts) for key, parts in self._values.items()}
         self._names = []
         self._values = {key: [] for key in values}
         self._waiting = 0
@@ -106,3 +108,7 @@ class ChunkStream:
         ]
         for key, waiting in self._values.items():
             self._values[key] = [*(chunk.properties[key].column() for chunk in made), *waiting]
+
+
+def _joined(columns: list[pa.LargeStringArray]) -> pa.LargeStringArray:
+    return columns[0] if len(columns) == 1 else pa.concat_arrays(columns)

@@ -128,13 +128,13 @@ class SnapshotCache(Generic[P, R]):
 
         Raises :exc:`~broker_core.memory.permit_errors.PermitError` where clients hold all that there is.
         """
-        return self._permit_now(key, size) or await self.unkept.acquire(size)
+        return self.permit_now(key, size) or await self.unkept.acquire(size)
 
     def permit_at_once(self, size: int) -> Permit | None:
         """The same where there is room, and nothing has to make some."""
         return self._budget.try_acquire(size) if size <= self._budget.available else None
 
-    def _permit_now(self, key: _Key[P], size: int) -> Permit | None:
+    def permit_now(self, key: _Key[P], size: int) -> Permit | None:
         """Permits of the budget for what is kept, without waiting; others make room, as far as that helps.
 
         Those of the same namespace stay: the new one may be made of them.
@@ -162,7 +162,7 @@ class SnapshotCache(Generic[P, R]):
         False where there is no room: then it must not be kept.
         """
         fresh = [part for part in parts if not self._is_leased(part[0])]
-        permit = self._permit_now((place, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
+        permit = self.permit_now((place, Mode.PERSISTENT), sum(size for _, size in fresh)) if fresh else None
         if permit is not None:
             self._leases.hold_parts(fresh, permit)
         return permit is not None or not fresh
@@ -222,7 +222,7 @@ class SnapshotCache(Generic[P, R]):
         if permit is not None and permit.budget is budget:
             self._leases.hold_parts(parts, budget.try_update(permit, size) or permit)
             return True
-        kept = self._permit_now(key, size) if parts else None
+        kept = self.permit_now(key, size) if parts else None
         if kept is not None or not parts:
             if permit is not None:
                 permit.release()

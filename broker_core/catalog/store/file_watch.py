@@ -100,10 +100,20 @@ class FileWatch:
         except sqlite3.Error:
             return None
 
-    def read(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
-        """What a query of a few rows finds in the file as it is now; ``None`` where it cannot be read at once."""
+    def read(self, query: Callable[[sqlite3.Connection], T], together: int = 0) -> T | None:
+        """What queries of a few rows find in one state of the file, that of now; ``None`` if it cannot be read at once.
+
+        ``together`` is that of :meth:`look`.
+        """
         try:
-            return query(self._connection) if self.look() else None
+            if not self.look(together):
+                return None
+            self._connection.execute("BEGIN")
+            try:
+                return query(self._connection)
+            finally:
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
         except sqlite3.Error:
             return None
 
