@@ -122,7 +122,7 @@ def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQu
     """All segments of a generation with these questions, with their tallies."""
     every = [(number, None) for number in range(len(manifest.stretches()))]
     return carry_segments(
-        store, manifest, every, kept_selectors(store, questions, questions), "temporary/kept"
+        store, manifest, every, kept_selectors(store, questions, questions), "temporary/kept", again=1
     )
 
 

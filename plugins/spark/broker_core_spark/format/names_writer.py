@@ -52,7 +52,7 @@ class NamesWriter:
         self._file.pad()
         self._file.add_run({"namespace": namespace, "domain": domain} | place.record())
         if not self.runs:
-            self.first_local = names.names[0].as_py()
+            self.first_local = names.slice(0, 1).names[0].as_py()
         self.runs.append((namespace, domain, len(names)))
 
     def finish(self) -> FramedFile:

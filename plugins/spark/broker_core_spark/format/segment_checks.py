@@ -90,14 +90,15 @@ class SegmentChecks:
 
     def _check_boundary(self, run: SegmentRun, number: int, *, first: bool) -> None:
         """Check that a run begins at a boundary: rebuilding and finding names depend on boundaries."""
-        names, target = run.names.names, self._manifest.segment_bytes
+        target = self._manifest.segment_bytes
+        names = run.names.slice(0, 1).names
         name = names[0].as_py()
         wanted = self._manifest.segments[number].first_local
         if first and name != wanted:
             raise InvalidGeneration(
                 run.file, f"its first name is {name!r:.200}, where the manifest has {wanted!r:.200}"
             )
-        begins = bool(begins_segment(run.namespace, run.domain, names[:1], target=target)[0])
+        begins = bool(begins_segment(run.namespace, run.domain, names, target=target)[0])
         if first:
             continues = self._manifest.segments[number].continues
             if number and begins is continues:
@@ -144,7 +145,8 @@ def last_place(run: SegmentRun) -> NamePlace:
 
 
 def _place(run: SegmentRun, row: int) -> NamePlace:
-    return run.namespace, DOMAIN_ORDER.index(run.domain), run.names.names[row].as_py().encode("utf-16-be")
+    name = run.names.slice(row, row + 1).names[0].as_py()
+    return run.namespace, DOMAIN_ORDER.index(run.domain), name.encode("utf-16-be")
 
 
 def check_first_names(manifest: Manifest) -> None:

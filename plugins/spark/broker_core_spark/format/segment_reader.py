@@ -100,10 +100,13 @@ class Segment:
         """The segment in two buffers, with the positions of its runs. The files' names are for errors."""
         return cls(names, file, read_postings(postings, postings_file), postings_file)
 
-    def runs(self) -> Iterator[SegmentRun]:
-        """The runs, each verified when its turn comes. Hashes are left to :meth:`SegmentRun.check_hash`."""
+    def runs(self, *, checked: bool = False) -> Iterator[SegmentRun]:
+        """The runs, each verified when its turn comes. Hashes are left to :meth:`SegmentRun.check_hash`.
+
+        With ``checked`` all but positions was verified when the files were written.
+        """
         for (record, place), postings in zip(self._places, self.postings, strict=True):
-            names = _read_run(self._names, self._file, record, place)
+            names = _read_run(self._names, self._file, record, place, checked=checked)
             run = SegmentRun(
                 self._file,
                 self._postings_file,
@@ -112,7 +115,8 @@ class Segment:
                 postings.entries,
                 postings.words,
             )
-            run.check_entries()
+            if not checked:
+                run.check_entries()
             yield run
 
 
@@ -122,7 +126,9 @@ def read_names(buffer: pa.Buffer, file: str) -> Iterator[EncodedNames]:
         yield _read_run(buffer, file, record, place)
 
 
-def _read_run(buffer: pa.Buffer, file: str, record: dict[str, Any], place: NamesLayout) -> EncodedNames:
+def _read_run(
+    buffer: pa.Buffer, file: str, record: dict[str, Any], place: NamesLayout, *, checked: bool = False
+) -> EncodedNames:
     namespace, domain = record["namespace"], record["domain"]
     checked_padding(memoryview(buffer), place.sections(), file)
     (offsets_at, offsets_size), (fields_at, fields_size) = place.sections()
@@ -133,7 +139,7 @@ def _read_run(buffer: pa.Buffer, file: str, record: dict[str, Any], place: Names
         pa.large_binary(), place.names, [None, pa.py_buffer(offsets), buffer.slice(fields_at, fields_size)]
     )
     try:
-        return EncodedNames.decode(namespace, domain, fields)
+        return EncodedNames.decode(namespace, domain, fields, checked=checked)
     except (BrokerCoreError, ValueError) as error:
         raise InvalidGeneration(file, f"the names of {namespace}: {error!s:.300}") from None
 

@@ -199,7 +199,8 @@ def test_a_build_mends_what_is_damaged(spark: SparkSession, tmp_path: Path, incr
     assert len(manifest.segments) > 3
     whole = generation_files(store, manifest)
     changed, cut, pipe = (entry.name for entry in manifest.segments[:3])
-    (store / changed).write_bytes(whole[changed][:-30] + b"?" + whole[changed][-29:])
+    # Where nothing changed, an incremental build reads a share of the files whole, and the ends of all.
+    (store / changed).write_bytes(b"?" if incremental else whole[changed][:-30] + b"?" + whole[changed][-29:])
     (store / cut).write_bytes(whole[cut][:-5])
     (store / pipe).unlink()
     os.mkfifo(store / pipe)

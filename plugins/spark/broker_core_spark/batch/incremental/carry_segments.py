@@ -2,10 +2,11 @@
 
 Names that went are taken out, those that came are put in and matched, and the postings of all others move with their
 rows. Where a namespace is asked other selectors, the added ones are matched with all names, and the removed ones are
-left out. Segments where nothing changed stay as they are. All are read whole: a damaged one would be kept for ever.
+left out. Segments where nothing changed stay as they are: their postings are read for the counts, of their names the
+end of the file alone. A share of them, drawn at random, is read whole, so that none stays damaged for ever.
 
-A stretch is left to be made anew if a file of it is damaged, or if it would be cut at other names. If a segment has
-the right checksum and still contradicts the manifest or the format, its writer was faulty, and nothing of that
+A stretch is left to be made anew if a file of it is found damaged, or if it would be cut at other names. If a segment
+has the right checksum and still contradicts the manifest or the format, its writer was faulty, and nothing of that
 generation is kept.
 """
 
@@ -13,14 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, TypeAlias
+from random import Random
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from broker_core import EncodedNames
+from broker_core.errors import InvalidListing
+from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.incremental.segment_reuse import first_key
 from broker_core_spark.batch.segments.match_selectors import CompiledPatterns, match_selectors
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts
@@ -30,9 +33,8 @@ from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames
-from broker_core_spark.errors import DamagedFile, InvalidGeneration
+from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
-from broker_core_spark.format.carried_postings import MovedRows
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
 from broker_core_spark.format.names_writer import NamesWriter
@@ -41,6 +43,7 @@ from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.format.segment_checks import SegmentChecks, last_place
+from broker_core_spark.format.segment_layout import NAMES
 from broker_core_spark.format.segment_patch import RunPatch, SegmentPatch, entry_keys
 from broker_core_spark.format.segment_reader import Segment, SegmentRun
 from broker_core_spark.format.selector_keys import NOTHING_ASKED
@@ -51,6 +54,11 @@ __all__ = ["CarriedSegments", "NameChanges", "carry_segments"]
 
 _Place: TypeAlias = tuple[str, str]
 _Array = np.ndarray[Any, Any]
+#: The share of the kept segments that are read whole.
+_AGAIN: Final = 1 / 32
+#: Names that are compared together, and of how many the difference of two columns may be one name.
+_COMPARED: Final = 4096
+_ALIKE: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +85,13 @@ def carry_segments(
     selectors: KeptSelectors,
     folder: str,
     property_keys: Sequence[str] = (),
+    again: float = _AGAIN,
 ) -> CarriedSegments:
     """Carry the ``stretches`` of ``manifest`` with these numbers, which ascend, over to their changes, one at a time.
 
-    ``folder`` is the prefix of the file of tallies. Raises :exc:`InvalidGeneration` for a segment with the right
-    checksum and wrong names, order, boundaries or selectors.
+    ``folder`` is the prefix of the file of tallies. ``again`` is the share of the stretches without changes that are
+    read whole. Raises :exc:`InvalidGeneration` for a segment with the right checksum, but wrong runs or selectors or,
+    where its names are looked at, wrong names.
     """
     with SegmentPuts(store) as puts:
         carrying = _Carrying(
@@ -97,7 +107,9 @@ def carry_segments(
         anew: list[int] = []
         last: int | None = None
         for number, changes in stretches:
-            pieces = carrying.read(range(numbers[number], numbers[number + 1]))
+            whole = changes is None and carrying.random.random() < again
+            within = range(numbers[number], numbers[number + 1])
+            pieces = carrying.read(within, names=changes is not None, whole=whole)
             made = None if pieces is None else carrying.carried(pieces, changes)
             if made is None:
                 anew.append(number)
@@ -112,21 +124,13 @@ def carry_segments(
         )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Piece:
-    """A segment of the last generation: its postings, and its names, which are verified when they are needed."""
+    """A segment of the last generation: its postings, and its runs if its names are needed."""
 
     entry: SegmentEntry
-    number: int
-    segment: Segment
     postings: Sequence[StoredPostings]
-    checks: SegmentChecks
-
-    @cached_property
-    def runs(self) -> list[SegmentRun]:
-        runs = list(self.checks.runs(self.number, self.segment))
-        self.checks.check_end(self.number, last_place(runs[-1]))
-        return runs
+    runs: Sequence[SegmentRun] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,20 +168,32 @@ class _Carrying:
     patterns: CompiledPatterns = field(default_factory=CompiledPatterns)
     tallies: TallyWriter = field(default_factory=TallyWriter)
     segments: list[SegmentResult] = field(default_factory=list)
+    random: Random = field(default_factory=Random)
 
-    def read(self, numbers: range) -> list[_Piece] | None:
-        """The segments with these numbers, or ``None`` if a file is damaged."""
+    def read(self, numbers: range, *, names: bool, whole: bool) -> list[_Piece] | None:
+        """The segments with these numbers, or ``None`` if a file is damaged.
+
+        Their ``names`` are read if they are needed, and if they are to be verified as a ``whole``.
+        """
         pieces: list[_Piece] = []
         for number in numbers:
             entry = self.manifest.segments[number]
+            needed = names or whole or self.selectors.changed(entry)
             try:
-                data, postings = (read_verified(self.store, file) for file in (entry, entry.postings))
-            except (InvalidGeneration, DamagedFile):
+                data = read_verified(self.store, entry.postings)
+                found = read_verified(self.store, entry) if needed else _end_of(self.store, entry)
+            except (InvalidGeneration, DamagedFile, StoreFailed):
                 return None
-            stored = read_postings(postings, entry.postings.name)
-            segment = Segment(data, entry.name, stored, entry.postings.name)
+            stored = read_postings(data, entry.postings.name)
             self.checks.check_runs(number, stored)
-            pieces.append(_Piece(entry, number, segment, stored, self.checks))
+            if not needed:
+                pieces.append(_Piece(entry, stored))
+                continue
+            segment = Segment(found, entry.name, stored, entry.postings.name)
+            runs = list(self.checks.runs(number, segment) if whole else segment.runs(checked=True))
+            if whole:
+                self.checks.check_end(number, last_place(runs[-1]))
+            pieces.append(_Piece(entry, stored, runs))
         return pieces
 
     def add(self, made: Sequence[_Made]) -> None:
@@ -190,6 +206,12 @@ class _Carrying:
 
     def carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:
         """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
+        try:
+            return self._carried(pieces, changes)
+        except (InvalidListing, UnicodeDecodeError, pa.ArrowInvalid) as error:
+            raise InvalidGeneration(pieces[0].entry.name, f"its names: {error!s:.200}") from None
+
+    def _carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:
         found = None if changes is None else _Stretch.of(pieces, changes, self.property_keys)
         if found is None or not found.changed:
             twice = 0 if found is None else found.twice
@@ -203,7 +225,7 @@ class _Carrying:
         ]
         if not any(runs):
             return []  # the first stretch of all, without its names
-        if not self._cut_alike(runs):
+        if not self._cut_alike(pieces, found, runs):
             return None
         made: list[_Made] = []
         for number, (piece, own) in enumerate(zip(pieces, runs, strict=True)):
@@ -227,21 +249,36 @@ class _Carrying:
             runs = [self._run(found, part) for part in found.runs(number, piece)]
         return self._written(piece, runs, twice, names=False)
 
-    def _cut_alike(self, pieces: Sequence[Sequence[_Run]]) -> bool:
-        """Whether the pieces of a stretch begin where they would if it was made anew."""
-        if not all(pieces):
+    def _cut_alike(self, pieces: Sequence[_Piece], found: _Stretch, runs: Sequence[Sequence[_Run]]) -> bool:
+        """Whether the pieces of a stretch surely begin where they would if it was made anew."""
+        if not all(runs):
             return False
-        sizes = [int(run.names.text_offsets[-1]) - len(run.names) for piece in pieces for run in piece]
-        if sum(sizes) <= self.manifest.largest_segment_bytes:
+        sizes = [sum(int(run.names.text_offsets[-1]) - len(run.names) for run in own) for own in runs]
+        largest = self.manifest.largest_segment_bytes
+        if sum(sizes) <= largest:
             return len(pieces) == 1
-        columns = [
-            cut_levels(*run.place[:2], run.names.names, target=self.manifest.segment_bytes)
+        if max(sizes) > largest or np.isin(found.starts[1:], found.gone).any():
+            return False
+        # What has the names between two beginnings before has them now, unless one that came would begin there.
+        target = self.manifest.segment_bytes
+        firsts = [
+            cut_levels(
+                *piece.entry.runs[0][:2],
+                pa.array([piece.entry.first_local], pa.large_string()),
+                target=target,
+            )[0]
             for piece in pieces
-            for run in piece
         ]
-        levels, widths = (np.concatenate(column) for column in zip(*columns, strict=True))
-        ends = np.cumsum([sum(len(run.names) for run in piece) for piece in pieces]).tolist()
-        return piece_starts(levels, widths, self.manifest.largest_segment_bytes) == [0, *ends[:-1]]
+        levels = np.concatenate(firsts)
+        came = [
+            cut_levels(*run.place[:2], run.patch.came.names, target=target)[0]
+            for own in runs
+            for run in own
+            if len(run.patch.came)
+        ]
+        if min((int(own.min()) for own in came), default=2**62) <= int(levels[1:].max()):
+            return False
+        return piece_starts(levels, np.array(sizes), largest) == list(range(len(pieces)))
 
     def _run(self, stretch: _Stretch, part: _RunChanges) -> _Run:
         """A run after its changes."""
@@ -253,8 +290,7 @@ class _Carrying:
             for key, rows in match_selectors(own, values, self.selectors.carried(place), self.patterns):
                 picked.append((key, np.arange(*rows) if isinstance(rows, tuple) else rows))
         patch = RunPatch(own, part.gone, part.before, [item for item in picked if len(item[1])])
-        moved = part.moved if part.changes else None
-        return self._of(part.former, patch, stretch.values(part, moved, self.property_keys))
+        return self._of(part.former, patch, stretch.values(part, self.property_keys))
 
     def _of(
         self,
@@ -305,7 +341,7 @@ class _Carrying:
 @dataclass(frozen=True, slots=True)
 class _RunChanges:
     """The changes of a run: the former one if there was one, and which of its rows went; the names that came, and the
-    rows in front of which they come. ``first`` is the run's first row in its stretch."""
+    rows in front of which they come. ``first`` is the run's first row of now in its stretch."""
 
     namespace: str
     domain: str
@@ -325,21 +361,8 @@ class _RunChanges:
         return (0 if self.former is None else len(self.former.names)) - len(self.gone) + len(self.came)
 
     @property
-    def moved(self) -> MovedRows:
-        return MovedRows.of(0 if self.former is None else len(self.former.names), self.gone, self.before)
-
-    @property
     def came_names(self) -> pa.LargeStringArray:
         return local_names(self.came.keys, self.namespace)
-
-    def sources(self) -> _Array:
-        """For each row of now the former one, or how many were former ones and the number of the name that came."""
-        moved = self.moved
-        rows = np.empty(self.size, np.int64)
-        stays = np.flatnonzero(moved.to >= 0)
-        rows[moved.to[stays]] = stays
-        rows[moved.came] = len(moved.to) + np.arange(len(moved.came))
-        return rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -347,7 +370,7 @@ class _Stretch:
     """The changes of a stretch. ``starts`` are the first rows of its pieces, and ``size`` all rows.
 
     ``twice`` counts names that were staged more than once. ``gone`` are rows, ``came`` are in order, ``before`` are the
-    rows in front of which they come. ``all_values`` has the staged properties of each former row, if all names are
+    rows in front of which they come. ``all_values`` has the staged properties of each row of now, if all names are
     staged.
     """
 
@@ -363,34 +386,36 @@ class _Stretch:
     def of(
         cls, pieces: Sequence[_Piece], changes: NameChanges, property_keys: Sequence[str]
     ) -> _Stretch | None:
-        former = pa.concat_arrays(
-            [order_key(run.namespace, run.domain, run.names.names) for piece in pieces for run in piece.runs]
-        )
-        starts = np.cumsum([0, *(piece.entry.names for piece in pieces)])[:-1]
-        staged, twice = changes.staged, 0
+        starts = np.cumsum([0, *(piece.entry.names for piece in pieces)])
+        runs = _KeysOfRuns([run for piece in pieces for run in piece.runs])
+        staged, values, twice = changes.staged, None, 0
         if changes.keys is not None:
             came, repeated = ordered_names(staged, property_keys)
             changed = pa.array(changes.keys, pa.large_binary())
-            rows = pc.index_in(changed, former).drop_null().to_numpy()
-            gone = np.unique(rows).astype(np.int64)
-            values = None
+            rows = np.maximum(segment_ids(runs, changed) - 1, 0)
+            same = pc.equal(runs.take(pa.array(rows)), changed).to_numpy(zero_copy_only=False)
+            gone, before = rows[same], segment_ids(runs, came.keys)
+            return cls(starts[:-1], len(runs), gone, came, before, len(repeated), None)
+        former = runs.keys()
+        if property_keys:
+            staged, repeated = ordered_names(staged, property_keys)
+            twice, values = len(repeated), staged.properties
+        found = _difference(former, staged.keys) if is_ascending(staged.keys) else None
+        if found is not None:
+            gone, rows, before = found
+            return cls(starts[:-1], len(runs), gone, staged.take(rows), before, twice, values)
+        at = pc.index_in(staged.keys, former)
+        known = at.drop_null().to_numpy()
+        if len(known) > len(former) or np.bincount(known, minlength=1).max() > 1:
+            staged, repeated = ordered_names(staged, property_keys)
             twice = len(repeated)
-        else:
             at = pc.index_in(staged.keys, former)
             known = at.drop_null().to_numpy()
-            if len(known) > len(former) or np.bincount(known, minlength=1).max() > 1:
-                staged, repeated = ordered_names(staged, property_keys)
-                twice = len(repeated)
-                at = pc.index_in(staged.keys, former)
-                known = at.drop_null().to_numpy()
-            is_new = at.is_null().to_numpy(zero_copy_only=False)
-            came, repeated = ordered_names(staged.take(np.flatnonzero(is_new)), property_keys)
-            twice += len(repeated)
-            where = np.full(len(former), -1, np.int64)
-            where[known] = np.flatnonzero(~is_new)
-            gone = np.flatnonzero(where < 0)
-            values = tuple(column.take(pa.array(where, mask=where < 0)) for column in staged.properties)
-        return cls(starts, len(former), gone, came, segment_ids(former, came.keys), twice, values)
+        is_new = at.is_null().to_numpy(zero_copy_only=False)
+        came, repeated = ordered_names(staged.take(np.flatnonzero(is_new)), property_keys)
+        gone = np.setdiff1d(np.arange(len(former)), known, assume_unique=True)
+        before = segment_ids(former, came.keys)
+        return cls(starts[:-1], len(runs), gone, came, before, twice + len(repeated), values)
 
     @property
     def changed(self) -> bool:
@@ -418,6 +443,9 @@ class _Stretch:
             (namespace, domain): (low, high) for namespace, domain, low, high in namespace_ranges(names.keys)
         }
         first = int(self.starts[number])
+        now = (
+            first - int(np.searchsorted(self.gone, first)) + int(np.searchsorted(self.before, first, "right"))
+        )
         former: dict[_Place, tuple[SegmentRun, int]] = {}
         for run in piece.runs:
             former[run.namespace, run.domain] = (run, first)
@@ -429,29 +457,95 @@ class _Stretch:
             known = former.get(place)
             start = 0 if known is None else known[1]
             stop = start if known is None else start + len(known[0].names)
-            yield _RunChanges(
+            changes = _RunChanges(
                 *place,
                 None if known is None else known[0],
-                start,
+                now,
                 gone[(gone >= start) & (gone < stop)] - start,
                 names.slice(low, high),
                 before[low:high] - start if known is not None else np.zeros(high - low, np.int64),
             )
+            now += changes.size
+            yield changes
 
     def values(
-        self, part: _RunChanges, moved: MovedRows | None, property_keys: Sequence[str]
+        self, part: _RunChanges, property_keys: Sequence[str]
     ) -> Mapping[str, pa.LargeStringArray] | None:
         """The values of the properties of a run of now, if all names are staged."""
         if self.all_values is None:
             return None
-        count = 0 if part.former is None else len(part.former.names)
-        found = {}
-        for key, column, came in zip(property_keys, self.all_values, part.came.properties, strict=True):
-            own = column.slice(part.first, count)
-            if moved is not None:
-                own = pa.concat_arrays([own, came]).take(pa.array(part.sources()))
-            found[key] = own
-        return found
+        own = (column.slice(part.first, part.size) for column in self.all_values)
+        return dict(zip(property_keys, own, strict=True))
+
+
+@dataclass(slots=True)
+class _KeysOfRuns:
+    """The keys of the names of neighbouring runs, made of those alone that are asked for."""
+
+    own: Sequence[SegmentRun]
+    starts: _Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.starts = np.cumsum([0, *(len(run.names) for run in self.own)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def keys(self) -> pa.LargeBinaryArray:
+        return pa.concat_arrays([order_key(run.namespace, run.domain, run.names.names) for run in self.own])
+
+    def take(self, rows: pa.Int64Array) -> pa.LargeBinaryArray:
+        wanted = rows.to_numpy()
+        numbers = np.searchsorted(self.starts, wanted, side="right") - 1
+        parts = [pa.array([], pa.large_binary())]
+        for number in np.unique(numbers).tolist():
+            run, own = self.own[number], wanted[numbers == number] - self.starts[number]
+            fields = run.names.fields.take(pa.array(own))
+            names = EncodedNames.decode(run.namespace, run.domain, fields, checked=True).names
+            parts.append(order_key(run.namespace, run.domain, names))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.argsort(numbers, kind="stable"))))
+
+
+def _difference(
+    former: pa.LargeBinaryArray, now: pa.LargeBinaryArray
+) -> tuple[_Array, _Array, _Array] | None:
+    """The rows of ascending ``former`` keys that are not among those of now, which ascend too, the rows of now that are
+    new, and the former rows in front of which they come; ``None`` if there are many."""
+    gone: list[int] = []
+    came: list[int] = []
+    before: list[int] = []
+    at = row = 0
+    while at < len(former) and row < len(now):
+        size = min(_COMPARED, len(former) - at, len(now) - row)
+        first = pc.index(pc.equal(former.slice(at, size), now.slice(row, size)), False).as_py()
+        if first < 0:
+            at, row = at + size, row + size
+            continue
+        at, row = at + first, row + first
+        if former[at].as_py() < now[row].as_py():
+            gone.append(at)
+            at += 1
+        else:
+            came.append(row)
+            before.append(at)
+            row += 1
+        if (len(gone) + len(came)) * _ALIKE > len(former) + _COMPARED:
+            return None
+    came += range(row, len(now))
+    before += [len(former)] * (len(now) - row)
+    gone += range(at, len(former))
+    return np.array(gone, np.int64), np.array(came, np.int64), np.array(before, np.int64)
+
+
+def _end_of(store: Store, entry: FileEntry) -> pa.Buffer:
+    """The end of a names file. Raises :exc:`InvalidGeneration` if it is none."""
+    try:
+        found = store.get_range(entry.name, entry.size - len(NAMES.tail), entry.size)
+    except StoreFailed as error:
+        raise InvalidGeneration(entry.name, str(error)) from None
+    if found != NAMES.tail:
+        raise InvalidGeneration(entry.name, "it does not end as a segment does")
+    return pa.py_buffer(found)
 
 
 def _stored(run: SegmentRun) -> StoredPostings:

@@ -78,10 +78,9 @@ def keep_segments(
     ]
     shares = keep_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
     folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
-    staged = [
-        stage_selectors(store, f"{folder}-{title}", found)
-        for title, found in (("before", before), ("now", now), ("added", added))
-    ]
+    asked = stage_selectors(store, f"{folder}-now", now)
+    known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
+    staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
     prefix = f"{folder}-"
     for number, share in enumerate(shares):
         ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}

@@ -55,6 +55,8 @@ def make_segments(
 
     ``partitions`` is the largest number of tasks of a stage.
     """
+    if key_ranges is not None and not key_ranges:
+        return MadeSegments()
     required = required_selectors(questions)
     selectors = stage_selectors(store, f"{staging.folder}-selectors", required)
     assignments = assign_tasks(

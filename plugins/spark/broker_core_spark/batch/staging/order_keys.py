@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +16,7 @@ from broker_core_spark.format.canonical_question import DOMAIN_ORDER
 
 __all__ = [
     "NAMESPACE_END",
+    "SortedKeys",
     "end_of_namespace",
     "first_of_namespace",
     "key_at",
@@ -88,13 +89,20 @@ def local_names(keys: pa.LargeBinaryArray, namespace: str) -> pa.LargeStringArra
     return EncodedNames.names_of_key(without_head(keys, len(namespace.encode()) + 2))
 
 
-def segment_ids(cuts: Sequence[bytes] | pa.LargeBinaryArray, keys: pa.LargeBinaryArray) -> _Array:
+class SortedKeys(Protocol):
+    """A sorted column of keys."""
+
+    def __len__(self) -> int: ...
+    def take(self, rows: pa.Int64Array) -> pa.LargeBinaryArray: ...
+
+
+def segment_ids(cuts: Sequence[bytes] | SortedKeys, keys: pa.LargeBinaryArray) -> _Array:
     """The number of each key's segment (int64): how many of the sorted ``cuts`` are not behind the key."""
     # Binary search for all keys together.
     low = np.zeros(len(keys), np.int64)
     if not len(cuts) or not len(keys):
         return low
-    column = cuts if isinstance(cuts, pa.Array) else pa.array(cuts, pa.large_binary())
+    column = pa.array(cuts, pa.large_binary()) if isinstance(cuts, Sequence) else cuts
     high = np.full(len(keys), len(cuts), np.int64)
     while (low < high).any():
         middle = np.minimum((low + high) // 2, len(cuts) - 1)
