@@ -13,7 +13,8 @@ import pytest
 
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, NameChanges, carry_segments
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
+from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration, SegmentReuse, first_key
 from broker_core_spark.batch.segments.tallies import read_tallies
 from broker_core_spark.batch.staging.order_keys import order_key

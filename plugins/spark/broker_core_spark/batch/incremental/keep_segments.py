@@ -10,11 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from broker_core_spark.batch.incremental.carry_segments import (
-    CarriedSegments,
-    NameChanges,
-    carry_segments,
-)
+from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
+from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_result import SegmentResult

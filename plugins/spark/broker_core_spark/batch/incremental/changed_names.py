@@ -1,0 +1,241 @@
+"""The changes of the names of a stretch: rows that went, names that came, and where they come.
+
+Either the names that may have changed are known, and are looked for among the former ones. Or all names of now are
+staged, and compared: names in order that are mostly alike by one pass, others by look-ups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core import EncodedNames
+from broker_core_spark.arrow_columns import is_ascending
+from broker_core_spark.batch.segments.segment_task import ordered_names
+from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges, order_key, segment_ids
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames
+from broker_core_spark.format.canonical_question import DOMAIN_ORDER
+from broker_core_spark.format.segment_reader import SegmentRun
+
+__all__ = ["NameChanges", "RunChanges", "StretchChanges"]
+
+_Place: TypeAlias = tuple[str, str]
+_Array = np.ndarray[Any, Any]
+#: Names that are compared together, and of how many the difference of two columns may be one name.
+_COMPARED: Final = 4096
+_ALIKE: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class NameChanges:
+    """The staged names of a stretch: all of them, or of those with ``keys`` alone, which may have changed."""
+
+    staged: KeyedNames
+    keys: tuple[bytes, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanges:
+    """The changes of a run: the former one if there was one, its rows that went, and the names that came.
+
+    They come in front of the rows ``before``. ``first`` is the run's first row of now in its stretch.
+    """
+
+    namespace: str
+    domain: str
+    former: SegmentRun | None
+    first: int
+    gone: _Array
+    came: KeyedNames
+    before: _Array
+
+    @property
+    def changes(self) -> bool:
+        return bool(len(self.gone) or len(self.came))
+
+    @property
+    def size(self) -> int:
+        """The names of now."""
+        return (0 if self.former is None else len(self.former.names)) - len(self.gone) + len(self.came)
+
+    @property
+    def came_names(self) -> pa.LargeStringArray:
+        return local_names(self.came.keys, self.namespace)
+
+
+@dataclass(frozen=True, slots=True)
+class StretchChanges:
+    """The changes of a stretch. ``starts`` are the first rows of its pieces, and ``size`` all rows.
+
+    ``twice`` counts names that were staged more than once. ``gone`` are rows, ``came`` are in order, ``before`` are the
+    rows in front of which they come. ``all_values`` has the staged properties of each row of now, if all names are
+    staged.
+    """
+
+    starts: _Array
+    size: int
+    gone: _Array
+    came: KeyedNames
+    before: _Array
+    twice: int
+    all_values: tuple[pa.LargeStringArray, ...] | None
+
+    @classmethod
+    def of(
+        cls, pieces: Sequence[Sequence[SegmentRun]], changes: NameChanges, property_keys: Sequence[str]
+    ) -> StretchChanges:
+        """The changes of the names of ``pieces``, each of which has its runs."""
+        starts = np.cumsum([0, *(sum(len(run.names) for run in piece) for piece in pieces)])
+        runs = _KeysOfRuns([run for piece in pieces for run in piece])
+        staged, values, twice = changes.staged, None, 0
+        if changes.keys is not None:
+            came, repeated = ordered_names(staged, property_keys)
+            changed = pa.array(changes.keys, pa.large_binary())
+            rows = np.maximum(segment_ids(runs, changed) - 1, 0)
+            same = pc.equal(runs.take(pa.array(rows)), changed).to_numpy(zero_copy_only=False)
+            gone, before = rows[same], segment_ids(runs, came.keys)
+            return cls(starts[:-1], len(runs), gone, came, before, len(repeated), None)
+        former = runs.keys()
+        if property_keys:
+            staged, repeated = ordered_names(staged, property_keys)
+            twice, values = len(repeated), staged.properties
+        found = _difference(former, staged.keys) if is_ascending(staged.keys) else None
+        if found is not None:
+            gone, rows, before = found
+            return cls(starts[:-1], len(runs), gone, staged.take(rows), before, twice, values)
+        at = pc.index_in(staged.keys, former)
+        known = at.drop_null().to_numpy()
+        if len(known) > len(former) or np.bincount(known, minlength=1).max() > 1:
+            staged, repeated = ordered_names(staged, property_keys)
+            twice = len(repeated)
+            at = pc.index_in(staged.keys, former)
+            known = at.drop_null().to_numpy()
+        is_new = at.is_null().to_numpy(zero_copy_only=False)
+        came, repeated = ordered_names(staged.take(np.flatnonzero(is_new)), property_keys)
+        gone = np.setdiff1d(np.arange(len(former)), known, assume_unique=True)
+        before = segment_ids(former, came.keys)
+        return cls(starts[:-1], len(runs), gone, came, before, twice + len(repeated), values)
+
+    @property
+    def changed(self) -> bool:
+        return bool(len(self.gone) or len(self.came))
+
+    def _of_piece(self, number: int) -> tuple[_Array, _Array]:
+        """The rows that went of a piece, and the numbers of the names that came to it."""
+        low = int(self.starts[number])
+        high = int(self.starts[number + 1]) if number + 1 < len(self.starts) else self.size
+        went = self.gone[(self.gone >= low) & (self.gone < high)]
+        # In front of the first row of a piece is behind the last one of the piece before.
+        own = np.searchsorted(self.starts[1:], self.before, side="left")
+        return went, np.flatnonzero(own == number)
+
+    def changes(self, number: int) -> bool:
+        """Whether the names of a piece change."""
+        return any(map(len, self._of_piece(number)))
+
+    def runs(self, number: int, piece: Sequence[SegmentRun]) -> Iterator[RunChanges]:
+        """The runs of a piece in order, each with its changes."""
+        gone, came = self._of_piece(number)
+        names = self.came.take(came)
+        before = self.before[came]
+        arrived = {
+            (namespace, domain): (low, high) for namespace, domain, low, high in namespace_ranges(names.keys)
+        }
+        first = int(self.starts[number])
+        now = first - int(np.searchsorted(self.gone, first))
+        if number:  # what comes in front of the first row of a piece is of the one before
+            now += int(np.searchsorted(self.before, first, side="right"))
+        former: dict[_Place, tuple[SegmentRun, int]] = {}
+        for run in piece:
+            former[run.namespace, run.domain] = (run, first)
+            first += len(run.names)
+        for place in sorted(
+            former.keys() | arrived.keys(), key=lambda one: (one[0], DOMAIN_ORDER.index(one[1]))
+        ):
+            low, high = arrived.get(place, (0, 0))
+            known = former.get(place)
+            start = 0 if known is None else known[1]
+            stop = start if known is None else start + len(known[0].names)
+            changes = RunChanges(
+                *place,
+                None if known is None else known[0],
+                now,
+                gone[(gone >= start) & (gone < stop)] - start,
+                names.slice(low, high),
+                before[low:high] - start if known is not None else np.zeros(high - low, np.int64),
+            )
+            now += changes.size
+            yield changes
+
+    def values(
+        self, part: RunChanges, property_keys: Sequence[str]
+    ) -> Mapping[str, pa.LargeStringArray] | None:
+        """The values of the properties of a run of now, if all names are staged."""
+        if self.all_values is None:
+            return None
+        own = (column.slice(part.first, part.size) for column in self.all_values)
+        return dict(zip(property_keys, own, strict=True))
+
+
+@dataclass(slots=True)
+class _KeysOfRuns:
+    """The keys of the names of neighbouring runs, made of those alone that are asked for."""
+
+    own: Sequence[SegmentRun]
+    starts: _Array = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.starts = np.cumsum([0, *(len(run.names) for run in self.own)])
+
+    def __len__(self) -> int:
+        return int(self.starts[-1])
+
+    def keys(self) -> pa.LargeBinaryArray:
+        return pa.concat_arrays([order_key(run.namespace, run.domain, run.names.names) for run in self.own])
+
+    def take(self, rows: pa.Int64Array) -> pa.LargeBinaryArray:
+        wanted = rows.to_numpy()
+        numbers = np.searchsorted(self.starts, wanted, side="right") - 1
+        parts = [pa.array([], pa.large_binary())]
+        for number in np.unique(numbers).tolist():
+            run, own = self.own[number], wanted[numbers == number] - self.starts[number]
+            fields = run.names.fields.take(pa.array(own))
+            names = EncodedNames.decode(run.namespace, run.domain, fields, checked=True).names
+            parts.append(order_key(run.namespace, run.domain, names))
+        return pa.concat_arrays(parts).take(pa.array(np.argsort(np.argsort(numbers, kind="stable"))))
+
+
+def _difference(
+    former: pa.LargeBinaryArray, now: pa.LargeBinaryArray
+) -> tuple[_Array, _Array, _Array] | None:
+    """The rows of ascending ``former`` keys that are not among those of now, which ascend too, the rows of now that are
+    new, and the former rows in front of which they come; ``None`` if there are many."""
+    gone: list[int] = []
+    came: list[int] = []
+    before: list[int] = []
+    at = row = 0
+    while at < len(former) and row < len(now):
+        size = min(_COMPARED, len(former) - at, len(now) - row)
+        first = pc.index(pc.equal(former.slice(at, size), now.slice(row, size)), False).as_py()
+        if first < 0:
+            at, row = at + size, row + size
+            continue
+        at, row = at + first, row + first
+        if former[at].as_py() < now[row].as_py():
+            gone.append(at)
+            at += 1
+        else:
+            came.append(row)
+            before.append(at)
+            row += 1
+        if (len(gone) + len(came)) * _ALIKE > len(former) + _COMPARED:
+            return None
+    came += range(row, len(now))
+    before += [len(former)] * (len(now) - row)
+    gone += range(at, len(former))
+    return np.array(gone, np.int64), np.array(came, np.int64), np.array(before, np.int64)
