@@ -273,11 +273,11 @@ def test_a_catalogue_that_is_half_empty_is_not_published(spark: SparkSession, tm
     assert built(50).number == 2
 
 
-def test_bad_names_go_to_a_quarantine_by_option(spark: SparkSession, tmp_path: Path) -> None:
+def test_rows_that_are_no_topics_are_left_out_by_a_condition(spark: SparkSession, tmp_path: Path) -> None:
     patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": ".*"}])
     names = [f"persistent://a/b/t-{number}" for number in range(30)]
     names[7] = "persistent://a/b/c/d"
-    catalogue, table, report = tmp_path / "topics.parquet", tmp_path / "bad.parquet", tmp_path / "report.html"
+    catalogue, report = tmp_path / "topics.parquet", tmp_path / "report.html"
     pq.write_table(pa.table({"name": names}), catalogue)
 
     def built(**more: Any) -> BuildResult:
@@ -286,19 +286,44 @@ def test_bad_names_go_to_a_quarantine_by_option(spark: SparkSession, tmp_path: P
 
     with pytest.raises(InvalidCatalogue, match=r"Invalid topic name .c/d.: a local name has no"):
         built()
-    result = built(quarantine=str(table), report=report)
-    assert (result.manifest.topics, result.quarantined, result.record()["quarantined"]) == (29, 1, 1)
-    (row,) = pq.read_table(table).to_pylist()
-    assert row["name"] == "persistent://a/b/c/d"
-    assert "no '/'" in row["reason"]
-    assert "<td>Rows in quarantine</td><td>1</td>" in report.read_text(encoding="utf-8")
-    # The next build without such rows empties the table.
-    names[7] = "persistent://a/b/t-7"
-    pq.write_table(pa.table({"name": names}), catalogue)
-    assert built(quarantine=str(table)).quarantined == 0
-    assert pq.read_table(table).num_rows == 0
-    with pytest.raises(BatchError, match="is no folder that can be written"):
-        built(quarantine=str(report / "bad.parquet"))
+    topics = "name RLIKE '^persistent://[^/]+/[^/]+/[^/]+$'"
+    result = built(where=topics, report=report)
+    assert (result.manifest.topics, result.rows_left_out, result.record()["rows_left_out"]) == (29, 1, 1)
+    assert "<td>Rows left out</td><td>1</td>" in report.read_text(encoding="utf-8")
+    assert built(where=topics, incremental=True).segments_written == 0
+    # Null is not true.
+    assert built(where="CASE WHEN name RLIKE '-[12].$' THEN true END").rows_left_out == 10
+    with pytest.raises(InvalidCatalogue, match=r"Cannot read the catalogue .*nobody"):
+        built(where="nobody = 1")
+    with pytest.raises(InvalidCatalogue, match="is no table: a condition"):
+        built(where=topics, catalogue=str(patterns))
+
+
+def test_several_catalogues_have_the_topics_of_all(spark: SparkSession, tmp_path: Path) -> None:
+    patterns = write_patterns(tmp_path / "patterns.jsonl", [{"namespace": "a/b", "pattern": ".*[02468]"}])
+    names = [f"t-{number}" for number in range(40)]
+    pq.write_table(pa.table({"name": names[:25]}), tmp_path / "first.parquet")
+    (tmp_path / "names.txt").write_text("\n".join(names[20:]) + "\n", encoding="utf-8")
+
+    def built(catalogue: Any, store: str, **more: Any) -> BuildResult:
+        given: dict[str, Any] = {"patterns": str(patterns), "namespace": "a/b"}
+        return build(spark, catalogue=catalogue, store=str(tmp_path / store), **given, **more)
+
+    sources = [str(tmp_path / "first.parquet"), str(tmp_path / "names.txt")]
+    result = built(sources, "store")
+    alone = built(spark.createDataFrame(pa.table({"name": names})), "alone")
+    assert result.generation == alone.generation
+    assert (result.duplicates, result.catalogue) == (5, ", ".join(sources))
+    assert (
+        built([*sources, spark.createDataFrame(pa.table({"name": ["t-99"]}))], "store").manifest.topics == 41
+    )
+    again = built(sources, "store", incremental=True)
+    assert (again.generation, again.full_because) == (result.generation, "")
+    fill(tmp_path / "catalogue.sqlite", {"a/b": ["x"]})
+    with pytest.raises(InvalidCatalogue, match="several catalogues are tables"):
+        built([*sources, str(tmp_path / "catalogue.sqlite")], "store")
+    with pytest.raises(InvalidCatalogue, match="no catalogue is given"):
+        built([], "store")
 
 
 def test_frames_in_and_frames_out(spark: SparkSession, tmp_path: Path) -> None:

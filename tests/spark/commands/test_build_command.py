@@ -9,6 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -161,7 +162,8 @@ def test_the_largest_segment_and_the_most_tasks(
     names = tmp_path / "names.txt"
     names.write_text("".join(f"some-rather-long-name-of-a-topic-{number:07}\n" for number in range(40_000)))
     patterns = write_patterns(tmp_path / "some.jsonl", [{"namespace": "a/b", "pattern": ".*7"}])
-    more = [*arguments, "--catalogue", str(names), "--namespace", "a/b", "--patterns", str(patterns)]
+    arguments[3] = str(names)
+    more = [*arguments, "--namespace", "a/b", "--patterns", str(patterns)]
     segments = []
     for largest, tasks in ((1024 * 1024, 2), (16 * 1024 * 1024, 1)):
         limits = ["--largest-segment", str(largest), "--partitions", str(tasks)]
@@ -279,21 +281,21 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
     assert run([*arguments, "--always", str(tmp_path / "none.jsonl"), "--allow-shrink"]) == 0
 
 
-def test_names_in_quarantine_are_counted(
+def test_rows_that_a_condition_leaves_out_are_counted(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    names, table = tmp_path / "names.txt", tmp_path / "bad.parquet"
-    names.write_text("orders-1\nbad/name\norders-2\n", encoding="utf-8")
-    arguments += ["--catalogue", str(names), "--namespace", "a/b", "--property-key", ""]
+    names, more = tmp_path / "names.parquet", tmp_path / "more.parquet"
+    pq.write_table(pa.table({"name": ["orders-1", "bad/name", "orders-2"]}), names)
+    pq.write_table(pa.table({"name": ["orders-3"]}), more)
+    arguments[3] = str(names)
+    arguments += ["--catalogue", str(more), "--namespace", "a/b", "--property-key", ""]
     assert run(arguments) == 1
-    assert "line 2" in capsys.readouterr().err
-    assert run([*arguments, "--quarantine", str(table)]) == 0
+    assert "bad/name" in capsys.readouterr().err
+    assert run([*arguments, "--where", "name NOT LIKE '%/%'"]) == 0
     out, err = capsys.readouterr()
     record = json.loads(out.splitlines()[-1])
-    assert (record["quarantined"], record["topics"], record["matches"]) == (1, 2, 2)
-    assert f"quarantine: 1 rows of the catalogue are no topics: {table}" in err
-    (row,) = pq.read_table(table).to_pylist()
-    assert (row["name"], row["line"]) == ("bad/name", 2)
+    assert (record["rows_left_out"], record["topics"], record["matches"]) == (1, 3, 3)
+    assert "left out: 1 rows of the catalogue (--where)" in err
 
 
 @pytest.mark.parametrize(

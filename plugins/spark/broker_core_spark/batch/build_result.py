@@ -64,7 +64,7 @@ HISTORY_SCHEMA: Final = pa.schema(
         ("changed", pa.int64()),
         ("segments_written", pa.int64()),
         ("segments_kept", pa.int64()),
-        ("quarantined", pa.int64()),
+        ("rows_left_out", pa.int64()),
     ]
 )
 #: Refused patterns, unknown namespaces and ignored properties of the result line. The report has more of them.
@@ -105,8 +105,8 @@ class BuildResult:
     segments_kept: int
     tasks: int
     seconds: Mapping[str, float] = field(default_factory=dict)
-    #: Rows of the catalogue that are no topics and were put aside.
-    quarantined: int = 0
+    #: Rows of the catalogue that the condition of the build leaves out.
+    rows_left_out: int = 0
     task_seconds: tuple[float, ...] = ()
     patterns: str = ""
     incremental: bool = False
@@ -245,7 +245,7 @@ class BuildResult:
             "duplicate_questions": self.loaded.duplicates,
             "duplicate_topics": self.duplicates,
             "system_topics": self.system_topics,
-            "quarantined": self.quarantined,
+            "rows_left_out": self.rows_left_out,
             "ignored_properties": dict(
                 sorted(self.loaded.ignored.items(), key=lambda item: -item[1])[:_SHOWN]
             ),

@@ -43,7 +43,6 @@ from broker_core_spark.batch.publish_gates import (
 )
 from broker_core_spark.batch.questions.learned_questions import kept_rows, leave_learned, oldest_kept
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions, load_questions
-from broker_core_spark.batch.reports.quarantine_table import quarantine_table
 from broker_core_spark.batch.segments.make_segments import make_segments
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.tallies import read_tallies
@@ -95,7 +94,7 @@ class _Clock:
 def build(
     spark: SparkSession,
     *,
-    catalogue: str | DataFrame,
+    catalogue: str | DataFrame | Sequence[str | DataFrame],
     patterns: str | DataFrame,
     store: str,
     namespace: str | None = None,
@@ -111,7 +110,7 @@ def build(
     export_matches: str | None = None,
     history: str | None = None,
     history_questions: bool = False,
-    quarantine: str | None = None,
+    where: str | None = None,
     max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     largest_segment_bytes: int | None = None,
@@ -122,19 +121,19 @@ def build(
     """Build a generation of ``catalogue`` for ``patterns`` and publish it in ``store``.
 
     ``catalogue`` and ``patterns`` are addresses or DataFrames for :func:`~.sources.open_catalogue.open_catalogue` and
-    :func:`~.questions.load_questions.load_questions`. ``namespace`` is that of local names. ``partitions`` is the
-    largest number of tasks of a stage, by default a task has some seconds of work. ``segment_bytes`` and
-    ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names, the largest by default
-    twice the average. The bytes of a generation do not depend on the tasks. ``property_keys`` are the keys of selecting
-    properties; ``None`` is an error where questions have properties. ``always`` is one more source of questions.
-    With ``strict`` a question with another property is an error. Learned questions of earlier builds are built for
-    ``keep_learned`` seconds after they were asked last. ``gates`` are those of publishing, by default
-    :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of the last generation.
+    :func:`~.questions.load_questions.load_questions`, the catalogue also several of them. ``namespace`` is that of
+    local names. ``partitions`` is the largest number of tasks of a stage, by default a task has some seconds of work.
+    ``segment_bytes`` and ``largest_segment_bytes`` are the average and the largest size of segments in bytes of names,
+    the largest by default twice the average. The bytes of a generation do not depend on the tasks. ``property_keys``
+    are the keys of selecting properties; ``None`` is an error where questions have properties. ``always`` is one more
+    source of questions. With ``strict`` a question with another property is an error. Learned questions of earlier
+    builds are built for ``keep_learned`` seconds after they were asked last. ``gates`` are those of publishing, by
+    default :class:`~.publish_gates.PublishGates`. ``incremental`` keeps unchanged segments of the last generation.
     ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts and hashes,
-    ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of tables that
-    the build appends a row to, with ``history_questions`` one for each question too. ``quarantine`` is that of the
-    table of rows that are no topics: without it such a row ends the build. ``store_options`` are those of every
-    bucket here. ``progress`` is told what is done, ``run`` what was published.
+    ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of tables that the
+    build appends a row to, with ``history_questions`` one for each question too. ``where`` is a condition in SQL that
+    leaves other rows of a table out. ``store_options`` are those of every bucket here. ``progress`` is told what is
+    done, ``run`` what was published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -152,7 +151,7 @@ def build(
         # Nobody shall wait for a build whose report has no place.
         if report is not None:
             addressed_file(str(report), store_options).check_writable()
-        for table in (export_parquet, quarantine, export_matches, *_history(history)):
+        for table in (export_parquet, export_matches, *_history(history)):
             if table is not None:
                 check_table(spark, table)
         with clock.of("patterns"):
@@ -171,9 +170,7 @@ def build(
             not_read: list[str] = []
             before = published_before(place, not_read.append)
             had = had_before(place, before, loaded)
-        source = open_catalogue(
-            catalogue, spark=spark, namespace=namespace, quarantine=quarantine is not None
-        )
+        source = open_catalogue(catalogue, spark=spark, namespace=namespace, where=where)
         place.check()
         totals_before = None if before is None else read_build_totals(place, before.generation)
         with begin_build(place, run=run) as building, _staging_of(place, building.run):
@@ -222,9 +219,7 @@ def build(
                     else {name: version.number for name, version in named.items() if version}
                 )
                 catalogue_id, repeats = snapshot.catalogue_id, snapshot.repeats
-                quarantined = snapshot.quarantined
-            if quarantine is not None:
-                write_table(spark.createDataFrame(quarantine_table(quarantined)), quarantine)
+                rows_left_out = snapshot.left_out
             questions = [question for question in loaded.questions if question.namespace in versions]
             left_out = [question for question in loaded.questions if question.namespace not in versions]
             check_questions(gates, had, questions, loaded)
@@ -271,7 +266,7 @@ def build(
         tasks=len(made.task_seconds),
         task_seconds=made.task_seconds,
         seconds=clock.seconds,
-        quarantined=len(quarantined),
+        rows_left_out=rows_left_out,
         patterns=_shown(patterns),
         incremental=incremental,
         full_because=full_because,
@@ -319,7 +314,9 @@ def _history(address: str | None) -> tuple[str, ...]:
     return part_of_history(address, "builds"), part_of_history(address, "questions")
 
 
-def _shown(source: str | DataFrame) -> str:
+def _shown(source: str | DataFrame | Sequence[str | DataFrame]) -> str:
+    if not isinstance(source, str) and isinstance(source, Sequence):
+        return ", ".join(map(_shown, source))
     return redacted_source(source) if isinstance(source, str) else FRAME
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -38,10 +38,10 @@ from broker_core_spark.commands.build_options import (
     PatternsOption,
     ProgressOption,
     PropertyKeysOption,
-    QuarantineOption,
     ReportOption,
     ShownProgress,
     StrictOption,
+    WhereOption,
 )
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
@@ -96,7 +96,7 @@ def build(
     export_matches: ExportMatchesOption = None,
     history: HistoryOption = None,
     history_questions: HistoryQuestionsOption = False,
-    quarantine: QuarantineOption = None,
+    where: WhereOption = None,
     metrics: MetricsOption = None,
     progress: ProgressOption = ShownProgress.AUTO,
     incremental: IncrementalOption = False,
@@ -147,10 +147,10 @@ def build(
                 always = settings.always if always is None else always
                 _check_places(
                     out,
-                    (catalogue, namespace),
+                    (catalogue, namespace, where),
                     (patterns, always),
                     (report, _metrics_file(metrics)),
-                    (export_parquet, quarantine, export_matches, history),
+                    (export_parquet, export_matches, history),
                     options,
                 )
                 check_rows(
@@ -184,7 +184,7 @@ def build(
                     export_matches=export_matches,
                     history=history,
                     history_questions=history_questions,
-                    quarantine=quarantine,
+                    where=where,
                     progress=shown,
                     max_pattern_length=longest,
                     store_options=options,
@@ -196,12 +196,12 @@ def build(
             raise typer.Exit(EXIT_REFUSED) from error
         except BrokerCoreError:
             for result in results:  # it is published, though its report or its metrics are not
-                _tell(result, quarantine)
+                _tell(result)
             raise
-        _tell(result, quarantine)
+        _tell(result)
 
 
-def _tell(result: BuildResult, quarantine: str | None) -> None:
+def _tell(result: BuildResult) -> None:
     """Print the result, after what people should know about it."""
     if result.full_because:
         _say(f"built in full: {result.full_because}")
@@ -216,8 +216,8 @@ def _tell(result: BuildResult, quarantine: str | None) -> None:
         _say(f"refused: {len(result.refused) - _SHOWN} more patterns")
     if result.not_compared:
         _say(f"the gates could not compare with what is published: {result.not_compared}")
-    if result.quarantined:
-        _say(f"quarantine: {result.quarantined} rows of the catalogue are no topics: {quarantine}")
+    if result.rows_left_out:
+        _say(f"left out: {result.rows_left_out} rows of the catalogue (--where)")
     if result.left_out:
         names = sorted({question.namespace for question in result.left_out})
         _say(
@@ -228,7 +228,7 @@ def _tell(result: BuildResult, quarantine: str | None) -> None:
 
 def _check_places(
     out: str,
-    catalogue: tuple[str, str | None],
+    catalogue: tuple[Sequence[str], str | None, str | None],
     patterns: Iterable[str | None],
     files: Iterable[str | None],
     tables: Iterable[str | None],
@@ -244,8 +244,9 @@ def _check_places(
     from broker_core_spark.store.addressed_file import addressed_file
     from broker_core_spark.store.reached_store import check_reached, within
 
-    topics, namespace = catalogue
-    within(redacted_source(topics), partial(check_catalogue, topics, namespace=namespace))
+    sources, namespace, where = catalogue
+    for topics in sources:
+        within(redacted_source(topics), partial(check_catalogue, topics, namespace=namespace, where=where))
     check_reached(open_store(out, options))
     for source in patterns:
         if source is not None:

@@ -33,10 +33,10 @@ __all__ = [
     "PatternsOption",
     "ProgressOption",
     "PropertyKeysOption",
-    "QuarantineOption",
     "ReportOption",
     "ShownProgress",
     "StrictOption",
+    "WhereOption",
 ]
 
 
@@ -50,12 +50,12 @@ class ShownProgress(StrEnum):
 
 
 CatalogueOption: TypeAlias = Annotated[
-    str,
+    list[str],
     typer.Option(
         "--catalogue",
         metavar="SOURCE",
         help="The topics: broker-core.sqlite, postgresql://USER@HOST/DATABASE, a .parquet file or folder, "
-        "table:NAME of the session, or a file of names (with --namespace).",
+        "table:NAME of the session, or a file of names (with --namespace). Repeat it for the topics of several.",
         show_default=False,
     ),
 ]
@@ -233,13 +233,12 @@ HistoryQuestionsOption: TypeAlias = Annotated[
     bool,
     typer.Option("--history-questions", help="Append a row for each question too.", show_default=False),
 ]
-QuarantineOption: TypeAlias = Annotated[
+WhereOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
-        "--quarantine",
-        metavar="URI",
-        help="Put rows of a table or a file of names that are no topics into this table. Without it such a row "
-        "ends the build.",
+        "--where",
+        metavar="SQL",
+        help="A condition for rows of a table: all others are left out, and counted.",
         show_default=False,
     ),
 ]

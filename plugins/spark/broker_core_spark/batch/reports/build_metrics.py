@@ -34,7 +34,7 @@ METRICS: Final[Mapping[str, str]] = {
     "coverage_ratio": "The share of what was asked that is precomputed.",
     "segments_written": "Segments that it wrote.",
     "segments_kept": "Segments that it kept of the generation before.",
-    "quarantined": "Rows of the catalogue that are no topics.",
+    "rows_left_out": "Rows of the catalogue that its condition leaves out.",
 }
 _PREFIX: Final = "broker_core_spark_build_"
 _JOB: Final = "broker_core_spark_build"
@@ -66,7 +66,7 @@ def build_metrics(result: BuildResult | None, *, succeeded: bool = True) -> Coll
             "coverage_ratio": result.coverage,
             "segments_written": result.segments_written,
             "segments_kept": result.segments_kept,
-            "quarantined": result.quarantined,
+            "rows_left_out": result.rows_left_out,
         }
         steps = Gauge(f"{_PREFIX}seconds", METRICS["seconds"], ["step"], registry=registry)
         for step, seconds in result.seconds.items():

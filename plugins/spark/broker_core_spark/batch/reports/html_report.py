@@ -87,7 +87,7 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ("Topics in these", f"{topics:,} ({_share(topics, manifest.topics)})"),
         ("Repeated topics in the source", f"{result.duplicates:,}"),
         ("System topics left out", f"{result.system_topics:,}"),
-        ("Rows in quarantine", f"{result.quarantined:,}"),
+        ("Rows left out", f"{result.rows_left_out:,}"),
         (
             "Segments",
             f"{len(manifest.segments):,}, {result.segments_written:,} written, {result.segments_kept:,} kept",

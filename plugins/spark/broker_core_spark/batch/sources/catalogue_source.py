@@ -7,7 +7,6 @@ from contextlib import AbstractContextManager
 from typing import Final, Protocol
 
 from broker_core.change_log import CatalogVersion
-from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 
@@ -21,16 +20,13 @@ class CatalogueSnapshot(Protocol):
     """One state of a catalogue.
 
     ``unversioned`` says why the states of a static catalogue cannot be told apart; it is empty where they can.
-    ``repeats`` counts repeated names that are staged once. ``quarantined`` has the rows that are no topics, once the
-    names are read, if the source puts these aside.
+    ``repeats`` counts repeated names that are staged once, ``left_out`` the rows that a condition leaves out.
     """
 
     catalogue_id: str
     unversioned: str
     repeats: int
-
-    @property
-    def quarantined(self) -> Sequence[QuarantinedRow]: ...
+    left_out: int
 
     def version(self, namespace: str) -> CatalogVersion | None:
         """The state of a namespace, or ``None``: there is no such namespace, or the catalogue is unversioned.

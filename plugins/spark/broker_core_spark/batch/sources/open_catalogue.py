@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from broker_core.names import NamespaceName
@@ -19,13 +20,13 @@ _POSTGRES: Final = ("postgresql://", "postgres://")
 
 
 def open_catalogue(
-    source: str | DataFrame,
+    source: str | DataFrame | Sequence[str | DataFrame],
     *,
     spark: SparkSession,
     namespace: str | None = None,
-    quarantine: bool = False,
+    where: str | None = None,
 ) -> CatalogueSource:
-    """The catalogue of ``--catalogue``, or that of the rows of a DataFrame.
+    """The catalogue of ``--catalogue``, that of the rows of a DataFrame, or that of several of these together.
 
     - ``postgresql://...``: a database of the Postgres plugin
     - ``table:NAME``: a table of the session
@@ -33,11 +34,19 @@ def open_catalogue(
     - ``*.sqlite``, ``*.db``, or an SQLite file: the embedded catalogue
     - another file: names of ``namespace``
 
-    With ``quarantine``, a table and a file of names put rows aside that are no topics. The others have none.
+    ``where`` is a condition in SQL for the rows of a table or a DataFrame.
 
     Raises :exc:`InvalidCatalogue`.
     """
+    if not isinstance(source, str) and isinstance(source, Sequence):
+        from broker_core_spark.batch.sources.joined_catalogues import JoinedCatalogues
 
+        if not source:
+            raise InvalidCatalogue("no catalogue is given")
+        opened = [open_catalogue(one, spark=spark, namespace=namespace, where=where) for one in source]
+        return opened[0] if len(opened) == 1 else JoinedCatalogues(opened)
+    if isinstance(source, str):
+        _check_where(source, where)
     if isinstance(source, str) and source.startswith(_POSTGRES):
         from broker_core_spark.batch.sources.postgres_database import PostgresSource
 
@@ -45,15 +54,16 @@ def open_catalogue(
     if not isinstance(source, str) or is_table(source):
         from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 
-        return TableSource(source, spark, namespace, quarantine=quarantine)
-    return _open_file(source, namespace, quarantine=quarantine)
+        return TableSource(source, spark, namespace, where=where)
+    return _open_file(source, namespace)
 
 
-def check_catalogue(source: str, *, namespace: str | None = None) -> None:
+def check_catalogue(source: str, *, namespace: str | None = None, where: str | None = None) -> None:
     """Raise what :func:`open_catalogue` raises, where a session of Spark is not there yet.
 
     Nothing is read: a database and a table are not asked.
     """
+    _check_where(source, where)
     if source.startswith(_POSTGRES):
         return
     if is_table(source):
@@ -63,7 +73,14 @@ def check_catalogue(source: str, *, namespace: str | None = None) -> None:
     _open_file(source, namespace)
 
 
-def _open_file(source: str, namespace: str | None, *, quarantine: bool = False) -> CatalogueSource:
+def _check_where(source: str, where: str | None) -> None:
+    if where is not None and not is_table(source):
+        raise InvalidCatalogue(
+            f"{redacted_source(source)} is no table: a condition (--where) is for rows of table:NAME and .parquet"
+        )
+
+
+def _open_file(source: str, namespace: str | None) -> CatalogueSource:
     from broker_core_spark.batch.sources.names_file import NamesSource
     from broker_core_spark.batch.sources.sqlite_catalogue import EmbeddedSource, is_embedded
 
@@ -74,4 +91,4 @@ def _open_file(source: str, namespace: str | None, *, quarantine: bool = False) 
         return EmbeddedSource(path)
     if namespace is None:
         raise InvalidCatalogue(f"{source} is a file of names: say of which namespace by --namespace")
-    return NamesSource(path, namespace, quarantine=quarantine)
+    return NamesSource(path, namespace)

@@ -17,6 +17,7 @@ selecting property is an error, because nothing says which is right.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from broker_core.change_log import CatalogVersion
 from broker_core.names import NamespaceName
 from broker_core_spark.arrow_columns import not_utf8
 from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
+from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
@@ -39,12 +41,6 @@ from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, Catalogu
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
 from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
-from broker_core_spark.batch.sources.quarantine import (
-    Quarantine,
-    QuarantinedRow,
-    without_bad_rows,
-    without_bad_texts,
-)
 from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
 from broker_core_spark.batch.sources.table_changes import CHANGE, changed_names
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
@@ -77,9 +73,9 @@ class TableSource:
         spark: SparkSession,
         namespace: str | None = None,
         *,
-        quarantine: bool = False,
+        where: str | None = None,
     ) -> None:
-        self._quarantine = quarantine
+        self._where = where
         self._frame = None if isinstance(source, str) else source
         self._source = source if isinstance(source, str) else FRAME
         self._spark = spark
@@ -91,6 +87,11 @@ class TableSource:
         try:
             frame, pinned, unversioned = self._opened()
             columns = frame.columns  # the connector is asked here
+            left_out = 0
+            if self._where is not None:
+                with described_job(self._spark, SparkJob("count the rows that are left out")):
+                    left_out = frame.where(f"NOT coalesce(({self._where}), false)").count()
+                frame = frame.where(self._where)
         except Exception as error:
             if not is_spark_error(error):
                 raise
@@ -105,7 +106,8 @@ class TableSource:
             self._namespace,
             pinned=pinned,
             unversioned=unversioned,
-            quarantine=self._quarantine,
+            where=self._where,
+            left_out=left_out,
         )
 
     def _opened(self) -> tuple[DataFrame, PinnedTable | None, str]:
@@ -117,9 +119,7 @@ class TableSource:
         name, version = name_and_version(self._source.removeprefix("table:"))
         frame = self._spark.table(name)
         _ = frame.columns  # a table that is not there is an error of the source
-        pinned, unversioned = None, "with a quarantine all rows are looked at"
-        if not self._quarantine:
-            pinned, unversioned = self._pinned(name, version)
+        pinned, unversioned = self._pinned(name, version)
         if pinned is not None:
             frame = pinned.frame()
         elif version is not None:
@@ -155,28 +155,28 @@ class _TableSnapshot:
         *,
         pinned: PinnedTable | None,
         unversioned: str,
-        quarantine: bool,
+        where: str | None,
+        left_out: int,
     ) -> None:
         self._pinned = pinned
         self.unversioned = unversioned
-        # Another default namespace makes other topics of the same rows.
-        self._stamp = f"{pinned.stamp} {namespace or ''}" if pinned else ""
-        self._puts_aside = quarantine
-        self._quarantine = Quarantine()
+        # Another default namespace and another condition make other topics of the same rows.
+        self._made_by = namespace or ""
+        if where is not None:
+            self._made_by += f"?{hashlib.sha256(where.encode()).hexdigest()[:16]}"
+        self._stamp = f"{pinned.stamp} {self._made_by}" if pinned else ""
+        self._where = where
+        self.left_out = left_out
         self._source = source
         self._frame = frame
         self._columns = columns
         self._namespace = namespace
 
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
-        work = _Ingest(staging, self._namespace, self._name_column, quarantine=self._puts_aside)
+        work = _Ingest(staging, self._namespace, self._name_column)
         rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
         results = run_on_partitions(rows, work, SparkJob("read the catalogue"))
-        return [SortedRun.parse(result) for result in self._quarantine.take_from(results)]
-
-    @property
-    def quarantined(self) -> Sequence[QuarantinedRow]:
-        return self._quarantine.rows
+        return [SortedRun.parse(result) for result in results]
 
     def version(self, _namespace: str) -> CatalogVersion | None:
         return CatalogVersion(self.catalogue_id, 0, self._stamp) if self._stamp else None
@@ -185,13 +185,15 @@ class _TableSnapshot:
         self, since: Mapping[str, CatalogVersion], property_keys: Sequence[str]
     ) -> Mapping[str, Iterable[tuple[str, str]] | None]:
         stamps = {version.stamp for version in since.values()}
-        stamp, _, namespace = stamps.pop().rpartition(" ")
+        stamp, _, made_by = stamps.pop().rpartition(" ")
         if stamps or self._pinned is None:
             raise NothingToKeep("the published generation is of several versions of the table")
-        if namespace != (self._namespace or ""):
-            raise NothingToKeep("the published generation was built with another --namespace")
+        if made_by != self._made_by:
+            raise NothingToKeep("the published generation was built with another --namespace or --where")
         try:
             rows = self._of(self._pinned.changed_rows(stamp), list(since))
+            if self._where is not None:
+                rows = rows.where(self._where)
             found = changed_names(self._selected(rows, property_keys, CHANGE), self._namespace)
         except Exception as error:
             if not is_spark_error(error):
@@ -207,8 +209,8 @@ class _TableSnapshot:
         return named[0]
 
     def _of(self, frame: DataFrame, namespaces: Sequence[str] | None) -> DataFrame:
-        """The rows of these namespaces. With a quarantine all of them: what is no topic is in no namespace."""
-        if namespaces is None or self._puts_aside:
+        """The rows of these namespaces."""
+        if namespaces is None:
             return frame
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
@@ -270,31 +272,23 @@ class _Ingest:
     staging: StagingArea
     namespace: str | None
     name_column: str = "name"
-    quarantine: bool = False
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         writer = self.staging.writer()
         keys = self.staging.property_keys
         before = 0
-        aside = Quarantine()
-        for rows in batches:
-            batch = without_bad_texts(rows, aside) if self.quarantine else rows
+        for batch in batches:
             columns = (self.name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
             name, namespace, domain, *values = (
                 texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)
             )
-            before += len(rows)
+            before += len(batch)
             if batch.schema.names[-1] == _JSON:
                 values = values_of_texts(values[0], keys)
-            if self.quarantine:
-                name, namespace, domain, values = without_bad_rows(
-                    name, namespace, domain, values, self.namespace, aside
-                )
             for run in stage_rows(writer, name, namespace, domain, values, self.namespace):
                 yield run.to_bytes()
         for run in writer.finish():
             yield run.to_bytes()
-        yield from aside.results()
 
 
 def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArray:

@@ -31,7 +31,6 @@ from broker_core.change_log import CatalogVersion
 from broker_core_spark.batch.errors import InvalidCatalogue, TaskFailed
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
-from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
@@ -180,7 +179,7 @@ class _DatabaseSnapshot:
     pages: int
     unversioned: str = ""
     repeats: int = 0  # the primary key has each name once
-    quarantined: Sequence[QuarantinedRow] = ()
+    left_out: int = 0
 
     def version(self, namespace: str) -> CatalogVersion | None:
         return self.versions.get(namespace)

@@ -19,7 +19,6 @@ from broker_core.change_log import CatalogVersion, Gap
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.sources.catalogue_source import CatalogueSnapshot
-from broker_core_spark.batch.sources.quarantine import QuarantinedRow
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
@@ -66,19 +65,19 @@ class EmbeddedSnapshot:
     ``unversioned`` is said where its versions mean nothing.
     """
 
+    left_out = 0
+
     def __init__(
         self,
         state: Any,
         catalogue_id: str,
         unversioned: str = "",
         repeats: int = 0,
-        quarantined: Sequence[QuarantinedRow] = (),
     ) -> None:
         self._state = state
         self.catalogue_id = catalogue_id
         self.unversioned = unversioned
         self.repeats = repeats
-        self.quarantined = quarantined
 
     def version(self, namespace: str) -> CatalogVersion | None:
         if self.unversioned:
