@@ -111,6 +111,7 @@ def build(
     history: str | None = None,
     history_questions: bool = False,
     where: str | None = None,
+    changes: str | None = None,
     max_pattern_length: int | None = None,
     segment_bytes: int = SEGMENT_BYTES,
     largest_segment_bytes: int | None = None,
@@ -132,8 +133,8 @@ def build(
     ``report`` is the address of the HTML report, ``export_parquet`` that of the table of counts and hashes,
     ``export_matches`` that of the folder with the topics of each question. ``history`` is the folder of tables that the
     build appends a row to, with ``history_questions`` one for each question too. ``where`` is a condition in SQL that
-    leaves other rows of a table out. ``store_options`` are those of every bucket here. ``progress`` is told what is
-    done, ``run`` what was published.
+    leaves other rows of a table out, ``changes`` its column of versions. ``store_options`` are those of every bucket
+    here. ``progress`` is told what is done, ``run`` what was published.
 
     Raises :exc:`~.publish_gates.PublishRefused` where a gate is closed, :exc:`BatchError`,
     :exc:`~broker_core_spark.errors.StoreFailed` and other errors of the package. Nothing is published then, except for
@@ -170,7 +171,7 @@ def build(
             not_read: list[str] = []
             before = published_before(place, not_read.append)
             had = had_before(place, before, loaded)
-        source = open_catalogue(catalogue, spark=spark, namespace=namespace, where=where)
+        source = open_catalogue(catalogue, spark=spark, namespace=namespace, where=where, changes=changes)
         place.check()
         totals_before = None if before is None else read_build_totals(place, before.generation)
         with begin_build(place, run=run) as building, _staging_of(place, building.run):

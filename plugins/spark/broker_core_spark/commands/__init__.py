@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 __all__ = ["COMMANDS", "add_commands"]
 
 #: The commands. ``build_command`` has the function ``build``, and so on. Functions import what they need.
-COMMANDS: Final = ("build", "status", "use", "gc")
+COMMANDS: Final = ("build", "follow", "status", "use", "gc")
 
 
 def add_commands(app: typer.Typer) -> None:

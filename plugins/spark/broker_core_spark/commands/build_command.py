@@ -18,6 +18,7 @@ from broker_core_spark.commands.build_options import (
     AllowShrinkOption,
     AlwaysOption,
     CatalogueOption,
+    ChangesOption,
     ConfOption,
     ExportMatchesOption,
     ExportParquetOption,
@@ -97,6 +98,7 @@ def build(
     history: HistoryOption = None,
     history_questions: HistoryQuestionsOption = False,
     where: WhereOption = None,
+    changes: ChangesOption = None,
     metrics: MetricsOption = None,
     progress: ProgressOption = ShownProgress.AUTO,
     incremental: IncrementalOption = False,
@@ -147,7 +149,7 @@ def build(
                 always = settings.always if always is None else always
                 _check_places(
                     out,
-                    (catalogue, namespace, where),
+                    (catalogue, namespace, where, changes),
                     (patterns, always),
                     (report, _metrics_file(metrics)),
                     (export_parquet, export_matches, history),
@@ -185,6 +187,7 @@ def build(
                     history=history,
                     history_questions=history_questions,
                     where=where,
+                    changes=changes,
                     progress=shown,
                     max_pattern_length=longest,
                     store_options=options,
@@ -228,7 +231,7 @@ def _tell(result: BuildResult) -> None:
 
 def _check_places(
     out: str,
-    catalogue: tuple[Sequence[str], str | None, str | None],
+    catalogue: tuple[Sequence[str], str | None, str | None, str | None],
     patterns: Iterable[str | None],
     files: Iterable[str | None],
     tables: Iterable[str | None],
@@ -244,9 +247,12 @@ def _check_places(
     from broker_core_spark.store.addressed_file import addressed_file
     from broker_core_spark.store.reached_store import check_reached, within
 
-    sources, namespace, where = catalogue
+    sources, namespace, where, changes = catalogue
     for topics in sources:
-        within(redacted_source(topics), partial(check_catalogue, topics, namespace=namespace, where=where))
+        within(
+            redacted_source(topics),
+            partial(check_catalogue, topics, namespace=namespace, where=where, changes=changes),
+        )
     check_reached(open_store(out, options))
     for source in patterns:
         if source is not None:

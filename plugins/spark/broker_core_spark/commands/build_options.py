@@ -13,6 +13,7 @@ __all__ = [
     "AllowShrinkOption",
     "AlwaysOption",
     "CatalogueOption",
+    "ChangesOption",
     "ConfOption",
     "ExportMatchesOption",
     "ExportParquetOption",
@@ -232,6 +233,15 @@ HistoryOption: TypeAlias = Annotated[
 HistoryQuestionsOption: TypeAlias = Annotated[
     bool,
     typer.Option("--history-questions", help="Append a row for each question too.", show_default=False),
+]
+ChangesOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--changes",
+        metavar="COLUMN",
+        help="A column of a table whose value grows with each change of a row. Iceberg and Delta need none.",
+        show_default=False,
+    ),
 ]
 WhereOption: TypeAlias = Annotated[
     str | None,

@@ -12,18 +12,21 @@ import ctypes
 import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Final
 
 import pyarrow as pa
 import structlog
 
 from broker_core.errors import BrokerCoreError
+from broker_core_spark.serving.changes.table_change_log import TableChangeLog
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
 from broker_core_spark.serving.served_generation import ServedGeneration
 from broker_core_spark.settings import SparkSettings
 from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.published_pointers import PublishedPointer, current_pointer
+from broker_core_spark.store.table_changes_file import newest_changes
 
 __all__ = ["GenerationRefresher", "RefusedGeneration", "open_generation"]
 
@@ -164,6 +167,7 @@ class GenerationRefresher:
                     if published != self.published:  # built again, with the same result
                         self.served.built(published.when)
                     self.published = published
+                    await self._look_at_table(self._store, self.served, published.when)
                     self._accept()
                     return
                 if self._waits_for(generation):
@@ -182,6 +186,15 @@ class GenerationRefresher:
             else:
                 self._checked("ok")
                 await self._swap(opened, published)
+
+    async def _look_at_table(self, store: Store, served: ServedGeneration, since: datetime) -> None:
+        """Take the changes of the last look at a table, if somebody looked since the publication."""
+        manifest, known = served.generation.manifest, served.table
+        if manifest.static:
+            after = 0 if known is None else known.changes_of_table.number
+            found = await asyncio.to_thread(newest_changes, store, manifest.id, after)
+            if found is not None and found.looked >= since:
+                served.looked_at(await asyncio.to_thread(TableChangeLog, manifest.catalogue_id, found))
 
     def _waits_for(self, generation: str) -> bool:
         """Whether a refused generation is not to be tried again yet."""

@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from broker_core import ListingRequest, Selection
-from broker_core.change_log import CatalogVersion
+from broker_core.change_log import CatalogVersion, ChangeLog
 from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core_spark.format.canonical_question import CanonicalQuestion
@@ -20,6 +20,7 @@ from broker_core_spark.serving.answer_verification import AnswerVerifier
 from broker_core_spark.serving.changes.change_log_finder import ChangeLogFinder
 from broker_core_spark.serving.changes.namespace_follower import NamespaceFollower
 from broker_core_spark.serving.changes.overlay import Overlay
+from broker_core_spark.serving.changes.table_change_log import TableChangeLog
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.pass_to_next_lister import PassToNextLister
 from broker_core_spark.settings import SparkSettings
@@ -70,7 +71,9 @@ class ServedGeneration:
         self._answers = answers
         self._settings = settings
         self._verifier = AnswerVerifier(generation.id)
-        self._built = datetime.now(UTC)
+        self._right_at = datetime.now(UTC)
+        #: The last look at the table that it is of, if somebody looks.
+        self.table: TableChangeLog | None = None
         self._serial = next(ServedGeneration._serials).to_bytes(8)
         self._followers: dict[str, NamespaceFollower] = {}
         self._splicing: dict[tuple[bytes, int], asyncio.Task[Selection]] = {}
@@ -87,24 +90,41 @@ class ServedGeneration:
         self._logs.static = settings.serves_as_built
 
     def built(self, when: datetime) -> None:
-        """Note when the generation was published; a time to come counts as now."""
-        self._built = min(when, datetime.now(UTC))
+        """Note when the generation was published, whatever was looked at before; a time to come counts as now."""
+        self.table, self._right_at = None, min(when, datetime.now(UTC))
+
+    def looked_at(self, table: TableChangeLog) -> None:
+        """Have the changes of a later look at its table."""
+        self.table = table
+        self._right_at = min(table.changes_of_table.looked, datetime.now(UTC))
 
     @property
     def follows(self) -> str:
         """What keeps its answers right: ``changes``, ``max_age``, or only that the catalogue is declared ``static``."""
-        if self._logs.follows(self.generation.manifest):
+        if self.table is not None or self._logs.follows(self.generation.manifest):
             return "changes"
         return "static" if self._settings.max_age is None else "max_age"
 
     def _check_age(self) -> None:
         longest = self._settings.max_age
-        age = (datetime.now(UTC) - self._built).total_seconds()
+        age = (datetime.now(UTC) - self._right_at).total_seconds()
         if longest is not None and age > longest:
             raise PassToNextLister(
                 "too_old",
-                f"the generation is {age:.0f} s old, and may be served for {longest:.0f} s: build again",
+                f"the generation, or the last look at its table, is {age:.0f} s old, and may be served for "
+                f"{longest:.0f} s: build again, or look more often",
             )
+
+    async def _log(self) -> ChangeLog | None:
+        """The change log of its catalogue, of a table that of the last look.
+
+        ``None`` if the generation may be served as it is. Raises :exc:`PassToNextLister`.
+        """
+        log = await self._logs.find(self.generation.manifest)
+        if log is not None:
+            return log
+        self._check_age()
+        return self.table
 
     @property
     def wrong_answers(self) -> int:
@@ -144,9 +164,8 @@ class ServedGeneration:
             )
         await self._verifier.verify(question, answer, pattern)
         try:
-            log = await self._logs.find(self.generation.manifest)
+            log = await self._log()
             if log is None:
-                self._check_age()
                 return ServedAnswer(answer.selection, answer.topics_hash, self.generation.id)
             follower = self._follower(request.namespace)
             overlay, version = await follower.current(log)
@@ -183,7 +202,7 @@ class ServedGeneration:
         for name in namespaces:
             if name in self._namespaces:
                 try:
-                    log = await self._logs.find(self.generation.manifest)
+                    log = await self._log()
                     if log is not None:
                         await self._follower(NamespaceName.parse(name)).current(log)
                 except PassToNextLister:

@@ -32,6 +32,7 @@ from broker_core_spark.store.published_pointers import GENERATION_ID, read_point
 from broker_core_spark.store.read_manifest import files_of
 from broker_core_spark.store.store import Store
 from broker_core_spark.store.stored_file import StoredFile
+from broker_core_spark.store.table_changes_file import CHANGES
 
 __all__ = ["KEEP", "CollectedGarbage", "collect_garbage"]
 
@@ -39,6 +40,7 @@ KEEP: Final = 3
 #: Folders in the order of deletion. After an interrupted ``gc`` no generation lacks a file.
 _FOLDERS: Final = (
     "pointers",
+    CHANGES,
     BUILDS,
     "manifests",
     "questions",
@@ -112,6 +114,7 @@ def collect_garbage(
                 store.delete(mark.file.path)
         needed, kept, unreadable = _needed(store, keep, time_left)
         needed.update(learned_paths(store)[:keep])
+        needed.update(file.path for file in store.list(CHANGES) if file.path[len(CHANGES) + 1 :][:64] in kept)
         needed |= {own, *(mark.file.path for mark in dead)}
         staged = tuple(
             f"{prefix}-{mark.run}-" for mark in dead for prefix in ("temporary/stage", f"{MARKS}/sign")

@@ -25,6 +25,7 @@ def open_catalogue(
     spark: SparkSession,
     namespace: str | None = None,
     where: str | None = None,
+    changes: str | None = None,
 ) -> CatalogueSource:
     """The catalogue of ``--catalogue``, that of the rows of a DataFrame, or that of several of these together.
 
@@ -34,7 +35,7 @@ def open_catalogue(
     - ``*.sqlite``, ``*.db``, or an SQLite file: the embedded catalogue
     - another file: names of ``namespace``
 
-    ``where`` is a condition in SQL for the rows of a table or a DataFrame.
+    ``where`` is a condition in SQL for the rows of a table or a DataFrame, ``changes`` its column of versions.
 
     Raises :exc:`InvalidCatalogue`.
     """
@@ -43,10 +44,13 @@ def open_catalogue(
 
         if not source:
             raise InvalidCatalogue("no catalogue is given")
-        opened = [open_catalogue(one, spark=spark, namespace=namespace, where=where) for one in source]
+        opened = [
+            open_catalogue(one, spark=spark, namespace=namespace, where=where, changes=changes)
+            for one in source
+        ]
         return opened[0] if len(opened) == 1 else JoinedCatalogues(opened)
     if isinstance(source, str):
-        _check_where(source, where)
+        _check_table(source, where, changes)
     if isinstance(source, str) and source.startswith(_POSTGRES):
         from broker_core_spark.batch.sources.postgres_database import PostgresSource
 
@@ -54,16 +58,18 @@ def open_catalogue(
     if not isinstance(source, str) or is_table(source):
         from broker_core_spark.batch.sources.parquet_and_tables import TableSource
 
-        return TableSource(source, spark, namespace, where=where)
+        return TableSource(source, spark, namespace, where=where, changes=changes)
     return _open_file(source, namespace)
 
 
-def check_catalogue(source: str, *, namespace: str | None = None, where: str | None = None) -> None:
+def check_catalogue(
+    source: str, *, namespace: str | None = None, where: str | None = None, changes: str | None = None
+) -> None:
     """Raise what :func:`open_catalogue` raises, where a session of Spark is not there yet.
 
     Nothing is read: a database and a table are not asked.
     """
-    _check_where(source, where)
+    _check_table(source, where, changes)
     if source.startswith(_POSTGRES):
         return
     if is_table(source):
@@ -73,10 +79,10 @@ def check_catalogue(source: str, *, namespace: str | None = None, where: str | N
     _open_file(source, namespace)
 
 
-def _check_where(source: str, where: str | None) -> None:
-    if where is not None and not is_table(source):
+def _check_table(source: str, *options: str | None) -> None:
+    if any(option is not None for option in options) and not is_table(source):
         raise InvalidCatalogue(
-            f"{redacted_source(source)} is no table: a condition (--where) is for rows of table:NAME and .parquet"
+            f"{redacted_source(source)} is no table: --where and --changes are for rows of table:NAME and .parquet"
         )
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -37,20 +37,22 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.source_address import FRAME
 from broker_core_spark.batch.source_redaction import redacted_message, redacted_source
 from broker_core_spark.batch.sources.asked_rows import in_namespaces
-from broker_core_spark.batch.sources.catalogue_source import STATIC_ID, CatalogueSnapshot
+from broker_core_spark.batch.sources.catalogue_source import STATIC_ID
 from broker_core_spark.batch.sources.delta_changes import pin_delta
 from broker_core_spark.batch.sources.iceberg_changes import pin_iceberg
 from broker_core_spark.batch.sources.pinned_table import PinnedTable, at_version, name_and_version
 from broker_core_spark.batch.sources.stage_rows import stage_rows, without_namespace
-from broker_core_spark.batch.sources.table_changes import CHANGE, changed_names
+from broker_core_spark.batch.sources.table_changes import CHANGE, StagedNames, changed_names
+from broker_core_spark.batch.sources.version_column import pin_column
 from broker_core_spark.batch.spark.run_on_partitions import is_spark_error, run_on_partitions, spark_message
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.store.table_changes_file import ChangedName
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["TableSource"]
+__all__ = ["TableSnapshot", "TableSource"]
 
 _NAME_COLUMNS: Final = ("name", "topic")
 _JSON: Final = "json"
@@ -74,15 +76,22 @@ class TableSource:
         namespace: str | None = None,
         *,
         where: str | None = None,
+        changes: str | None = None,
     ) -> None:
+        if where is not None and changes is not None:
+            raise InvalidCatalogue(
+                "a row that a condition leaves out after a change is not known to have changed: with a column of "
+                "versions its column 'deleted' says so, and there is no condition"
+            )
         self._where = where
+        self._changes = changes
         self._frame = None if isinstance(source, str) else source
         self._source = source if isinstance(source, str) else FRAME
         self._spark = spark
         self._namespace = None if namespace is None else str(NamespaceName.parse(namespace))
 
     @contextmanager
-    def snapshot(self) -> Iterator[CatalogueSnapshot]:
+    def snapshot(self) -> Iterator[TableSnapshot]:
         """The table as its connector reads it, once."""
         try:
             frame, pinned, unversioned = self._opened()
@@ -99,7 +108,7 @@ class TableSource:
             said = redacted_message(self._source, spark_message(error))
             hidden = None if shown != self._source else error
             raise InvalidCatalogue(f"Cannot read the catalogue {shown}: {said}") from hidden
-        yield _TableSnapshot(
+        yield TableSnapshot(
             redacted_source(self._source),
             frame,
             columns,
@@ -112,10 +121,13 @@ class TableSource:
 
     def _opened(self) -> tuple[DataFrame, PinnedTable | None, str]:
         """The rows, the table at a version, and why it is at none."""
+        if self._changes is not None:
+            rows = pin_column(self._rows(), self._changes)
+            return rows.frame(), rows, ""
         if self._frame is not None:
             return self._frame, None, "a DataFrame has no versions"
         if not self._source.startswith("table:"):
-            return self._spark.read.parquet(self._source), None, "a Parquet file has no versions"
+            return self._rows(), None, "a Parquet file has no versions"
         name, version = name_and_version(self._source.removeprefix("table:"))
         frame = self._spark.table(name)
         _ = frame.columns  # a table that is not there is an error of the source
@@ -125,6 +137,13 @@ class TableSource:
         elif version is not None:
             frame = at_version(self._spark, name, version)
         return frame, pinned, unversioned
+
+    def _rows(self) -> DataFrame:
+        if self._frame is not None:
+            return self._frame
+        if self._source.startswith("table:"):
+            return self._spark.table(self._source.removeprefix("table:"))
+        return self._spark.read.parquet(self._source)
 
     def _pinned(self, name: str, version: int | None) -> tuple[PinnedTable | None, str]:
         """The table at a version, or why it is at none: it can be read without."""
@@ -142,7 +161,9 @@ class TableSource:
             return None, f"the version of the table is not known: {spark_message(error)}"
 
 
-class _TableSnapshot:
+class TableSnapshot:
+    """The rows of a table, at a version if it has some."""
+
     catalogue_id = STATIC_ID
     repeats = 0  # tasks that make segments count repeated rows
 
@@ -200,6 +221,35 @@ class _TableSnapshot:
                 raise
             raise NothingToKeep(f"the changes of the table cannot be read: {spark_message(error)}") from error
         return {name: found.get(name, []) for name in since}
+
+    def states(
+        self, names: Collection[ChangedName], property_keys: Sequence[str]
+    ) -> dict[ChangedName, dict[str, str]]:
+        """The selecting properties of those names that the table has. Raises :exc:`InvalidCatalogue`."""
+        if not names:
+            return {}
+        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+        written = {
+            form for namespace, domain, local in names for form in (local, f"{domain}://{namespace}/{local}")
+        }
+        wanted = self._frame.sparkSession.createDataFrame(pa.table({"wanted": sorted(written)}))
+        rows = self._selected(self._frame, property_keys)
+        found = StagedNames()
+        with described_job(rows.sparkSession, SparkJob("read the changed names", {"names": len(names)})):
+            table = rows.join(
+                F.broadcast(wanted), rows["name"].cast("string") == wanted["wanted"], "left_semi"
+            ).toArrow()
+        for batch in table.to_batches():
+            for _ in stage_rows(
+                found, *_texts_of_rows(batch, property_keys, self._name_column), self._namespace
+            ):
+                pass
+        return {
+            name: {key: value for key, value in zip(property_keys, values, strict=True) if value is not None}
+            for name, values in found.names.items()
+            if name in names
+        }
 
     @property
     def _name_column(self) -> str:
@@ -275,20 +325,27 @@ class _Ingest:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
         writer = self.staging.writer()
-        keys = self.staging.property_keys
         before = 0
         for batch in batches:
-            columns = (self.name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
-            name, namespace, domain, *values = (
-                texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)
-            )
+            columns = _texts_of_rows(batch, self.staging.property_keys, self.name_column, before)
             before += len(batch)
-            if batch.schema.names[-1] == _JSON:
-                values = values_of_texts(values[0], keys)
-            for run in stage_rows(writer, name, namespace, domain, values, self.namespace):
+            for run in stage_rows(writer, *columns, self.namespace):
                 yield run.to_bytes()
         for run in writer.finish():
             yield run.to_bytes()
+
+
+def _texts_of_rows(
+    batch: pa.RecordBatch, property_keys: Sequence[str], name_column: str, before: int = 0
+) -> tuple[pa.LargeStringArray, pa.LargeStringArray, pa.LargeStringArray, list[pa.LargeStringArray]]:
+    """Names, namespaces, domains and the values of each key of selected rows, behind ``before`` others."""
+    columns = (name_column, "namespace", "domain", *("properties" for _ in batch.columns[3:]))
+    name, namespace, domain, *values = (
+        texts_of(column, title, before) for column, title in zip(batch.columns, columns, strict=True)
+    )
+    if batch.schema.names[-1] == _JSON:
+        values = values_of_texts(values[0], property_keys)
+    return name, namespace, domain, values
 
 
 def texts_of(column: pa.Array, title: str, before: int = 0) -> pa.LargeStringArray:

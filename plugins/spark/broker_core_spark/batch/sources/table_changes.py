@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
+from broker_core import EncodedNames
 from broker_core_spark.batch.errors import InvalidCatalogue, NothingToKeep
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.sources.stage_rows import stage_rows
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
+from broker_core_spark.store.table_changes_file import ChangedName
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["CHANGE", "MOST_NAMES", "changed_names"]
+__all__ = ["CHANGE", "MOST_NAMES", "StagedNames", "changed_names"]
 
 #: The column that says, in Iceberg and in Delta, what became of a row.
 CHANGE: Final = "_change_type"
@@ -42,7 +44,7 @@ def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, l
         table = names.toArrow()
     if len(table) > MOST_NAMES:
         raise NothingToKeep(f"more than {MOST_NAMES:,} names changed")
-    collected = _Names()
+    collected = StagedNames()
     try:
         # What a full build refuses is not accepted here.
         name, namespace, domain = (column.combine_chunks().cast(_TEXT) for column in table.columns)
@@ -51,17 +53,28 @@ def changed_names(rows: DataFrame, default_namespace: str | None) -> dict[str, l
             pass
     except (InvalidCatalogue, pa.ArrowInvalid) as error:
         raise NothingToKeep(f"a changed row is no topic: {error}") from error
-    return collected.names
+    found: dict[str, list[tuple[str, str]]] = {}
+    for place, kind, local in collected.names:
+        found.setdefault(place, []).append((kind, local))
+    return found
 
 
-class _Names:
-    """Takes names as a writer of sorted runs does."""
+class StagedNames:
+    """Takes names as a writer of sorted runs does, a few of them: ``names`` has the values of each."""
 
     def __init__(self) -> None:
-        self.names: dict[str, list[tuple[str, str]]] = {}
+        self.names: dict[ChangedName, tuple[str | None, ...]] = {}
 
     def add(
-        self, namespace: str, domain: str, names: pa.LargeStringArray, _values: Sequence[pa.LargeStringArray]
+        self, namespace: str, domain: str, names: pa.LargeStringArray, values: Sequence[pa.LargeStringArray]
     ) -> Iterator[SortedRun]:
-        self.names.setdefault(namespace, []).extend((domain, name) for name in names.to_pylist())
+        try:
+            EncodedNames.check(names)
+        except ValueError as error:  # of a name
+            raise InvalidCatalogue(f"{error} (in {domain}://{namespace})") from None
+        for local, *own in zip(names.to_pylist(), *(column.to_pylist() for column in values), strict=True):
+            if self.names.setdefault((namespace, domain, local), tuple(own)) != tuple(own):
+                raise InvalidCatalogue(
+                    f"{domain}://{namespace}/{local} has two values of a property that selects"
+                )
         yield from ()

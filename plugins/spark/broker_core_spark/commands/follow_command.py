@@ -1,0 +1,106 @@
+"""``broker-core spark follow``: give the changes of a table since the published generation to the brokers."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Annotated, Final
+
+import typer
+
+from broker_core.errors import BrokerCoreError
+from broker_core.plugin_cli import examples, say
+from broker_core.quantities import parse_duration
+from broker_core_spark.commands.build_options import (
+    ChangesOption,
+    ConfOption,
+    MasterOption,
+    NamespaceOption,
+    OutOption,
+    WhereOption,
+)
+from broker_core_spark.commands.stop_signals import ended_by_signals
+from broker_core_spark.commands.store_option import StoreOptions, chosen_options, parse_pairs
+
+__all__ = ["EXAMPLES", "follow"]
+
+EXAMPLES: Final = examples(
+    "broker-core spark follow --catalogue table:lake.db.topics --out s3://listings/prod --every 30s",
+)
+
+
+def follow(
+    *,
+    catalogue: Annotated[
+        str,
+        typer.Option(
+            "--catalogue",
+            metavar="SOURCE",
+            help="The table that the published generation is of: table:NAME, a .parquet file or folder.",
+            show_default=False,
+        ),
+    ],
+    out: OutOption,
+    namespace: NamespaceOption = None,
+    where: WhereOption = None,
+    changes: ChangesOption = None,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="DURATION",
+            help="Look again and again, with this time between two looks; by default once.",
+            show_default=False,
+        ),
+    ] = None,
+    master: MasterOption = None,
+    conf: ConfOption = None,
+    store_options: StoreOptions = None,
+) -> None:
+    """Look at the table of the published generation, and give its changes since to the brokers.
+
+    A line of JSON is printed for each look. A table that cannot say what changed since is an error: build again. With
+    --every, that ends the first look alone; later ones are tried again.
+    """
+    try:
+        pause = None if every is None else parse_duration(every)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(str(error), param_hint="--every") from None
+    with ended_by_signals("spark follow"):
+        from broker_core_spark.batch.follow_table import follow_table
+        from broker_core_spark.batch.sources.open_catalogue import check_catalogue
+        from broker_core_spark.batch.spark.spark_session import spark_session
+        from broker_core_spark.store import open_store
+        from broker_core_spark.store.reached_store import check_reached
+
+        check_catalogue(catalogue, namespace=namespace, where=where, changes=changes)
+        options = chosen_options(out, store_options)
+        check_reached(open_store(out, options))
+        looked = False
+        settings = parse_pairs("--conf", conf)
+        with spark_session(master=master, conf=settings, name="broker-core spark follow") as spark:
+            while True:
+                try:
+                    look = follow_table(
+                        spark,
+                        catalogue=catalogue,
+                        store=out,
+                        namespace=namespace,
+                        where=where,
+                        changes=changes,
+                        store_options=options,
+                    )
+                    record = {
+                        "generation": look.generation,
+                        "number": look.number,
+                        "changed": len(look.names),
+                    }
+                    print(json.dumps({**record, "looked": look.looked.isoformat()}), flush=True)
+                except BrokerCoreError as error:
+                    if pause is None or not looked:
+                        raise
+                    say(f"spark follow: {error}")
+                if pause is None:
+                    return
+                looked = True
+                time.sleep(pause)

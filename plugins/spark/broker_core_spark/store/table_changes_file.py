@@ -1,0 +1,87 @@
+"""The changes of a table since a generation of it: a file in the store for each look, which brokers follow.
+
+``changes/<generation>-000000000003.jsonl`` is the third look. It has the state of each name that changed since the
+generation was built, also of those that came back to it, so the newest file alone leads from the generation to the
+table, from whatever earlier look.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from broker_core_spark.errors import DamagedFile
+from broker_core_spark.store.store import Store
+
+__all__ = ["CHANGES", "MOST_CHANGED", "ChangedName", "TableChanges", "newest_changes", "write_changes"]
+
+CHANGES: Final = "changes"
+#: Names that a file has. With more the table is built again.
+MOST_CHANGED: Final = 100_000
+_LIMIT: Final = 256 * 1024 * 1024  # bytes
+_FILE: Final = re.compile(r"changes/[0-9a-f]{64}-([0-9]{12})\.jsonl")
+#: Looks that stay: a broker may be about to read the one before.
+_KEPT: Final = 3
+
+#: Namespace, domain and local name.
+ChangedName = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class TableChanges:
+    """A look at a table at the time ``looked``: the properties of each changed name that is listed, else ``None``."""
+
+    generation: str
+    number: int
+    looked: datetime
+    names: Mapping[ChangedName, Mapping[str, str] | None]
+
+    @property
+    def path(self) -> str:
+        return f"{CHANGES}/{self.generation}-{self.number:012}.jsonl"
+
+
+def newest_changes(store: Store, generation: str, after: int = 0) -> TableChanges | None:
+    """The newest look since a generation, or ``None`` unless its number is greater than ``after``.
+
+    Raises :exc:`DamagedFile` for a file that is none.
+    """
+    numbers = _numbers(store, generation)
+    if not numbers or numbers[-1] <= after:
+        return None
+    path = f"{CHANGES}/{generation}-{numbers[-1]:012}.jsonl"
+    data = store.get(path, _LIMIT)
+    if data is None:
+        return None  # a later look has removed it meanwhile
+    head, _, lines = data.partition(b"\n")
+    try:
+        if head.decode() != hashlib.sha256(lines).hexdigest():
+            raise ValueError("its checksum is another one")
+        looked, *rows = map(json.loads, lines.splitlines())
+        names = {(namespace, domain, local): properties for namespace, domain, local, properties in rows}
+        return TableChanges(generation, numbers[-1], datetime.fromisoformat(looked), names)
+    except (ValueError, TypeError, RecursionError) as error:
+        raise DamagedFile(f"{store.uri}/{path}: it is no file of changes: {error!s:.200}") from None
+
+
+def write_changes(store: Store, changes: TableChanges) -> bool:
+    """Write a look, and remove older ones. ``False``: another look has this number."""
+    rows = [changes.looked.isoformat(), *([*name, state] for name, state in sorted(changes.names.items()))]
+    lines = b"".join(json.dumps(row).encode() + b"\n" for row in rows)
+    if not store.put_new(changes.path, hashlib.sha256(lines).hexdigest().encode() + b"\n" + lines):
+        return False
+    for number in _numbers(store, changes.generation)[:-_KEPT]:
+        store.delete(f"{CHANGES}/{changes.generation}-{number:012}.jsonl")
+    return True
+
+
+def _numbers(store: Store, generation: str) -> list[int]:
+    """The numbers of the looks since a generation, in order."""
+    prefix = f"{CHANGES}/{generation}-"
+    found = (_FILE.fullmatch(file.path) for file in store.list(CHANGES) if file.path.startswith(prefix))
+    return sorted(int(match[1]) for match in found if match)
