@@ -285,7 +285,7 @@ def test_rows_that_a_condition_leaves_out_are_counted(
     arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     names, more = tmp_path / "names.parquet", tmp_path / "more.parquet"
-    pq.write_table(pa.table({"name": ["orders-1", "bad/name", "orders-2"]}), names)
+    pq.write_table(pa.table({"name": ["orders-1", "persistent://a/b/bad/name", "orders-2"]}), names)
     pq.write_table(pa.table({"name": ["orders-3"]}), more)
     arguments[3] = str(names)
     arguments += ["--catalogue", str(more), "--namespace", "a/b", "--property-key", ""]

@@ -20,8 +20,7 @@ from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.segments.task_assignment import blocks_within
-from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
-from broker_core_spark.batch.staging.numbered_work import numbered_work
+from broker_core_spark.batch.staging.numbered_work import numbered_work, run_numbered
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -79,7 +78,8 @@ def keep_segments(
     known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
     staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
     prefix = f"{folder}-"
-    for number, share in enumerate(shares):
+    work_of: list[bytes] = []
+    for share in shares:
         ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}
         record = {
             "generation": manifest.id,
@@ -96,14 +96,12 @@ def keep_segments(
                 for found in staged
             ],
         }
-        store.put_new(f"{prefix}{number}.json", json.dumps(record).encode())
+        work_of.append(json.dumps(record).encode())
     task = KeepTask(staging, prefix)
     entries = [entry for number in numbers for entry in stretches[number]]
     size = sum(entry.size for entry in entries)
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
-    results = [
-        json.loads(found) for found in run_on_partitions(numbered_partitions(spark, len(shares)), task, job)
-    ]
+    results = [json.loads(found) for found in run_numbered(spark, store, prefix, work_of, task, job)]
     for result in results:
         if result["invalid"] is not None:
             raise InvalidGeneration(*result["invalid"])

@@ -14,7 +14,7 @@ from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.segments.task_assignment import EVERYTHING, TaskAssignment, assign_tasks
-from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.sorted_runs import KeyRanges, SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
@@ -69,11 +69,9 @@ def make_segments(
     if not assignments:
         return MadeSegments()
     prefix = f"{staging.folder}-assignment-"
-    for number, assignment in enumerate(assignments):
-        store.put_new(f"{prefix}{number}.json", assignment.to_bytes())
-    work = SegmentTask(staging, prefix)
+    work = [assignment.to_bytes() for assignment in assignments]
     job = _job(assignments, len(questions))
-    found = run_on_partitions(numbered_partitions(spark, len(assignments)), work, job)
+    found = run_numbered(spark, store, prefix, work, SegmentTask(staging, prefix), job)
     results = [TaskResult.parse(result) for result in found]
     whole = [
         segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
@@ -139,8 +137,7 @@ def _merge(
         work[least].append(part)
         sizes[least] += part.size
     prefix = f"{staging.folder}-merge-"
-    for number, own in enumerate(work):
-        store.put_new(f"{prefix}{number}.json", PartsOfSegment.to_bytes(own, selectors))
+    contents = [PartsOfSegment.to_bytes(own, selectors) for own in work]
     job = SparkJob("join postings", {"segments": len(parts)}, size)
-    results = run_on_partitions(numbered_partitions(spark, tasks), MergeTask(staging, prefix), job)
+    results = run_numbered(spark, store, prefix, contents, MergeTask(staging, prefix), job)
     return [SegmentResult.parse(result) for result in results]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Final
@@ -26,6 +27,8 @@ TALLY: Final = np.dtype(
 )
 #: Entries that are held before they are joined.
 _HELD: Final = 1_000_000
+#: Files that are read together.
+_READ_AT_ONCE: Final = 8
 _Array = np.ndarray[Any, Any]
 
 
@@ -142,10 +145,17 @@ def read_tallies(store: Store, blocks: Iterable[TallyBlock]) -> dict[tuple[str, 
 def _in_order(store: Store, blocks: Iterable[TallyBlock]) -> Iterator[tuple[tuple[str, str], _Array]]:
     """The tallies of blocks in the order of segments. Neighbours in a file are read together."""
     ordered = sorted(blocks, key=lambda block: (block.order, block.path, block.start))
-    for path, group in groupby(ordered, key=lambda block: block.path):
-        wanted = list(group)
-        start, stop = wanted[0].start, max(block.stop for block in wanted)
-        data = memoryview(store.get_range(path, start, stop))
-        for block in wanted:
-            part = data[block.start - start : block.stop - start]
-            yield (block.namespace, block.domain), np.frombuffer(part, TALLY)
+    groups = [list(group) for _, group in groupby(ordered, key=lambda block: block.path)]
+
+    def read(wanted: list[TallyBlock]) -> memoryview:
+        stop = max(block.stop for block in wanted)
+        return memoryview(store.get_range(wanted[0].path, wanted[0].start, stop))
+
+    with ThreadPoolExecutor(_READ_AT_ONCE) as threads:
+        # So many at once, and not all of them: they are held until they are joined.
+        for first in range(0, len(groups), _READ_AT_ONCE):
+            some = groups[first : first + _READ_AT_ONCE]
+            for wanted, data in zip(some, threads.map(read, some), strict=True):
+                for block in wanted:
+                    part = data[block.start - wanted[0].start : block.stop - wanted[0].start]
+                    yield (block.namespace, block.domain), np.frombuffer(part, TALLY)

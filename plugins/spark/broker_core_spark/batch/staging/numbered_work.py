@@ -1,19 +1,36 @@
-"""The work of numbered tasks, one staged file each."""
+"""The work of numbered tasks, one staged file each: written many at once, and read by its task."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from broker_core_spark.batch.errors import InvalidCatalogue
+from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.spark.run_on_partitions import (
+    PartitionWork,
+    numbered_partitions,
+    run_on_partitions,
+)
 from broker_core_spark.store import Store
 
-__all__ = ["numbered_work"]
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["numbered_work", "run_numbered"]
 
 #: Bytes of the largest file.
 _MOST_BYTES: Final = 2 * 1024**3
+
+
+def run_numbered(
+    spark: SparkSession, store: Store, prefix: str, work: Sequence[bytes], task: PartitionWork, job: SparkJob
+) -> list[bytes]:
+    """The results of ``task``, which reads its ``work`` by :func:`numbered_work`, unordered."""
+    store.put_all_new([(f"{prefix}{number}.json", content) for number, content in enumerate(work)])
+    return run_on_partitions(numbered_partitions(spark, len(work)), task, job)
 
 
 def numbered_work(
