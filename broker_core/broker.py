@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
-import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -419,7 +418,7 @@ async def _opened(
             if settings.kafka is not None:
                 catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
             stack.push_async_callback(asyncio.to_thread, catalog.close)
-            if create and os.access(catalog.path, os.W_OK):  # one that can only be read is served as it is
+            if create and catalog.is_writable:  # one that can only be read is served as it is
                 migrated = await asyncio.to_thread(catalog.migrate)
                 if migrated is not None:
                     _log.warning(migrated.text)

@@ -35,6 +35,7 @@ from broker_core.catalog.errors import PreconditionFailed as PreconditionFailed
 from broker_core.catalog.errors import reading_catalog as reading_catalog
 from broker_core.catalog.properties import MAX_PROPERTIES_BYTES as MAX_PROPERTIES_BYTES
 from broker_core.catalog.properties import check_properties
+from broker_core.catalog.store.catalog_file import is_alone as is_alone
 from broker_core.catalog.store.catalog_state import CatalogState
 from broker_core.catalog.store.change_log_reader import CatalogLogReader
 from broker_core.catalog.store.format_migration import Migration, MigrationAhead, migration_ahead

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -11,8 +12,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from broker_core.catalog.errors import CatalogBusy, CatalogError, sqlite_errors
-from broker_core.catalog.store.catalog_file import NEW_MODE, connect, file_identity, open_catalog_file
+from broker_core.catalog.errors import CatalogBusy, CatalogError, CatalogReadOnly, sqlite_errors
+from broker_core.catalog.store.catalog_file import (
+    NEW_MODE,
+    Identity,
+    connect,
+    file_identity,
+    is_alone,
+    open_catalog_file,
+)
 from broker_core.catalog.store.format_migration import (
     Migration,
     migrate_file,
@@ -58,11 +66,20 @@ class CatalogConnections:
         self._closed = False
         self._lock = threading.Lock()
         self._reopening = threading.Lock()
-        self._catalog_id = open_catalog_file(self.path, create=create, mode=mode, busy_timeout=busy_timeout)
-        self._file = file_identity(self.path)
+        #: Whether the file is read alone (:mod:`~broker_core.catalog.store.catalog_file`).
+        self._alone = is_alone(self.path)
+        before = self.identity
+        self._catalog_id = open_catalog_file(
+            self.path,
+            create=create and not self._alone,
+            mode=mode,
+            alone=self._alone,
+            busy_timeout=busy_timeout,
+        )
+        self._file = before if self._alone else self.identity
         #: What became of a file of an earlier format, where this object brought it forward.
         self.migrated: Migration | None = None
-        self._current: tuple[int, int] | None = None  # the file that is known to be of this release's format
+        self._current: Identity | None = None  # the file that is known to be of this release's format
         #: How many changes were committed by this object: 0, and it has left the file as it was.
         self.committed = 0
 
@@ -71,6 +88,16 @@ class CatalogConnections:
         """The random id of this file; versions of namespaces are comparable under the same id only."""
         self.notice()
         return self._catalog_id
+
+    @property
+    def identity(self) -> Identity | None:
+        """What tells the file that is there now, or its state where it is read alone, from another."""
+        return file_identity(self.path, alone=self._alone)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether this user may write the file, and beside it."""
+        return not self._alone and os.access(self.path, os.W_OK)
 
     def close(self) -> None:
         """Close the idle connections; those in use close when they come back."""
@@ -86,18 +113,21 @@ class CatalogConnections:
 
         Raises :exc:`CatalogUnusable` where there is none. It may wait: an event loop has it done by a thread.
         """
-        if file_identity(self.path) == self._file or self._closed:
+        if self.identity == self._file or self._closed:
             return
         with self._reopening:
-            now = file_identity(self.path)
-            if now == self._file:
+            if self.identity == self._file:
                 return
+            alone = is_alone(self.path)
+            now = file_identity(self.path, alone=alone)
             # A file that is put there in the midst of this has another identity than `now`: the next call sees it.
-            catalog_id = open_catalog_file(self.path, create=False, busy_timeout=self.busy_timeout)
+            catalog_id = open_catalog_file(
+                self.path, create=False, alone=alone, busy_timeout=self.busy_timeout
+            )
             with self._lock:
                 self._generation += 1
                 idle, self._idle = self._idle, []
-                self._catalog_id, self._file = catalog_id, now
+                self._catalog_id, self._alone, self._file = catalog_id, alone, now
             for connection in idle:
                 connection.close()
 
@@ -127,6 +157,10 @@ class CatalogConnections:
         """
         self.notice()
         file = self._file
+        if self._alone:
+            raise CatalogReadOnly(
+                f"The catalogue {self.path} cannot be written: check the file's and folder's rights"
+            )
         if self._current == file:
             return None
         done = migrate_file(self.path)
@@ -140,7 +174,9 @@ class CatalogConnections:
             raise CatalogError(f"The catalogue {self.path} is closed")
         self.notice()
         connection = connect(
-            self.path, busy_timeout=self.busy_timeout if busy_timeout is None else busy_timeout
+            self.path,
+            alone=self._alone,
+            busy_timeout=self.busy_timeout if busy_timeout is None else busy_timeout,
         )
         try:
             show_as_current(connection)
@@ -158,18 +194,26 @@ class CatalogConnections:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
                 generation = self._generation
+                alone, file = self._alone, self._file
             asis = True  # as any that is idle
             if connection is None:
                 connection = self.connect()
+                alone = alone or self._alone
                 # One that shows an earlier format as this one must not outlive the migration.
                 asis = not shows_as_current(connection)
             kept = False
             try:
                 try:
                     yield connection
+                except Exception as error:
+                    if alone:  # what failed may be pages that were written meanwhile
+                        self._check_alone(file, error)
+                    raise
                 finally:
                     if connection.in_transaction:
                         connection.execute("ROLLBACK")
+                if alone:
+                    self._check_alone(file)
                 with self._lock:
                     kept = asis and generation == self._generation and len(self._idle) < _IDLE_CONNECTIONS
                     if kept:
@@ -177,6 +221,14 @@ class CatalogConnections:
             finally:
                 if not kept:  # after an error too: the state of the connection is unknown
                     connection.close()
+
+    def _check_alone(self, before: Identity | None, error: Exception | None = None) -> None:
+        """Raise :exc:`CatalogBusy` if a file that was read alone was written since; a log alone changed nothing yet."""
+        now = file_identity(self.path, alone=True)
+        if now is None or before is None or now[:-1] != before[:-1]:
+            raise CatalogBusy(
+                f"The catalogue {self.path} was written while it was read; try again"
+            ) from error
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -2,15 +2,20 @@
 
 One SQLite database in WAL mode: readers never wait for a writer, and a transaction that is cut short by a crash leaves
 nothing behind.
+
+Reading needs a log and shared memory beside the file. Where this user cannot make them, or they would be this user's
+and keep the owner from writing, a file without a log is read *alone*: nothing is made, and each read compares the file
+with what it was when it was opened. A writer makes a log before anything else, and is seen by that.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from broker_core.catalog.errors import CatalogUnusable, sqlite_errors
 from broker_core.catalog.store.backup_file import backups_of
@@ -23,20 +28,38 @@ from broker_core.catalog.store.schema import (
     pragma,
 )
 
-__all__ = ["NEW_MODE", "check_format", "connect", "file_identity", "format_of", "open_catalog_file"]
+__all__ = [
+    "NEW_MODE",
+    "Identity",
+    "check_format",
+    "connect",
+    "file_identity",
+    "format_of",
+    "is_alone",
+    "open_catalog_file",
+]
+
+#: What tells one file, or one state of a file that is read alone, from another.
+Identity: TypeAlias = tuple[int, ...]
 
 #: The rights of a new file: it has the names of all topics, and what verifies passwords.
 NEW_MODE: Final = 0o600
 #: The first format that a release made.
 _OLDEST = 1
+#: Seconds after which a write has another time than one before: more than a tick of the system's clock.
+_TICK: Final = 0.05
 
 
-def connect(path: Path, *, create: bool = False, busy_timeout: float = 30.0) -> sqlite3.Connection:
+def connect(
+    path: Path, *, create: bool = False, alone: bool = False, busy_timeout: float = 30.0
+) -> sqlite3.Connection:
     """A connection to the file: autocommit, durable commits, usable from any thread (by one at a time).
 
-    ``busy_timeout`` is how long, in seconds, a statement waits for a writer of another process.
+    ``busy_timeout`` is how long, in seconds, a statement waits for a writer of another process. One that reads
+    ``alone`` sees the file, and no log.
     """
-    uri = f"{path.absolute().as_uri()}?mode={'rwc' if create else 'rw'}"
+    mode = "ro&immutable=1" if alone else "rwc" if create else "rw"
+    uri = f"{path.absolute().as_uri()}?mode={mode}"
     connection = sqlite3.connect(
         uri,
         uri=True,
@@ -51,21 +74,49 @@ def connect(path: Path, *, create: bool = False, busy_timeout: float = 30.0) -> 
     return connection
 
 
-def file_identity(path: Path | str) -> tuple[int, int] | None:
-    """The identity of a file (device, inode), to notice its replacement; ``None`` where there is no file."""
+def file_identity(path: Path | str, *, alone: bool = False) -> Identity | None:
+    """The identity of a file (device, inode), to notice its replacement; ``None`` where there is no file.
+
+    Of one that is read ``alone`` also its size and times, and whether it has a log.
+    """
     try:
         status = os.stat(path)  # noqa: PTH116 - for every call of a catalogue
     except OSError:
         return None
-    return status.st_dev, status.st_ino
+    if not alone:
+        return status.st_dev, status.st_ino
+    state = status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_dev, status.st_ino, *state, _has_log(path)
 
 
-def open_catalog_file(path: Path, *, create: bool, mode: int = NEW_MODE, busy_timeout: float = 30.0) -> str:
+def is_alone(path: Path) -> bool:
+    """Whether a file is to be read alone. Waits until a write that may have been just now would show by its time."""
+    real = Path(os.path.realpath(path))
+    if not real.is_file() or (os.access(real, os.W_OK) and os.access(real.parent, os.W_OK | os.X_OK)):
+        return False
+    since = time.time() - real.stat().st_mtime
+    if 0 <= since < _TICK:
+        time.sleep(_TICK - since)
+    return not _has_log(real)
+
+
+def _has_log(path: Path | str) -> bool:
+    """Whether there may be changes that are not in the file itself; a log without any is empty."""
+    real = os.path.realpath(path)
+    with suppress(OSError):
+        if os.stat(f"{real}-wal").st_size:  # noqa: PTH116
+            return True
+    return os.path.lexists(f"{real}-journal")
+
+
+def open_catalog_file(
+    path: Path, *, create: bool, mode: int = NEW_MODE, alone: bool = False, busy_timeout: float = 30.0
+) -> str:
     """Check that the file is a catalogue, making it where there is none and ``create`` says so; returns its id.
 
     ``mode`` has the rights of a new file. SQLite gives those of the file to its log and its shared memory.
-    One of an earlier format is left as it is. Raises :exc:`CatalogUnusable` for a foreign, damaged or newer file, and
-    where there is none.
+    One of an earlier format is left as it is. ``alone`` is that of :func:`connect`. Raises :exc:`CatalogUnusable` for a
+    foreign, damaged or newer file, and where there is none.
     """
     if not path.parent.is_dir():
         raise CatalogUnusable(f"The catalogue {path} cannot be opened: there is no folder {path.parent}")
@@ -76,7 +127,7 @@ def open_catalog_file(path: Path, *, create: bool, mode: int = NEW_MODE, busy_ti
     if create:
         _make(path, mode)
     with sqlite_errors(path):
-        connection = connect(path, create=create, busy_timeout=busy_timeout)
+        connection = connect(path, create=create, alone=alone, busy_timeout=busy_timeout)
         try:
             if is_blank(connection):
                 if not create:

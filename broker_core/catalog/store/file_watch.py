@@ -8,13 +8,12 @@ by its inode, as the catalogue itself notices it: SQLite would go on reading the
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from broker_core.catalog.errors import sqlite_errors
-from broker_core.catalog.store.catalog_file import file_identity
+from broker_core.catalog.store.catalog_file import Identity
 from broker_core.catalog.store.kafka_acls import any_acls, read_acl_version
 from broker_core.catalog.store.namespace_change import (
     RecentRows,
@@ -35,6 +34,8 @@ _REMEMBERED: Final = 10_000
 
 #: Seconds that the first look waits for a process that has the file to itself: it migrates it, or begins to use it.
 _AT_THE_START: Final = 5.0
+#: What the identity of a file is made of that is not read alone.
+_PLAIN: Final = 2
 
 
 class FileWatch:
@@ -43,7 +44,6 @@ class FileWatch:
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
         self._path = catalog.path
-        self._path_text = os.fspath(catalog.path)  # which the system is asked for a third quicker
         self._together = 0
         self._data_version = -1
         #: Counts the states of the file that were noticed: the same number, the same content.
@@ -78,60 +78,59 @@ class FileWatch:
 
     def version(self, namespace: NamespaceName) -> CatalogVersion | None:
         """The version of a namespace now, ``None`` where that cannot be read at once."""
-        try:
-            return read_version(self._connection, namespace)
-        except sqlite3.Error:
-            return None
+        return self._read(lambda connection: read_version(connection, namespace))
 
     def recent(self, namespace: NamespaceName, since: CatalogVersion, most: int) -> RecentRows | None:
         """The changes after a version until now; ``None`` where they are more, or not known, or not read at once."""
-        try:
-            return read_recent(self._connection, namespace, since, most)
-        except sqlite3.Error:
-            return None
+        return self._read(lambda connection: read_recent(connection, namespace, since, most))
 
     def acl_version(self, namespace: NamespaceName) -> tuple[int, bool] | None:
         """The version of Kafka's ACLs of a namespace, and whether any namespace has some.
 
         ``None`` where that cannot be read at once.
         """
-        try:
-            return read_acl_version(self._connection, namespace), any_acls(self._connection)
-        except sqlite3.Error:
-            return None
+        return self._read(lambda connection: (read_acl_version(connection, namespace), any_acls(connection)))
 
     def read(self, query: Callable[[sqlite3.Connection], T], together: int = 0) -> T | None:
         """What queries of a few rows find in one state of the file, that of now; ``None`` if it cannot be read at once.
 
         ``together`` is that of :meth:`look`.
         """
-        try:
-            if not self.look(together):
-                return None
-            self._connection.execute("BEGIN")
+
+        def in_one_state(connection: sqlite3.Connection) -> T:
+            connection.execute("BEGIN")
             try:
-                return query(self._connection)
+                return query(connection)
             finally:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-        except sqlite3.Error:
-            return None
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+
+        return self._read(in_one_state) if self.look(together) else None
 
     def last_change(self) -> tuple[int, float] | None:
         """The number of the newest logged change of any topic, and its time in Unix seconds; ``None`` before the first.
 
         ``None`` too where that cannot be read at once.
         """
+        row = self._read(
+            lambda connection: connection.execute(
+                "SELECT id, time FROM changes ORDER BY id DESC LIMIT 1"
+            ).fetchone()
+        )
+        return None if row is None else (int(row[0]), row[1] / 1000)
+
+    def _read(self, query: Callable[[sqlite3.Connection], T]) -> T | None:
         try:
-            row = self._connection.execute("SELECT id, time FROM changes ORDER BY id DESC LIMIT 1").fetchone()
+            found = query(self._connection)
         except sqlite3.Error:
             return None
-        return None if row is None else (int(row[0]), row[1] / 1000)
+        # A file that is read alone may be written at any time.
+        return None if self._file is not None and len(self._file) > _PLAIN and self.replaced else found
 
     @property
     def replaced(self) -> bool:
         """Whether there is another file in the place of the one that is open, or none."""
-        return file_identity(self._path_text) != self._file
+        return self._catalog.identity != self._file
 
     async def current(self) -> bool:
         """See that it is the file in the catalogue's place that is open; whether that was another one.
@@ -155,10 +154,10 @@ class FileWatch:
         self._data_version = -1
         self.state += 1
 
-    def _opened(self, patience: float) -> tuple[sqlite3.Connection, tuple[int, int] | None]:
+    def _opened(self, patience: float) -> tuple[sqlite3.Connection, Identity | None]:
         with sqlite_errors(self._path):
             # Before it is opened: what is put there in the midst of this, the next look finds to be another one.
-            file = file_identity(self._path_text)
+            file = self._catalog.identity
             connection = self._catalog.connect(busy_timeout=patience)
             try:
                 connection.execute("PRAGMA query_only = ON")

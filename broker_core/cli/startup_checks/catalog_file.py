@@ -27,14 +27,14 @@ _MOST_TOPICS: Final = 50_000
 
 def catalog_checks(settings: Settings) -> Iterator[Check]:
     """The catalogue's file and folder. It is opened for reading alone; one that is not there is not made."""
-    from broker_core.catalog import CatalogError, StoredSnapshots, migration_ahead
+    from broker_core.catalog import CatalogError, StoredSnapshots, is_alone, migration_ahead
 
     path = Path(os.path.abspath(settings.catalog.path))  # noqa: PTH100 - without its ".."
     folder = path.parent
     if not folder.is_dir():
         yield Check.error("catalog.path", f"{path}: there is no folder {folder}")
         return
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(folder, os.W_OK | os.X_OK) and not is_alone(path):
         yield Check.error(
             "catalog.path", f"{path}: the folder cannot be written, where SQLite puts its log beside the file"
         )
@@ -60,7 +60,7 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro{alone}", uri=True, timeout=2)) as connection:
             ahead = migration_ahead(connection, path)
             (topics,) = connection.execute("SELECT count(*) FROM topics").fetchone()
-            if not os.access(path, os.W_OK):
+            if is_alone(path) or not os.access(path, os.W_OK):
                 yield Check.warning(
                     "catalog.path",
                     f"{path}: {topics} topics, which are served; this user cannot write the file, and so create none",
