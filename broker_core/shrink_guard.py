@@ -1,8 +1,9 @@
 """The shrink guard: a listing that loses many topics at once is an error for a while, and not an answer.
 
 A client that sees a topic vanish may delete its subscription, so a cluster that answers too little for a moment does
-harm that nobody can undo. What a store lists is compared with what it listed last for the same question and principal,
-before rules and masks: a right that is taken away is no loss here. Deletions that are told one by one are meant.
+harm that nobody can undo. What a store lists (a cluster, a plugin, the catalogue) is compared with what it listed last
+for the same question and principal, before rules and masks: a right that is taken away is no loss here. Deletions that
+are told one by one are meant.
 
 Of each question a digest and a number are remembered, in a bounded table, and in a file for the next start.
 """
@@ -14,19 +15,24 @@ import hashlib
 import os
 import time
 from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import structlog
 
-from broker_core.errors import Cause, ListingFailed
+from broker_core.change_log import CatalogVersion
+from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import NamespaceName
-from broker_core.settings import ShrinkGuardSettings
+from broker_core.names.rule_patterns import NamespacePatterns
+from broker_core.settings import ShrinkGuardSettings, ShrinkLimits
 
-__all__ = ["HeldListing", "ShrinkGuard"]
+__all__ = ["HELD", "HeldListing", "ShrinkGuard"]
+
+#: The reason of the failure of a held listing.
+HELD: Final = "shrink_guard"
 
 #: Questions that are remembered, and namespaces whose loss was accepted.
 _MOST: Final = 100_000
@@ -35,18 +41,22 @@ _MOST_ACCEPTED: Final = 10_000
 _SHOWN: Final = 300
 #: Seconds between two writes of the file.
 _PACE: Final = 30.0
-_FIRST_LINE: Final = "broker-core shrink guard 1"
+_FIRST_LINE: Final = "broker-core shrink guard 2"
 
 _log = structlog.get_logger(__name__)
+
+_Row: TypeAlias = tuple[str, int, float, float, tuple[CatalogVersion, ...]]
 
 
 @dataclass(slots=True)
 class _Remembered:
-    """The number of topics of a question's last answer, when it became that, and since when a smaller one is held."""
+    """The number of topics of a question's last answer, when it became that, since when a smaller one is held, and the
+    versions of the change logs at the time of that answer."""
 
     count: int
     at: float
     held_since: float = 0.0
+    versions: tuple[CatalogVersion, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +81,13 @@ class ShrinkGuard:
 
     def __init__(self, settings: ShrinkGuardSettings, *, clock: Callable[[], float] = time.time) -> None:
         self._settings = settings
+        self._limits = [
+            (
+                NamespacePatterns([each.name]),
+                settings.model_copy(update=each.model_dump(exclude={"name"}, exclude_none=True)),
+            )
+            for each in settings.namespaces
+        ]
         self._clock = clock
         self._remembered: OrderedDict[str, _Remembered] = OrderedDict()
         self._held: dict[str, HeldListing] = {}
@@ -82,12 +99,35 @@ class ShrinkGuard:
 
     # -- what stores list
 
-    def check(self, namespace: NamespaceName, question: str, count: int) -> None:
+    def limits_of(self, namespace: NamespaceName) -> ShrinkLimits:
+        """The values for a namespace: of the first table whose name fits."""
+        text = str(namespace)
+        return next((own for names, own in self._limits if names.matches(text)), self._settings)
+
+    def versions_before(
+        self, namespace: NamespaceName, question: str, count: int
+    ) -> tuple[CatalogVersion, ...]:
+        """Since which versions deletions decide on an answer of so many topics; none where nothing is to be decided."""
+        limits, last = self.limits_of(namespace), self._remembered.get(_digest(namespace, question))
+        if last is None or not limits.enabled or not _is_lost(last.count, count, limits):
+            return ()
+        return last.versions
+
+    def check(
+        self,
+        namespace: NamespaceName,
+        question: str,
+        count: int,
+        *,
+        told: int = 0,
+        versions: Sequence[CatalogVersion] = (),
+    ) -> None:
         """Look at a store's answer of so many topics to a question, whose text has the principal.
 
-        Raises :exc:`ListingFailed` where it lost too much since the last one.
+        ``told`` are the deletions since the last one that were told one by one, and ``versions`` the states of change
+        logs that more of them are told from. Raises :exc:`ListingFailed` where it lost too much since the last one.
         """
-        limits = self._settings.limits_of(str(namespace))
+        limits = self.limits_of(namespace)
         if not limits.enabled:
             return
         key, now = _digest(namespace, question), self._clock()
@@ -97,8 +137,8 @@ class ShrinkGuard:
             # Once for each question, and not for one that is asked much later.
             del self._remembered[key]
             last = None
-        if last is None or not _is_lost(last.count, count, limits.min_topics, limits.max_ratio):
-            self._remember(key, count, now)
+        if last is None or not _is_lost(last.count - told, count, limits):
+            self._remember(key, count, now, versions)
             return
         since = last.held_since or now
         if now >= since + limits.hold:
@@ -110,7 +150,7 @@ class ShrinkGuard:
                 now=count,
             )
             self.counts["passed"] += 1
-            self._remember(key, count, now)
+            self._remember(key, count, now, versions)
             return
         if not last.held_since:
             last.held_since = now
@@ -130,20 +170,25 @@ class ShrinkGuard:
             f"The shrink guard holds this listing: {held.missing} of {held.before} topics of {namespace} are missing "
             f"at once; `broker-core shrink-guard accept {namespace}` lets it pass",
             cause=Cause.UPSTREAM,
-            reason="shrink_guard",
+            reason=HELD,
         )
 
-    def told(self, namespace: NamespaceName, question: str, count: int) -> None:
+    def told(
+        self, namespace: NamespaceName, question: str, count: int, versions: Sequence[CatalogVersion] = ()
+    ) -> None:
         """The store told each topic that came or went: so many are meant to be there."""
-        self._remember(_digest(namespace, question), count, self._clock())
+        self._remember(_digest(namespace, question), count, self._clock(), versions)
 
-    def _remember(self, key: str, count: int, now: float) -> None:
+    def _remember(self, key: str, count: int, now: float, versions: Sequence[CatalogVersion] = ()) -> None:
         self._held.pop(key, None)
         last = self._remembered.get(key)
         if last is not None and last.count == count and not last.held_since:
+            if last.versions != versions:
+                last.versions = tuple(versions)
+                self._changed = True
             self._remembered.move_to_end(key)
             return
-        self._remembered[key] = _Remembered(count, now)
+        self._remembered[key] = _Remembered(count, now, versions=tuple(versions))
         self._remembered.move_to_end(key)
         self._changed = True
         if len(self._remembered) > _MOST:
@@ -182,7 +227,7 @@ class ShrinkGuard:
             self._read(text)
         except FileNotFoundError:
             pass
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, InvalidName) as error:
             _log.error(
                 "shrink_guard.file cannot be read: no listing is compared with one before the start",
                 reason=str(error),
@@ -206,13 +251,14 @@ class ShrinkGuard:
         if not self._changed:
             return
         self._changed = False
-        rows = [
-            f"{key} {each.count} {each.at:.3f} {each.held_since:.3f}"
+        # Of one moment; the text of a hundred thousand of them takes a thread.
+        remembered = [
+            (key, each.count, each.at, each.held_since, each.versions)
             for key, each in self._remembered.items()
         ]
-        accepted = [f"accepted {name} {at:.3f}" for name, at in self._accepted.items()]
+        accepted = list(self._accepted.items())
         try:
-            await asyncio.to_thread(_replace, path, "\n".join([_FIRST_LINE, *accepted, *rows, ""]))
+            await asyncio.to_thread(_replace, path, remembered, accepted)
         except OSError as error:
             self._changed = True
             _log.error("shrink_guard.file cannot be written", reason=str(error))
@@ -226,13 +272,15 @@ class ShrinkGuard:
             if key == "accepted":
                 self._accepted[values[0]] = float(values[1])
             else:
-                count, at, held_since = values
-                self._remembered[key] = _Remembered(int(count), float(at), float(held_since))
+                count, at, held_since, *versions = values
+                self._remembered[key] = _Remembered(
+                    int(count), float(at), float(held_since), tuple(map(CatalogVersion.parse, versions))
+                )
 
 
-def _is_lost(before: int, now: int, least: int, ratio: float) -> bool:
+def _is_lost(before: int, now: int, limits: ShrinkLimits) -> bool:
     """Whether too many topics are missing."""
-    return before >= least and before - now > ratio * before
+    return before >= limits.min_topics and before - now > limits.max_ratio * before
 
 
 def _digest(namespace: NamespaceName, question: str) -> str:
@@ -241,8 +289,12 @@ def _digest(namespace: NamespaceName, question: str) -> str:
     ).hexdigest()
 
 
-def _replace(path: Path, text: str) -> None:
+def _replace(path: Path, remembered: Sequence[_Row], accepted: Sequence[tuple[str, float]]) -> None:
     """Write a file so that there is always a whole one."""
+    lines = [_FIRST_LINE, *(f"accepted {name} {at:.3f}" for name, at in accepted)]
+    for key, count, at, held_since, versions in remembered:
+        lines.append(" ".join([key, str(count), f"{at:.3f}", f"{held_since:.3f}", *map(str, versions)]))
+    text = "\n".join([*lines, ""])
     new = path.with_name(f"{path.name}.new")
     try:
         with new.open("w", encoding="utf-8") as file:

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.change_log import CatalogVersion
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.settings import ShrinkGuardNamespace, ShrinkGuardSettings
 from broker_core.shrink_guard import ShrinkGuard
 from tests.support.clock import WallClock
 
-FIRST_LINE = "broker-core shrink guard 1"
+FIRST_LINE = "broker-core shrink guard 2"
 ONE, TWO = NamespaceName("acme", "one"), NamespaceName("acme", "two")
 
 
@@ -134,7 +135,7 @@ async def test_it_survives_a_restart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "something else\n", "broker-core shrink guard 1\nbad\n", "broker-core shrink guard 1\na b c d\n"],
+    ["", "something else\n", "broker-core shrink guard 2\nbad\n", "broker-core shrink guard 2\na b c d\n"],
 )
 async def test_a_file_that_is_another_one(tmp_path: Path, text: str) -> None:
     file = tmp_path / "guard"
@@ -172,3 +173,38 @@ def test_an_acceptance_passes_one_loss_of_each_question_and_none_much_later() ->
     assert held(own, 5, question="a"), "the listing after the acceptance was whole: the acceptance is used up"
     clock.ahead += 3601
     assert held(own, 5, question="b"), "nobody meant a loss an hour later"
+
+
+def test_namespaces_are_matched_as_by_rules_and_the_first_table_counts() -> None:
+    own = guard(
+        namespaces=[
+            {"name": "acme/o*", "max_ratio": 0.9, "hold": "2h"},
+            {"name": "acme/one", "enabled": False},
+            {"name": "a[bc]/x", "enabled": False},
+            {"name": "*", "min_topics": 50},
+        ]
+    )
+    one, two = own.limits_of(ONE), own.limits_of(TWO)
+    assert (one.enabled, one.max_ratio, one.min_topics, one.hold) == (True, 0.9, 10, 7200.0)
+    assert (two.enabled, two.max_ratio, two.min_topics, two.hold) == (True, 0.5, 50, 3600.0)
+    assert own.limits_of(NamespaceName("ab", "x")).enabled, "a bracket is itself"
+    assert not own.limits_of(NamespaceName("a[bc]", "x")).enabled
+
+
+async def test_deletions_of_a_change_log_are_told(tmp_path: Path) -> None:
+    file = str(tmp_path / "guard")
+    before = (CatalogVersion("log", 3), CatalogVersion("other", 9))
+    own = guard(file=file)
+    await own.start()
+    own.check(ONE, "q", 100, versions=before)
+    assert own.versions_before(ONE, "q", 60) == (), "nothing is to be decided"
+    assert own.versions_before(ONE, "other", 1) == ()
+    assert own.versions_before(ONE, "q", 40) == before
+    await own.stop()
+    own = guard(file=file)
+    await own.start()
+    assert own.versions_before(ONE, "q", 40) == before, "over a restart"
+    own.check(ONE, "q", 40, told=60, versions=(CatalogVersion("log", 63),))
+    with pytest.raises(ListingFailed, match="36 of 40"):
+        own.check(ONE, "q", 4, told=5)
+    await own.stop()

@@ -15,10 +15,10 @@ from typing import Final
 from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
 from broker_core.access.rights import RULES_OF
-from broker_core.access.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing.topic_filter import TopicFilter, TopicPatterns
 from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
 from broker_core.redaction.quoted import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 

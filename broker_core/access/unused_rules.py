@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from broker_core.access.authorization import is_covered, rule_actions
-from broker_core.access.rule_patterns import RulePattern
 from broker_core.errors import BrokerCoreError
 from broker_core.names import NamespaceName
+from broker_core.names.rule_patterns import RulePattern
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
 __all__ = ["unused_rules"]

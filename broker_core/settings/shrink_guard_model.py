@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
 from typing import Annotated
 
 from pydantic import Field, field_validator
 
 from broker_core.quantities import Count, PositiveDuration
 from broker_core.settings.authentication_model import OptionalFile
-from broker_core.settings.namespace_texts import namespace_text
+from broker_core.settings.namespace_texts import namespace_patterns
 from broker_core.settings.table import Table
 
 __all__ = ["ShrinkGuardNamespace", "ShrinkGuardSettings", "ShrinkLimits"]
@@ -36,7 +35,9 @@ class ShrinkLimits(Table):
 class ShrinkGuardNamespace(Table):
     """``[[shrink_guard.namespaces]]``: other values for some namespaces; what is left out is as in the table above."""
 
-    name: str = Field(description="A namespace, such as acme/orders, or acme/* for some.")
+    name: str = Field(
+        description="A namespace, such as acme/orders, acme/* for some, or * for all, as in rules."
+    )
     enabled: bool | None = Field(default=None, description="As above.")
     max_ratio: _Ratio | None = Field(default=None, description="As above.")
     min_topics: Annotated[Count, Field(ge=1)] | None = Field(default=None, description="As above.")
@@ -44,12 +45,12 @@ class ShrinkGuardNamespace(Table):
 
     @field_validator("name")
     @classmethod
-    def _has_two_parts(cls, name: str) -> str:
-        return namespace_text(name)
+    def _is_a_pattern(cls, name: str) -> str:
+        return namespace_patterns((name,))[0]
 
 
 class ShrinkGuardSettings(ShrinkLimits):
-    """``[shrink_guard]``: listings of a gateway's cluster that lose many topics at once are held."""
+    """``[shrink_guard]``: listings of a cluster, a plugin or the catalogue that lose many topics at once are held."""
 
     file: OptionalFile = Field(
         default=None,
@@ -58,10 +59,3 @@ class ShrinkGuardSettings(ShrinkLimits):
     namespaces: tuple[ShrinkGuardNamespace, ...] = Field(
         default=(), description="Other values for some namespaces; the first that fits counts."
     )
-
-    def limits_of(self, namespace: str) -> ShrinkLimits:
-        """The values for one namespace."""
-        for each in self.namespaces:
-            if fnmatchcase(namespace, each.name):
-                return self.model_copy(update=each.model_dump(exclude={"name"}, exclude_none=True))
-        return self

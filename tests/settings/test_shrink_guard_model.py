@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from broker_core.settings import ShrinkGuardSettings, load_settings
 
 
-def test_the_first_table_that_fits_counts(tmp_path: Path) -> None:
+def test_tables_of_namespaces(tmp_path: Path) -> None:
     file = tmp_path / "c.toml"
     file.write_text(
         "[shrink_guard]\nmin_topics = 20\n"
@@ -19,9 +19,11 @@ def test_the_first_table_that_fits_counts(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     own = load_settings(file).settings.shrink_guard
-    acme, other = own.limits_of("acme/x"), own.limits_of("other/x")
-    assert (acme.enabled, acme.max_ratio, acme.min_topics, acme.hold) == (True, 0.9, 20, 7200.0)
-    assert (other.enabled, other.max_ratio, other.min_topics, other.hold) == (True, 0.5, 20, 3600.0)
+    assert [(each.name, each.enabled, each.max_ratio, each.hold) for each in own.namespaces] == [
+        ("acme/*", None, 0.9, 7200.0),
+        ("acme/x", False, None, None),
+    ]
+    assert (own.enabled, own.max_ratio, own.min_topics, own.hold) == (True, 0.5, 20, 3600.0)
 
 
 @pytest.mark.parametrize(

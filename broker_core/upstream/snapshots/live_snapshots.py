@@ -34,7 +34,7 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
-from broker_core.shrink_guard import ShrinkGuard
+from broker_core.shrink_guard import HELD, ShrinkGuard
 from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
 from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate
@@ -95,9 +95,11 @@ class _Run:
 class _Part:
     """What is known of one domain of a place."""
 
-    __slots__ = ("asked_at", "compared", "known_hash", "last_began", "moving", "passed", "run")
+    __slots__ = ("asked_at", "compared", "is_listed", "known_hash", "last_began", "moving", "passed", "run")
 
     def __init__(self) -> None:
+        #: Whether there was a listing, in memory or not.
+        self.is_listed = False
         #: When the last listing began that this was compared with.
         self.compared = float("-inf")
         #: The store's own hash of it.
@@ -365,8 +367,11 @@ class LiveSnapshots:
             raise TooManyRequests(
                 "Failed due to snapshot memory limit exceeded", reason="snapshot_memory"
             ) from error
-        except ListingFailed:
+        except ListingFailed as failure:
             self.counts["failed"] += 1
+            if failure.reason == HELD:
+                # What was there before is not given any more, to a new watcher least of all.
+                part.compared = float("-inf")
             raise
         finally:
             part.run = part.passed = None
@@ -397,7 +402,7 @@ class LiveSnapshots:
             ) from None
         # Before anything of it is kept: what is held is not there for anybody.
         self._guard.check(key[0].namespace, _question(key), len(made.listing))
-        was_listed = part.compared > float("-inf")
+        was_listed, part.is_listed = part.is_listed, True
         part.known_hash = listed.topics_hash
         part.compared = run.began
         if made is old:

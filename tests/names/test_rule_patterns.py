@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.access.rule_patterns import NamespacePatterns, RulePattern
+from broker_core.names.rule_patterns import NamespacePatterns, RulePattern
 
 PATTERNS = st.text("ab*", max_size=8)
 TEXTS = st.text("ab*", max_size=10)
