@@ -247,7 +247,6 @@ class Broker:
             feeds=core.feeds,
             clients=self._clients,
             quotas=admission.quotas,
-            guard=None if core.upstream is None else core.upstream.cluster.guard,
             cluster_log=core.upstream.log_of
             if core.upstream is not None and core.upstream.is_followed
             else None,
@@ -398,6 +397,7 @@ async def _opened(
         dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
         permits = Permits(settings.limits)
         stack.callback(permits.close)
+        guard = await live_parts.opened_guard(settings, metrics, stack, keeps=create)
         catalog: SqliteCatalog | None = None
         topics: AsyncCatalog | None = None
         change_log: CatalogLogReader | None = None
@@ -407,7 +407,7 @@ async def _opened(
         upstream: Gateway | None = None
         if settings.upstream is not None:
             identifies = identifies or dispatcher.authenticates
-            lister = upstream = Gateway(settings, metrics, permits, identifies=identifies)
+            lister = upstream = Gateway(settings, metrics, permits, guard, identifies=identifies)
             stack.push_async_callback(upstream.stop)
             await upstream.start()
             fits.append(upstream.fit)
@@ -423,15 +423,16 @@ async def _opened(
                 if migrated is not None:
                     _log.warning(migrated.text)
             stored: StoredSnapshots | None = None
+            keys, limit = settings.catalog.property_keys, settings.catalog.snapshots_bytes
             if create and settings.catalog.snapshots == "folder":
-                keys, limit = settings.catalog.property_keys, settings.catalog.snapshots_bytes
                 stored = StoredSnapshots.beside(catalog.path, property_keys=keys, limit=limit)
             lister = of_catalog = CatalogLister(
                 catalog,
                 permits,
-                property_keys=settings.catalog.property_keys,
+                property_keys=keys,
                 on_ignored=metrics.ignored_properties,
                 stored=stored,
+                guard=guard,
             )
             fits.append(of_catalog.fit)
             stack.callback(of_catalog.close)
@@ -453,6 +454,8 @@ async def _opened(
             options,
             authorization=live_parts.rules_of(settings, dispatcher),
             sight=sight,
+            guard=guard,
+            change_log=change_log if upstream is None else upstream.log,
         )
         stack.callback(pipeline.close)
         feeds = ListingFeeds(pipeline, change_log, interval=settings.watchers.interval)
@@ -464,20 +467,18 @@ async def _opened(
             lookups = RelayedLookups(pipeline, find.plugins, upstream)
             live_parts.follow_upstream(live, upstream, pipeline, feeds)
         with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
-        log = change_log if upstream is None else upstream.log
         show_permits(metrics, permits)
         show_plugins(metrics, dispatcher)
         stack.push_async_callback(dispatcher.shutdown)
         stack.callback(metrics.of_plugins.close)
         await dispatcher.startup(
-            lambda plugin: BrokerHandle(pipeline, catalog, log, metrics.of_plugins.registry(plugin), plugin)
+            lambda plugin: BrokerHandle(pipeline, catalog, metrics.of_plugins.registry(plugin), plugin)
         )
         live.plugins = dispatcher
         changes: Changes | None = None
         if topics is not None:
             changes = Changes(topics, pipeline, over_http=settings.http is None or settings.http.writes)
             stack.callback(changes.imports.close)
-
         live_parts.follow_property_keys(live, pipeline, feeds)
         yield _Core(
             pipeline,

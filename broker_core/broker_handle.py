@@ -31,13 +31,11 @@ class BrokerHandle:
         self,
         pipeline: Pipeline,
         catalog: Any | None,
-        change_log: ChangeLog | None,
         metrics_registry: CollectorRegistry,
         plugin: str,
     ) -> None:
         self._pipeline = pipeline
         self._catalog = catalog
-        self._change_log = change_log
         self._metrics_registry = metrics_registry
         self._plugin = plugin
         self._loop = asyncio.get_running_loop()
@@ -66,8 +64,7 @@ class BrokerHandle:
 
         Plugins start one after the other: all are here once the broker is ready.
         """
-        own = () if self._change_log is None else (self._change_log,)
-        return (*own, *self._pipeline.dispatcher.change_logs)
+        return self._pipeline.change_logs
 
     def questions(self, limit: int | None = None) -> list[QuestionCount]:
         """The most frequent questions with their counts, the most frequent first; bounded, without the askers."""
@@ -124,14 +121,15 @@ class BrokerHandle:
         """What the embedded catalogue says, or else the log of the cluster, which is asked on the event loop."""
         if self._catalog is not None:
             return of_catalog(self._catalog)
-        if self._change_log is None:
+        log = self._pipeline.own_log
+        if log is None:
             raise ListingFailed(
                 "The brokers upstream hold the topics, and this gateway has no change log of them",
                 cause=Cause.UPSTREAM,
             )
         if _running_loop() is self._loop:
             raise RuntimeError("call this from a thread, or await what change_logs() has")
-        return asyncio.run_coroutine_threadsafe(of_log(self._change_log), self._loop).result()
+        return asyncio.run_coroutine_threadsafe(of_log(log), self._loop).result()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

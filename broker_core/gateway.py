@@ -27,6 +27,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import ListerNotes, TopicListingResult
 from broker_core.servers.admission import FileBudget
 from broker_core.settings import Settings, UpstreamSettings
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, gateway_mark, show_upstream
 from broker_core.upstream.snapshots import SnapshotLog
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags
@@ -47,12 +48,20 @@ class Gateway:
 
     With other addresses or credentials another :class:`UpstreamCluster` takes the place of the former. What is asked
     from then on is asked of it, and nothing that the former listed is given any more; what the former was asked before
-    ends there, over its connections, which are closed then. Both share places, counts and the shrink guard.
+    ends there, over its connections, which are closed then. Both share places and counts.
     """
 
     name: Final = "upstream"
 
-    def __init__(self, settings: Settings, metrics: Metrics, permits: Permits, *, identifies: bool) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        metrics: Metrics,
+        permits: Permits,
+        guard: ShrinkGuard,
+        *,
+        identifies: bool,
+    ) -> None:
         assert settings.upstream is not None
         forwarded = settings.upstream
         passes_on = forwarded.forward == "client" or forwarded.original_auth_data
@@ -61,11 +70,11 @@ class Gateway:
         self._identifies = self._identify(settings)
         self._metrics = metrics
         self._permits = permits
+        self._guard = guard
         self.cluster = UpstreamCluster(
             UpstreamOptions(
                 forwarded,
                 settings.pulsar,
-                settings.shrink_guard,
                 connections=FileBudget.upstream_share(_CONNECTIONS),
                 client_version=_client_version(forwarded),
             ),
@@ -73,6 +82,7 @@ class Gateway:
             sessions=self.sessions,
             identifies=self._identifies,
             permits=permits,
+            guard=guard,
         )
         #: How many requests a cluster is asked now, and what is called once it is asked none.
         self._asked: dict[UpstreamCluster, int] = {self.cluster: 0}
@@ -82,7 +92,6 @@ class Gateway:
 
     async def start(self) -> None:
         """Connect. Raises :exc:`~broker_core.upstream.pulsar.UpstreamUnusable`."""
-        await self.cluster.guard.start()
         await self.cluster.start()
 
     async def stop(self) -> None:
@@ -92,7 +101,6 @@ class Gateway:
         await asyncio.gather(*self._changing, return_exceptions=True)
         for cluster in list(self._asked):
             await cluster.stop()
-        await self.cluster.guard.stop()
 
     # -- other settings
 
@@ -126,6 +134,7 @@ class Gateway:
             sessions=self.sessions,
             identifies=self._identifies,
             permits=self._permits,
+            guard=self._guard,
             former=former,
         )
         self._asked[self.cluster] = 0

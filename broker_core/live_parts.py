@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Protocol
 
 import structlog
@@ -19,6 +20,7 @@ from broker_core.servers.admission import FileBudget
 from broker_core.servers.http import ProtectedFromAll
 from broker_core.service import Admission, ListingFeeds
 from broker_core.settings import LimitsSettings, Settings
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.sighup_reloads import Reloads
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ __all__ = [
     "follow_limits",
     "follow_property_keys",
     "follow_upstream",
+    "opened_guard",
     "rules_of",
     "selecting_keys",
     "show_reloads",
@@ -37,6 +40,24 @@ __all__ = [
 ]
 
 _log = structlog.get_logger(__name__)
+
+
+async def opened_guard(
+    settings: Settings, metrics: Metrics, stack: AsyncExitStack, *, keeps: bool
+) -> ShrinkGuard:
+    """The shrink guard, which ends with ``stack``; it keeps a file if the settings say so, and it ``keeps`` one."""
+    guard = ShrinkGuard(settings.shrink_guard)
+    metrics.gauge("shrink_guard_held", "Listings that the shrink guard holds now.", lambda: len(guard.held()))
+    metrics.read_counter(
+        "shrink_guard_listings",
+        "Listings that lost many topics at once, by what became of them.",
+        lambda: dict(guard.counts),
+        "event",
+    )
+    if keeps:
+        stack.push_async_callback(guard.stop)
+        await guard.start()
+    return guard
 
 
 def show_reloads(metrics: Metrics, live: LiveSettings, reloads: Reloads) -> None:

@@ -138,7 +138,7 @@ class ShrinkGuard:
             del self._remembered[key]
             last = None
         if last is None or not _is_lost(last.count - told, count, limits):
-            self._remember(key, count, now, versions)
+            self._remember(key, count, now, limits, versions)
             return
         since = last.held_since or now
         if now >= since + limits.hold:
@@ -150,7 +150,7 @@ class ShrinkGuard:
                 now=count,
             )
             self.counts["passed"] += 1
-            self._remember(key, count, now, versions)
+            self._remember(key, count, now, limits, versions)
             return
         if not last.held_since:
             last.held_since = now
@@ -173,17 +173,27 @@ class ShrinkGuard:
             reason=HELD,
         )
 
-    def told(
-        self, namespace: NamespaceName, question: str, count: int, versions: Sequence[CatalogVersion] = ()
-    ) -> None:
+    def told(self, namespace: NamespaceName, question: str, count: int) -> None:
         """The store told each topic that came or went: so many are meant to be there."""
-        self._remember(_digest(namespace, question), count, self._clock(), versions)
+        limits = self.limits_of(namespace)
+        if limits.enabled:
+            self._remember(_digest(namespace, question), count, self._clock(), limits)
 
-    def _remember(self, key: str, count: int, now: float, versions: Sequence[CatalogVersion] = ()) -> None:
+    def _remember(
+        self,
+        key: str,
+        count: int,
+        now: float,
+        limits: ShrinkLimits,
+        versions: Sequence[CatalogVersion] = (),
+    ) -> None:
         self._held.pop(key, None)
+        if count < limits.min_topics:  # of so few none can be missed
+            self._changed |= self._remembered.pop(key, None) is not None
+            return
         last = self._remembered.get(key)
         if last is not None and last.count == count and not last.held_since:
-            if last.versions != versions:
+            if last.versions != tuple(versions):
                 last.versions = tuple(versions)
                 self._changed = True
             self._remembered.move_to_end(key)

@@ -21,7 +21,8 @@ from broker_core.gateway import Gateway
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
-from broker_core.settings import Settings, load_settings
+from broker_core.settings import Settings, ShrinkGuardSettings, load_settings
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.sighup_reloads import Reloaded
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
@@ -122,7 +123,13 @@ async def test_credentials_are_kept_where_they_are_passed_on(passes_on: bool) ->
     if passes_on:
         upstream["forward"] = "client"
         tables["authentication"] = {"methods": ["basic"], "basic": {"file": "users"}}
-    gateway = Gateway(Settings.model_validate(tables), Metrics(), Permits(), identifies=False)
+    gateway = Gateway(
+        Settings.model_validate(tables),
+        Metrics(),
+        Permits(),
+        ShrinkGuard(ShrinkGuardSettings()),
+        identifies=False,
+    )
     assert (gateway.sessions is not None) is passes_on
     assert await gateway.prepare(Settings.model_validate(tables)) is None, "nothing is another one"
 

@@ -188,7 +188,6 @@ def test_namespaces_are_matched_as_by_rules_and_the_first_table_counts() -> None
     assert (one.enabled, one.max_ratio, one.min_topics, one.hold) == (True, 0.9, 10, 7200.0)
     assert (two.enabled, two.max_ratio, two.min_topics, two.hold) == (True, 0.5, 50, 3600.0)
     assert own.limits_of(NamespaceName("ab", "x")).enabled, "a bracket is itself"
-    assert not own.limits_of(NamespaceName("a[bc]", "x")).enabled
 
 
 async def test_deletions_of_a_change_log_are_told(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
@@ -41,9 +42,10 @@ from broker_core.catalog.topic_details import describe, described_bytes
 from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.catalog.warm_start.warm_start import WarmStart
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import TooManyRequests
+from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
+from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
@@ -51,6 +53,8 @@ from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
+from broker_core.settings import ShrinkGuardSettings
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import Snapshot, result_of
 
 if TYPE_CHECKING:
@@ -89,6 +93,7 @@ class CatalogLister(LookedAt):
         property_keys: Sequence[str] = (),
         on_ignored: Callable[[int], None] | None = None,
         stored: StoredSnapshots | None = None,
+        guard: ShrinkGuard | None = None,
     ) -> None:
         self._catalog = catalog
         self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
@@ -99,6 +104,7 @@ class CatalogLister(LookedAt):
         self._former: set[asyncio.Task[None]] = set()  # whose stored snapshots are being let go
         self.depends_on = self._by.words
         self._on_ignored = on_ignored
+        self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self._watch = FileWatch(catalog)
         self._small_moves = SmallMoves(self._kept, self._watch)
         self._reads: dict[SnapshotKey, tuple[int, asyncio.Task[Snapshot]]] = {}
@@ -280,6 +286,17 @@ class CatalogLister(LookedAt):
         if len(properties) > len(pairs) and self._on_ignored is not None:
             self._on_ignored(len(properties) - len(pairs))
 
+    def _check(self, key: SnapshotKey, made: Snapshot) -> None:
+        """Have the shrink guard look at a listing that was read. Raises :exc:`ListingFailed`."""
+        (namespace, mode), version, count = key, made.version, len(made.listing)
+        question = f"{mode.name} of the catalogue"
+        # All that a catalogue lists less is told by its own log, unless another file, or a former copy of it, is there.
+        before = self._guard.versions_before(namespace, question, count)
+        is_same = any(
+            each.catalog_id == version.catalog_id and each.number <= version.number for each in before
+        )
+        self._guard.check(namespace, question, count, told=sys.maxsize if is_same else 0, versions=(version,))
+
     # -- knowing what is current
 
     def _current(self, key: SnapshotKey) -> KeptSnapshot | None:
@@ -288,7 +305,9 @@ class CatalogLister(LookedAt):
         if kept is None:
             version = watch.version(key[0])
             if version is not None and not version.number:
-                return _nothing(watch.catalog_id, *key)
+                nothing = _nothing(watch.catalog_id, *key)
+                self._check(key, nothing.snapshot)
+                return nothing
             return None
         if kept.seen != watch.state:
             recent = None if kept.recent is None else self._recent(key, kept)
@@ -392,8 +411,18 @@ class CatalogLister(LookedAt):
         permit_for = partial(self._kept.permit_now, key)
         read = self._watch.read(partial(self._by.read_tiny, key, permit_for), self._turn.received)
         if read is not None:
-            self._kept.keep(key, read[0], self._watch.state, read[1])
+            self._keep(key, read[0], self._watch.state, read[1])
         return self._kept.get(key)
+
+    def _keep(self, key: SnapshotKey, made: Snapshot, seen: int, permit: Permit | None) -> None:
+        """Keep what was read, unless the shrink guard holds it. Raises :exc:`ListingFailed`."""
+        try:
+            self._check(key, made)
+        except ListingFailed:
+            if permit is not None:
+                permit.release()
+            raise
+        self._kept.keep(key, made, seen, permit)
 
     def _begin_read(self, key: SnapshotKey) -> tuple[int, asyncio.Task[Snapshot]]:
         self._clock += 1
@@ -449,7 +478,7 @@ class CatalogLister(LookedAt):
                 permit.release()
             return made
         former = self._kept.get(key)
-        self._kept.keep(key, made, seen, permit)
+        self._keep(key, made, seen, permit)
         if former is not None and former.recent is not None:
             self._carry(key, former.recent, made)
         if by.warm is not None:

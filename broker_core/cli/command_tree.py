@@ -82,7 +82,7 @@ class _RootCommands(PluginCommandsGroup):
             ),
             "shrink-guard": (
                 "shrink_guard:app",
-                "Show which listings of a gateway lost many topics at once and are held; let them pass.",
+                "Show which listings lost many topics at once and are held; let them pass.",
             ),
             "tokens": (
                 "tokens:app",

@@ -10,6 +10,7 @@ from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.change_notices import ChangeNotices
+from broker_core.pipeline.guarded_answers import GuardedAnswers
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer, ListingInProgress
 from broker_core.pipeline.options import PipelineOptions
 from broker_core.pipeline.remembered.answers_by_version_hook import AnswersByVersionHook
@@ -38,6 +39,7 @@ class Listers:
         options: PipelineOptions,
         changes: ChangeNotices,
         metrics: Metrics,
+        guarded: GuardedAnswers,
     ) -> None:
         self._lister = lister
         self._dispatcher = dispatcher
@@ -46,6 +48,7 @@ class Listers:
         self._versioned = versioned
         self._options = options
         self._metrics = metrics
+        self._guarded = guarded
         self._rest = RestOfChain(lister, dispatcher, workers, options, changes, self.list)
 
     async def list(self, progress: ListingInProgress, first: int = 0) -> AcceptedAnswer:
@@ -81,6 +84,7 @@ class Listers:
         only: Collection[str] | None = None,
     ) -> AcceptedAnswer | None:
         """The answer of the plugins from number ``first`` on, or of ``only`` these; ``None``: all of them pass."""
+        versions = self._guarded.versions(request.namespace)
         # A pattern that is never compiled is too long to be remembered.
         remembers = not self._options.is_long(request)
         chain = await self._dispatcher.lister_hook.ask(
@@ -101,4 +105,7 @@ class Listers:
             if step.stale is not None:
                 self._metrics.stale_answer(step.plugin, step.stale)
         accepted: AcceptedAnswer | None = chain.accepted
+        if accepted is not None:
+            # Not the business of one plugin's failure policy: the next lister has other topics.
+            await self._guarded.check(request, accepted, versions)
         return accepted

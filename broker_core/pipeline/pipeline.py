@@ -19,6 +19,7 @@ import structlog
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.access.authorization import Authorization
+from broker_core.change_log import ChangeLog
 from broker_core.concurrency.loop_turn import has_time, loop_turn
 from broker_core.errors import Cause, InvalidPattern, ListingFailed
 from broker_core.immutable.copies import copied
@@ -35,6 +36,7 @@ from broker_core.pipeline.ask_listers import Listers
 from broker_core.pipeline.call_services import CallServices
 from broker_core.pipeline.change_notices import ChangeNotices
 from broker_core.pipeline.filter_mask_hash import Finishing
+from broker_core.pipeline.guarded_answers import GuardedAnswers
 from broker_core.pipeline.held_permit import HeldPermit
 from broker_core.pipeline.listing_details import ListingDetails
 from broker_core.pipeline.listing_in_progress import ListingInProgress
@@ -59,6 +61,8 @@ from broker_core.plugin_api.depends_on import EVERYTHING
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.plugins import ChainStep, Dispatcher
+from broker_core.settings import ShrinkGuardSettings
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.tracing import stage
 
 __all__ = ["Pipeline"]
@@ -79,6 +83,8 @@ class Pipeline:
         *,
         authorization: Authorization | None = None,
         sight: Sight | None = None,
+        guard: ShrinkGuard | None = None,
+        change_log: ChangeLog | None = None,
     ) -> None:
         self.lister = lister
         self.dispatcher = dispatcher
@@ -100,6 +106,10 @@ class Pipeline:
         #: Called with a question, and with what is known of its answer: what its client should know of it.
         self.warnings = QuestionWarnings(lister, dispatcher).of
         self._outcomes = Outcomes(metrics, dispatcher, self.options, self.sight, self.warnings)
+        #: What holds listings that lose many topics at once.
+        self.guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
+        #: The change log of the catalogue, or of what a gateway holds; ``None`` where there is none.
+        self.own_log = change_log
         #: How often each question was asked.
         self.questions = self._outcomes.questions
         self.workers = Workers()
@@ -115,6 +125,7 @@ class Pipeline:
             self.options,
             self.changes,
             metrics,
+            GuardedAnswers(self.guard, dispatcher, lambda: self.change_logs),
         )
         self._finishing = Finishing(
             dispatcher,
@@ -129,6 +140,12 @@ class Pipeline:
         self._at_once = AnswerAtOnce(lister, permits.heap, self.options)
         self._paging = Paging(dispatcher, self.workers, detailing)
         self.workers.show(metrics)
+
+    @property
+    def change_logs(self) -> tuple[ChangeLog, ...]:
+        """All change logs: its own, then those of plugins."""
+        own = () if self.own_log is None else (self.own_log,)
+        return (*own, *self.dispatcher.change_logs)
 
     @property
     def authorization(self) -> Authorization:

@@ -23,6 +23,7 @@ __all__ = [
     "checked_words",
     "is_of_properties",
     "key_of",
+    "question_text",
     "undeclared",
     "word_of",
 ]
@@ -134,6 +135,19 @@ def key_of(request: Asked, words: Collection[str], *more: Hashable) -> AnswerKey
     return AnswerKey(request.namespace, request.mode, tuple(parts), 2 * text)
 
 
+def question_text(request: Asked, words: frozenset[str]) -> str:
+    """The fields of a question that ``words`` name as a text for people; equal texts, equal answers."""
+    asker = request.asker
+    names = [name for name in (asker.original_principal, asker.role) if name is not None]
+    whom = (" of ".join(names) or "nobody") if "principal" in words else "all"
+    parts = [f"{request.mode.name} for {whom}"]
+    if "pattern" in words and request.topics_pattern is not None:
+        parts.append(f"pattern {request.topics_pattern}")
+    parts += [f"{name}={value}" for name, value in sorted(_properties(request.properties, words) or ())]
+    parts += [f"{word} {detail}" for word, *detail in _of_asker(asker, words - {"principal"})]
+    return ", ".join(parts)
+
+
 def _properties(properties: Mapping[str, str], words: Collection[str]) -> frozenset[tuple[str, str]] | None:
     """The pairs that count; ``None`` where no word is about properties."""
     if "properties" in words:
@@ -145,7 +159,7 @@ def _properties(properties: Mapping[str, str], words: Collection[str]) -> frozen
     return frozenset((name, value) for name, value in properties.items() if name in names)
 
 
-def _of_asker(asker: Asks, words: Collection[str]) -> Iterable[Hashable]:
+def _of_asker(asker: Asks, words: Collection[str]) -> Iterable[tuple[Hashable, ...]]:
     if "principal" in words:
         yield ("principal", asker.role, asker.original_principal)
     if "client" in words:

@@ -69,6 +69,8 @@ OURS = {
     "broker_core_log_dropped",
     "broker_core_lookups_in_flight",
     "broker_core_reload_failing",
+    "broker_core_shrink_guard_held",
+    "broker_core_shrink_guard_listings",
     "broker_core_snapshots_memory_limit_bytes",
     "broker_core_snapshots_memory_used_bytes",
     "broker_core_stored_snapshots",

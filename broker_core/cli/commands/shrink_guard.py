@@ -1,4 +1,4 @@
-"""`broker-core shrink-guard`: the listings that a gateway holds, and letting them pass."""
+"""`broker-core shrink-guard`: the listings that a server holds, and letting them pass."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from broker_core.names import NamespaceName
 
 __all__ = ["app"]
 
-_HELP: Final = "Show which listings of a gateway lost many topics at once and are held; let them pass."
+_HELP: Final = "Show which listings lost many topics at once and are held; let them pass."
 
 app = typer.Typer(
     name="shrink-guard",
@@ -43,7 +43,7 @@ def list_held(
     ] = "table",
     broker: RunningBroker,
 ) -> None:
-    """Show what a running gateway holds: since when, how many topics are missing, and whose question it is."""
+    """Show what a running server holds: since when, how many topics are missing, and whose question it is."""
     from broker_core.cli.printed_output import print_json, print_lines, print_table
 
     held = broker.items("/v1/held-listings")

@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from broker_core.client import PoolOptions
-from broker_core.settings import PulsarSettings, ShrinkGuardSettings, UpstreamSettings
+from broker_core.settings import PulsarSettings, UpstreamSettings
 
 __all__ = ["UpstreamOptions", "gateway_mark"]
 
@@ -37,7 +37,6 @@ class UpstreamOptions:
 
     upstream: UpstreamSettings
     pulsar: PulsarSettings = field(default_factory=PulsarSettings)
-    shrink_guard: ShrinkGuardSettings = field(default_factory=ShrinkGuardSettings)
     lookup_connections: int = 2
     lookup_timeout: float = 15.0
     lookups: int = 10_000

@@ -22,6 +22,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_result import DefaultLister
+from broker_core.settings import ShrinkGuardSettings
 from broker_core.shrink_guard import ShrinkGuard
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
@@ -57,7 +58,7 @@ class UpstreamCluster:
     With ``permits`` it holds snapshots of namespaces, if the settings say so, and tells ``on_change`` of each namespace
     that is listed otherwise than before. Listings that lose many topics at once are held by ``guard``. ``sessions`` has
     the credentials of clients where they are passed on; ``identifies`` says whether clients have roles. It goes on with
-    the places, the counts and the guard of a ``former`` one, whose place it takes.
+    the places and the counts of a ``former`` one, whose place it takes.
     """
 
     def __init__(
@@ -68,12 +69,13 @@ class UpstreamCluster:
         sessions: Sessions | None = None,
         identifies: bool = False,
         permits: Permits | None = None,
+        guard: ShrinkGuard | None = None,
         former: UpstreamCluster | None = None,
     ) -> None:
         service = ServiceUrl.parse(options.upstream.service_url)
         self.options = options
         self._warned: set[str] = set()
-        self.guard: ShrinkGuard = ShrinkGuard(options.shrink_guard) if former is None else former.guard
+        self._guard = guard or ShrinkGuard(ShrinkGuardSettings())
         #: The role that lists for all clients.
         self._role: Identities | None = None
         if options.upstream.snapshots.has_own_role:
@@ -108,7 +110,7 @@ class UpstreamCluster:
         #: Connections over which the brokers tell of changes.
         self.watches: UpstreamConnections | None = None
         self.snapshots: SnapshotLister | None = None
-        self.lister: DefaultLister = UpstreamLister(self.listings, options, self.guard)
+        self.lister: DefaultLister = UpstreamLister(self.listings, options, self._guard)
         upstream = options.upstream
         if (
             permits is not None
@@ -155,7 +157,7 @@ class UpstreamCluster:
         store = ClusterStore(options, self.listings, self.identities, shared, watches=self.watches)
         return SnapshotLister(
             store,
-            LiveSnapshots(store, permits, self._changed, places=options.listings, guard=self.guard),
+            LiveSnapshots(store, permits, self._changed, places=options.listings, guard=self._guard),
             self.lister,
             max_age=upstream.snapshots.max_age,
             depends_on=frozenset(upstream.listing_depends_on),

@@ -10,6 +10,7 @@ from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.listing.listing import Listing
 from broker_core.names import Mode
 from broker_core.patterns import TopicsPattern
+from broker_core.plugin_api.depends_on import question_text
 from broker_core.plugin_api.describe_request import DescribeRequest
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import ListerNotes, LookedAt, TopicListingResult
@@ -82,7 +83,8 @@ class UpstreamLister(LookedAt):
                 names = await asyncio.to_thread(answer.column) if answer.size > _LARGE else answer.column()
         # Of non-persistent topics, another broker has others: their number says nothing.
         if self._guard is not None and request.mode is Mode.PERSISTENT:
-            self._guard.check(request.namespace, self._question(request), len(names))
+            question = question_text(request, self.depends_on | {"pattern"})
+            self._guard.check(request.namespace, question, len(names))
         return TopicListingResult.success(names, filtered=answer.filtered, topics_hash=answer.topics_hash)
 
     def notes(self, request: ListingRequest) -> ListerNotes:
@@ -109,14 +111,3 @@ class UpstreamLister(LookedAt):
             )
 
         return await self._connections.use(request.asker, ask)
-
-    def _question(self, request: ListingRequest) -> str:
-        """What the guard knows a question by, and shows of it."""
-        asker = request.asker
-        names = (name for name in (asker.original_principal, asker.role) if name is not None)
-        whom = " of ".join(names) if "principal" in self.depends_on else "all"
-        parts = [f"{request.mode.name} for {whom}"]
-        if request.topics_pattern is not None:
-            parts.append(f"pattern {request.topics_pattern}")
-        parts += [f"{key}={value}" for key, value in sorted(request.properties.items())]
-        return ", ".join(parts)

@@ -65,17 +65,6 @@ def show_upstream(metrics: Metrics, cluster: Callable[[], UpstreamCluster]) -> N
         "pool",
         "reason",
     )
-    metrics.gauge(
-        "shrink_guard_held",
-        "Listings that the shrink guard holds now.",
-        lambda: len(cluster().guard.held()),
-    )
-    metrics.read_counter(
-        "shrink_guard_listings",
-        "Listings that lost many topics at once, by what became of them.",
-        lambda: dict(cluster().guard.counts),
-        "event",
-    )
     if cluster().snapshots is None:
         return
 

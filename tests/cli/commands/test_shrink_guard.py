@@ -1,4 +1,4 @@
-"""`broker-core shrink-guard`: what a running gateway holds, and letting it pass, by the operator's socket."""
+"""`broker-core shrink-guard`: what a running server holds, and letting it pass, by the operator's socket."""
 
 from __future__ import annotations
 

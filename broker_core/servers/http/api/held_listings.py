@@ -14,10 +14,9 @@ from broker_core.names import NamespaceName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.operation import Operation, Reply, Right
-from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import right_to
-from broker_core.shrink_guard import HeldListing, ShrinkGuard
+from broker_core.shrink_guard import HeldListing
 
 __all__ = ["operations"]
 
@@ -51,7 +50,6 @@ _EXAMPLE: Final = {
 }
 #: Listings that are shown.
 _MOST: Final = 1000
-_NO_GUARD: Final = {409: Reply("This server lists no cluster: changes of its own catalogue are all meant.")}
 
 
 def operations(_services: ApiServices) -> list[Operation]:
@@ -70,7 +68,6 @@ def operations(_services: ApiServices) -> list[Operation]:
                     {"application/json": _HeldListings},
                     examples={"application/json": {"items": [_EXAMPLE]}},
                 ),
-                **_NO_GUARD,
             },
             tag="server",
         ),
@@ -87,7 +84,6 @@ def operations(_services: ApiServices) -> list[Operation]:
                     {"application/json": _Accepted},
                     examples={"application/json": {"accepted": 1}},
                 ),
-                **_NO_GUARD,
             },
             tag="server",
             changes="accept_shrink",
@@ -98,7 +94,7 @@ def operations(_services: ApiServices) -> list[Operation]:
 async def _list(request: ApiRequest) -> web.StreamResponse:
     allowed: dict[NamespaceName, bool] = {}
     shown: list[_HeldListing] = []
-    for each in _guard(request).held():
+    for each in request.services.pipeline.guard.held():
         if each.namespace not in allowed:
             allowed[each.namespace] = await _may_see(request, each.namespace)
         if allowed[each.namespace] and len(shown) < _MOST:
@@ -118,14 +114,8 @@ async def _may_see(request: ApiRequest, namespace: NamespaceName) -> bool:
 
 
 async def _accept(request: ApiRequest) -> web.StreamResponse:
-    return _Accepted(accepted=_guard(request).accept(request.namespace())).response()
-
-
-def _guard(request: ApiRequest) -> ShrinkGuard:
-    guard = request.services.guard
-    if guard is None:
-        raise refused(409, "this server lists no cluster: changes of its own catalogue are all meant")
-    return guard
+    accepted = request.services.pipeline.guard.accept(request.namespace())
+    return _Accepted(accepted=accepted).response()
 
 
 def _shown(held: HeldListing) -> _HeldListing:

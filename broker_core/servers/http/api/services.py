@@ -23,7 +23,6 @@ from broker_core.servers.http.api.stream_places import StreamPlaces
 from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
-from broker_core.shrink_guard import ShrinkGuard
 
 __all__ = ["ApiServices", "needs_catalog", "needs_changes"]
 
@@ -48,8 +47,6 @@ class ApiServices:
     authenticator: Authenticator | None = None
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     readers: SlowReaders = field(default_factory=SlowReaders)
-    #: What holds listings of a cluster that lose many topics at once.
-    guard: ShrinkGuard | None = None
     #: The change log of what the cluster behind this server lists for a client, where it is followed; raises
     #: :exc:`~broker_core.errors.ListingFailed`.
     cluster_log: Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None = None

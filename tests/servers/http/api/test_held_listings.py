@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 from structlog.testing import capture_logs
 
+from broker_core import TopicName
 from broker_core.broker import Broker
+from broker_core.catalog import SqliteCatalog
 from broker_core.client import LookupSession, ServerRefused
 from broker_core.errors import ServerError
 from broker_core.gateway import Gateway
 from broker_core.settings import Settings
-from tests.support.api_serving import ApiServed
+from tests.support.api_serving import NAMESPACE, ApiServed
 from tests.support.fake_cluster import FakeCluster
+from tests.support.raw_client import Refused
+from tests.support.watching_client import WatchingClient
 
 NAMES = [f"persistent://t/n/topic-{index:03d}" for index in range(200)]
 
@@ -104,7 +109,55 @@ async def test_a_namespace_that_is_not_guarded() -> None:
         assert await scene.names() == NAMES[:20]
 
 
-async def test_a_server_with_a_catalogue_of_its_own_has_no_guard(served: ApiServed) -> None:
-    said = await served.ask("/v1/held-listings")
-    assert said.status == 409
-    assert (await served.ask("/v1/namespaces/a/b/held-listings/accept", "POST")).status == 409
+async def test_while_it_is_held_nobody_gets_what_was_there_before() -> None:
+    """Neither a poll of an old client, for which the snapshot was young enough, nor a new watcher."""
+    async with scene_of("auto") as scene:
+        assert await scene.names() == NAMES
+        scene.cluster.answers = 0.1
+        host, port = scene.served.broker.pulsar_address
+        async with LookupSession(f"pulsar://{host}:{port}") as new:
+            with pytest.raises(ServerRefused, match="The shrink guard holds this listing"):
+                await new.get_topics("t/n")  # of after it came
+        with pytest.raises(ServerRefused, match="The shrink guard holds this listing"):
+            await scene.client.get_topics("t/n")
+        watching = await WatchingClient.open((host, port))
+        with pytest.raises(Refused) as refused:
+            await watching.watch("t/n/.*", namespace="t/n")
+        watching.client.close()
+        assert refused.value.code is ServerError.MetadataError
+
+
+async def test_another_file_in_the_place_of_the_catalogue_is_held(tmp_path: Path) -> None:
+    """What is deleted in the catalogue itself is not, also while the server is down."""
+    tables = {
+        "pulsar": {"listen": "127.0.0.1:0"},
+        "http": {"listen": "127.0.0.1:0"},
+        "catalog": {"path": tmp_path / "topics.sqlite"},
+        "shrink_guard": {"file": str(tmp_path / "guard")},
+    }
+    names = [TopicName.parse(f"persistent://public/default/topic-{index}") for index in range(100)]
+
+    def take_away() -> None:
+        for path in tmp_path.glob("topics.sqlite*"):
+            if path.is_file():
+                path.unlink()
+
+    async def count() -> int:
+        async with Broker(Settings.model_validate(tables)) as broker, aiohttp.ClientSession() as session:
+            said = await ApiServed(broker, session).ask(f"{NAMESPACE}/topics")
+            return len(said.json["items"]) if said.status == 200 else -said.status
+
+    with SqliteCatalog(tmp_path / "topics.sqlite", create=True) as catalog:
+        for name in names:
+            catalog.create(name)
+    assert await count() == 100
+    with SqliteCatalog(tmp_path / "topics.sqlite") as catalog:
+        for name in names[:60]:
+            catalog.delete(name)
+    assert await count() == 40
+    take_away()
+    with SqliteCatalog(tmp_path / "topics.sqlite", create=True) as catalog:
+        catalog.create(names[0])
+    assert await count() == -502
+    take_away()
+    assert await count() == -502, "a namespace that never had a topic"
