@@ -174,6 +174,17 @@ class Authorization:
             for role in _roles(asker)
         )
 
+    def check_super(self, asker: Asker) -> None:
+        """Raise :exc:`~broker_core.errors.ListingFailed`, with the cause ``DENIED``, for whoever has no super role,
+        whether or not there are rules.
+        """
+        for role in () if asker.transport == OPERATOR else _roles(asker):
+            if role not in self._super_roles:
+                who = f"Role {quoted(role)}" if role else "A client without a role"
+                raise ListingFailed(
+                    f"{who} is no super role (authorization.super_roles)", cause=Cause.DENIED, reason="denied"
+                )
+
     def check_somewhere(self, asker: Asker, action: str) -> None:
         """Raise what :meth:`check` raises, unless an action of the rules is allowed in some namespace."""
         for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):

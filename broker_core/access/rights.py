@@ -38,10 +38,14 @@ class Right(NamedTuple):
     masks: str = "no"
     gates: str | None = None
     note: str = ""
+    #: Whether rules allow it to nobody: a role of ``authorization.super_roles`` is needed.
+    is_super: bool = False
 
     @property
     def rules(self) -> str:
         """What the rules are asked, in words."""
+        if self.is_super:
+            return "super roles alone"
         return ", then ".join(" or ".join(f"`{each}`" for each in RULES_OF[action]) for action in self.asks)
 
 
@@ -74,6 +78,21 @@ RIGHTS: Final = (
         ("admin",),
         gates="no",
         note="in all namespaces; over the operator's socket alone where there are no rules",
+    ),
+    Right(
+        "HTTP `/v1`",
+        (
+            "listKafkaUsers",
+            "showKafkaUser",
+            "putKafkaUser",
+            "deleteKafkaUser",
+            "listKafkaAcls",
+            "createKafkaAcls",
+            "deleteKafkaAcls",
+        ),
+        gates="no",
+        note="404 where clients are not authenticated",
+        is_super=True,
     ),
     Right(
         "HTTP `/admin/v2`",

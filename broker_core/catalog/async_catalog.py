@@ -119,6 +119,18 @@ class AsyncCatalog:
         """As :meth:`SqliteCatalog.kafka_users`; for any thread."""
         return self._file.kafka_users()
 
+    def put_kafka_user(self, *rows: ScramRow) -> None:
+        """As :meth:`SqliteCatalog.put_kafka_user`; for any thread."""
+        self._file.put_kafka_user(*rows)
+
+    def remove_kafka_user(self, name: str, *mechanisms: str) -> list[str]:
+        """As :meth:`SqliteCatalog.remove_kafka_user`; for any thread."""
+        return self._file.remove_kafka_user(name, *mechanisms)
+
+    def kafka_acls(self, namespace: NamespaceName) -> tuple[int, tuple[AclRow, ...]]:
+        """As :meth:`SqliteCatalog.kafka_acls`; for any thread."""
+        return self._file.kafka_acls(namespace)
+
     async def change_kafka_acls(
         self, namespace: NamespaceName, add: Iterable[AclRow] = (), remove: Iterable[AclRow] = ()
     ) -> int:

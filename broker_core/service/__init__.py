@@ -26,12 +26,21 @@ from broker_core.service.topic_imports import MOST_ASKED, MOST_BYTES, BodyTooLar
 if TYPE_CHECKING:
     from broker_core.service.list_topics import ListTopics, TopicTables, off_loop_if_many
     from broker_core.service.logins import Logins, role_of
+    from broker_core.service.stored_users import (
+        LONGEST_PASSWORD,
+        SHORTEST_PASSWORD,
+        check_password,
+        check_user,
+        store_user,
+    )
     from broker_core.service.visible_topics import Allowed, VisibleTopics
 
 __all__ = [
+    "LONGEST_PASSWORD",
     "MOST_ASKED",
     "MOST_BYTES",
     "REFUSED_BY_ACLS",
+    "SHORTEST_PASSWORD",
     "AclReader",
     "Action",
     "Admission",
@@ -70,6 +79,8 @@ __all__ = [
     "TopicTables",
     "VisibleTopics",
     "Watcher",
+    "check_password",
+    "check_user",
     "client_count",
     "off_loop_if_many",
     "partition_names",
@@ -77,6 +88,7 @@ __all__ = [
     "read_version",
     "right_to",
     "role_of",
+    "store_user",
     "version_text",
 ]
 
@@ -85,6 +97,11 @@ __getattr__ = lazy_exports(
     __name__,
     {
         "Allowed": ".visible_topics",
+        "LONGEST_PASSWORD": ".stored_users",
+        "SHORTEST_PASSWORD": ".stored_users",
+        "check_password": ".stored_users",
+        "check_user": ".stored_users",
+        "store_user": ".stored_users",
         "ListTopics": ".list_topics",
         "Logins": ".logins",
         "TopicTables": ".list_topics",

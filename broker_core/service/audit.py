@@ -41,6 +41,8 @@ Action: TypeAlias = Literal[
     "alter_configs",
     "create_acl",
     "delete_acl",
+    "put_kafka_user",
+    "delete_kafka_user",
     "accept_shrink",
     "disconnect_clients",
 ]
@@ -77,7 +79,7 @@ class Attempt:
     No field may have a value that a client gave to something, such as a property's, a config's or a password.
     """
 
-    __slots__ = ("action", "asker", "fields", "namespace", "target", "unchanged", "verdicts")
+    __slots__ = ("action", "asker", "fields", "namespace", "rows", "target", "unchanged", "verdicts")
 
     def __init__(
         self, action: Action | None, asker: Asker | None = None, *, namespace: str = "", target: str = ""
@@ -92,6 +94,8 @@ class Attempt:
         self.unchanged: set[Hashable] = set()
         #: What is known of the change that was made: counts, and the version. Rows have these fields if they are given.
         self.fields: dict[str, Value] = {}
+        #: What was done, if it is more than one thing.
+        self.rows: list[AuditRow] = []
 
     def allowed(self, topics: Iterable[TopicName]) -> None:
         """Rules and gates allow these topics to be changed: whatever found them has asked."""

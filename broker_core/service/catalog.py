@@ -126,3 +126,12 @@ class Catalog(Protocol):
 
     def kafka_users(self) -> list[ScramRow]:
         """All stored credentials, by name and mechanism; for any thread."""
+
+    def put_kafka_user(self, *rows: ScramRow) -> None:
+        """Add stored credentials, or replace them, in one transaction; for any thread."""
+
+    def remove_kafka_user(self, name: str, *mechanisms: str) -> list[str]:
+        """Remove stored credentials of a user in one transaction, and say which were there; for any thread."""
+
+    def kafka_acls(self, namespace: NamespaceName) -> tuple[int, tuple[AclRow, ...]]:
+        """The version of a namespace's ACLs, and all of them; for any thread."""

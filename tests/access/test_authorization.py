@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.access.access import ACTIONS, Access
-from broker_core.access.asker import Asker
+from broker_core.access.asker import OPERATOR, Asker
 from broker_core.access.authorization import AllowsEverybody, Authorization
 from broker_core.access.rights import RULES_OF
 from broker_core.errors import Cause, ListingFailed, ServerError
@@ -318,3 +318,18 @@ def test_all_namespaces_are_all_of_their_topics() -> None:
     assert authorization.decide("a", "admin", "t/n").allowed
     with pytest.raises(ListingFailed, match="no right to admin in all namespaces"):
         authorization.check_action(Asker("a"), "admin", None)
+
+
+def test_super_roles_alone_whether_or_not_there_are_rules() -> None:
+    for authorization in (made(), made(mode="allow", authentication=False)):
+        authorization.check_super(Asker(role="admin"))
+        authorization.check_super(Asker(transport=OPERATOR))
+        for asker in (
+            Asker(role="prometheus"),
+            Asker(),
+            Asker(role="admin", original_principal="team-a"),
+            Asker(role="team-a", original_principal="admin"),
+        ):
+            with pytest.raises(ListingFailed) as denied:
+                authorization.check_super(asker)
+            assert denied.value.cause is Cause.DENIED

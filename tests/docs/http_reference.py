@@ -95,6 +95,34 @@ $ curl -sS http://127.0.0.1:8080/v1/held-listings
 $ curl -sS -X POST {_URL}/public/default/held-listings/accept
 {{"type": "about:blank", "title": "Conflict", "status": 409, "detail": "this server lists no cluster: changes of its own catalogue are all meant", ...}}
 """,
+    "listKafkaUsers": """\
+$ curl -sS http://127.0.0.1:8080/v1/access/kafka/users
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
+    "showKafkaUser": """\
+$ curl -sS http://127.0.0.1:8080/v1/access/kafka/users/orders-app
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
+    "putKafkaUser": """\
+$ printf '{"password": "%s"}' "$PASSWORD" | curl -sS -X PUT -H 'Content-Type: application/json' --data-binary @- http://127.0.0.1:8080/v1/access/kafka/users/orders-app
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
+    "deleteKafkaUser": """\
+$ curl -sS -X DELETE http://127.0.0.1:8080/v1/access/kafka/users/orders-app
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
+    "listKafkaAcls": """\
+$ curl -sS 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?principal=User:orders-app'
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
+    "createKafkaAcls": """\
+$ curl -sS -H 'Content-Type: application/json' -d '{"items": [{"resource_type": "TOPIC", "name": "*", "principal": "User:orders-app", "operation": "DESCRIBE", "permission": "ALLOW"}]}' http://127.0.0.1:8080/v1/access/kafka/acls/public/default
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
+    "deleteKafkaAcls": """\
+$ curl -sS -X DELETE 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?principal=User:orders-app'
+{"type": "about:blank", "title": "Not Found", "status": 404, "detail": "clients of this server are not authenticated: it has no users and ACLs over HTTP", "cause": "NOT_FOUND"}
+""",
     "openapi": """\
 $ curl -sS http://127.0.0.1:8080/v1/openapi.json
 {"openapi": "3.1.0", "info": {"title": "broker-core", ...}

@@ -50,12 +50,13 @@ class KafkaAdministration(CatalogConnections):
         with self.reading() as connection:
             return read_users(connection)
 
-    def put_kafka_user(self, row: ScramRow) -> None:
-        """Add a SCRAM credential, or replace the one of this name and mechanism."""
+    def put_kafka_user(self, *rows: ScramRow) -> None:
+        """Add SCRAM credentials, or replace those of their names and mechanisms, in one transaction."""
         with self._writing_rows() as connection:
-            put_user(connection, row)
+            for row in rows:
+                put_user(connection, row)
 
-    def remove_kafka_user(self, name: str, mechanism: str) -> bool:
-        """Remove a SCRAM credential; false where there is none."""
+    def remove_kafka_user(self, name: str, *mechanisms: str) -> list[str]:
+        """Remove the SCRAM credentials of a user for mechanisms, in one transaction; returns those that were there."""
         with self._writing_rows() as connection:
-            return remove_user(connection, name, mechanism)
+            return [each for each in mechanisms if remove_user(connection, name, each)]

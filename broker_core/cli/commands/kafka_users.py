@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
@@ -15,9 +14,6 @@ from broker_core.cli.options.question import UnusableQuestion
 from broker_core.cli.options.topics import CatalogOption
 from broker_core.errors import BrokerCoreError
 
-if TYPE_CHECKING:
-    from broker_core.catalog import SqliteCatalog
-
 __all__ = ["EXAMPLES", "UserMissing", "add_user", "list_users", "remove_user"]
 
 EXAMPLES: Final = examples(
@@ -25,11 +21,6 @@ EXAMPLES: Final = examples(
     "broker-core kafka users list",
     "broker-core kafka users remove orders-app",
 )
-
-#: Bytes of a password.
-_LONGEST: Final = 512
-#: Characters of one that is not guessed in a day by a machine that has the catalogue.
-_SHORTEST: Final = 8
 
 NameArgument = Annotated[
     str,
@@ -63,7 +54,7 @@ def add_user(
     ] = False,
     allow_short: Annotated[
         bool,
-        typer.Option("--allow-short", help=f"Take a password of fewer than {_SHORTEST} characters."),
+        typer.Option("--allow-short", help="Take a password of fewer than 8 characters."),
     ] = False,
     catalog: CatalogOption = None,
 ) -> None:
@@ -71,35 +62,21 @@ def add_user(
 
     The catalogue keeps no password, only what SCRAM verifies one with.
     """
-    from broker_core.access.principal import Principal
-    from broker_core.catalog import ScramRow
-    from broker_core.kafka.scram.credentials import derive_credential
+    from broker_core.service import check_user, store_user
 
     try:
-        Principal(name)
+        check_user(name)
     except ValueError as error:
-        raise UnusableQuestion(f"NAME {name!r}: the {error}") from error
-    if name.startswith("User:"):
-        raise UnusableQuestion(f"NAME {name!r}: give the name alone; its principal would be User:{name}")
+        raise UnusableQuestion(f"NAME {name!r}: {error}") from error
     mechanisms = _mechanisms(mechanism)
     if not password_stdin:
         raise UnusableQuestion(
             "a password is read from standard input: say --password-stdin, since every user of the machine can read a "
             "command line"
         )
-    password = _password()
-    if len(password.decode(errors="replace")) < _SHORTEST and not allow_short:
-        raise UnusableQuestion(
-            f"--password-stdin: a password has at least {_SHORTEST} characters, as fewer are soon guessed; "
-            "--allow-short takes it"
-        )
+    password = _password(allow_short=allow_short)
     with written_catalog(invocation, catalog, create=True) as opened:
-        _see_to_secret(opened)
-        for each in mechanisms:
-            made = derive_credential(each, password)
-            opened.put_kafka_user(
-                ScramRow(name, each, made.iterations, made.salt, made.stored_key, made.server_key)
-            )
+        store_user(opened, name, password, mechanisms)
         print(f"stored the user {name} for {', '.join(mechanisms)}")
 
 
@@ -131,7 +108,7 @@ def remove_user(
 
     mechanisms = _mechanisms(mechanism)
     with written_catalog(invocation, catalog) as opened:
-        removed = [each for each in mechanisms if name != DECOY_USER and opened.remove_kafka_user(name, each)]
+        removed = [] if name == DECOY_USER else opened.remove_kafka_user(name, *mechanisms)
         if not removed:
             raise UserMissing(f"There is no user {name!r} for {' or '.join(mechanisms)} in the catalogue")
         print(f"removed the user {name} for {', '.join(removed)}")
@@ -146,21 +123,14 @@ def _mechanisms(given: list[str] | None) -> list[str]:
     return list(dict.fromkeys(given)) if given else list(HASHES)
 
 
-def _password() -> bytes:
-    password = sys.stdin.buffer.read(_LONGEST + 3).removesuffix(b"\n").removesuffix(b"\r")
+def _password(*, allow_short: bool) -> bytes:
+    from broker_core.service import LONGEST_PASSWORD, check_password
+
+    password = sys.stdin.buffer.read(LONGEST_PASSWORD + 3).removesuffix(b"\n").removesuffix(b"\r")
     if not password:
         raise UnusableQuestion("--password-stdin: standard input has no password")
-    if len(password) > _LONGEST:
-        raise UnusableQuestion(f"--password-stdin: a password has at most {_LONGEST} bytes")
-    if b"\x00" in password or b"\n" in password:
-        raise UnusableQuestion("--password-stdin: a password is one line without zero bytes")
+    try:
+        check_password(password, short=None if allow_short else "--allow-short")
+    except ValueError as error:
+        raise UnusableQuestion(f"--password-stdin: {error}") from None
     return password
-
-
-def _see_to_secret(catalog: SqliteCatalog) -> None:
-    """With the first user, store the secret that makes users that do not exist look like users."""
-    from broker_core.catalog import ScramRow
-    from broker_core.kafka.scram.credentials import DECOY_USER
-
-    if catalog.kafka_user(DECOY_USER, "") is None:
-        catalog.put_kafka_user(ScramRow(DECOY_USER, "", 0, os.urandom(32), b"", b""))

@@ -185,18 +185,13 @@ class GivenBindings:
 
         A server takes such bindings, from whatever client.
         """
-        from broker_core.kafka.acls.bindings import Operation
-        from broker_core.kafka.acls.operations import OPERATIONS
+        from broker_core.kafka.acls.acl_filters import mistake_in
 
         bindings = self.bindings()
         for each in bindings:
-            there = (Operation.ALL, *OPERATIONS[each.resource_type])
-            if each.operation not in there:
-                names = ", ".join(operation.name for operation in there)
-                raise UnusableQuestion(
-                    f"--operation {each.operation.name}: ResourceType {each.resource_type.name} only supports "
-                    f"operations [{names}]"
-                )
+            mistake = mistake_in(each)
+            if mistake is not None:
+                raise UnusableQuestion(f"--operation {each.operation.name}: {mistake}")
         return bindings
 
 
@@ -224,7 +219,7 @@ def given_bindings(
     pattern: PatternType,
 ) -> Iterator[AclBinding]:
     """Every combination of the options; raises :exc:`UnusableQuestion` for one that no binding can have."""
-    from broker_core.kafka.acls.acl_filters import binding_fault
+    from broker_core.kafka.acls.acl_filters import binding_fault, principal_fault
     from broker_core.kafka.acls.bindings import AclBinding, PatternType, Permission, ResourceType
 
     principals = [
@@ -238,8 +233,9 @@ def given_bindings(
     for (permission, principal), host, operation, (kind, name) in product(
         principals, hosts or ("*",), operations, resources
     ):
-        if not principal.startswith("User:") or principal == "User:":
-            raise UnusableQuestion(f"{principal!r} is no principal: write User:NAME")
+        nobody = principal_fault(principal)
+        if nobody is not None:
+            raise UnusableQuestion(nobody)
         of_cluster = kind is ResourceType.CLUSTER
         binding = AclBinding(
             kind, name, PatternType.LITERAL if of_cluster else pattern, principal, host, operation, permission

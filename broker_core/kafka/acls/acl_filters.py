@@ -14,8 +14,9 @@ from broker_core.kafka.acls.bindings import (
     ResourceType,
 )
 from broker_core.kafka.acls.name_patterns import WILDCARD
+from broker_core.kafka.acls.operations import OPERATIONS
 
-__all__ = ["AclFilter", "binding_fault"]
+__all__ = ["AclFilter", "binding_fault", "mistake_in", "principal_fault"]
 
 _Kind = TypeVar("_Kind", bound=IntEnum)
 
@@ -87,6 +88,28 @@ def binding_fault(binding: AclBinding) -> str | None:
             "(no colon is present separating the principal type from the principal name)"
         )
     return None
+
+
+def principal_fault(principal: str) -> str | None:
+    """Why nobody has this principal, and ``None`` if somebody may."""
+    if not principal.startswith("User:") or principal == "User:":
+        return f"{principal!r} is no principal: write User:NAME"
+    return None
+
+
+def mistake_in(binding: AclBinding) -> str | None:
+    """Why a binding cannot be stored, or would be about nobody or nothing; ``None`` if neither.
+
+    A server takes the latter from Kafka's clients, as Kafka does. Commands and HTTP refuse it.
+    """
+    fault = principal_fault(binding.principal) or binding_fault(binding)
+    if fault is not None:
+        return fault
+    there = (Operation.ALL, *OPERATIONS[binding.resource_type])
+    if binding.operation in there:
+        return None
+    names = ", ".join(operation.name for operation in there)
+    return f"ResourceType {binding.resource_type.name} only supports operations [{names}]"
 
 
 def _is(asked: _Kind, found: _Kind) -> bool:

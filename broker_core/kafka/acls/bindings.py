@@ -17,6 +17,7 @@ __all__ = [
     "binding_of",
     "binding_text",
     "known",
+    "resource_text",
 ]
 
 _Kind = TypeVar("_Kind", bound=IntEnum)
@@ -113,6 +114,11 @@ def binding_of(row: tuple[int, str, int, str, str, int, int]) -> AclBinding:
         known(Operation, operation),
         known(Permission, permission),
     )
+
+
+def resource_text(binding: AclBinding) -> str:
+    """What a binding is about, as the audit names it: ``TYPE:PATTERN:NAME``."""
+    return f"{binding.resource_type.name}:{binding.pattern.name}:{binding.name}"
 
 
 def binding_text(binding: AclBinding) -> str:

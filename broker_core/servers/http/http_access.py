@@ -39,6 +39,7 @@ class Needs(enum.Enum):
 
     MONITOR_EVERYWHERE = "monitor in all namespaces"
     ADMIN_EVERYWHERE = "admin in all namespaces"
+    SUPER = "a super role; nothing where clients are not authenticated, as nothing is there"
     MONITOR_SOMEWHERE = "monitor in some namespace: the page shows no other"
     MONITOR_IF_PROTECTED = "monitor in all namespaces, with [http] protect"
     CREDENTIALS_IF_PROTECTED = "the credentials of anybody, with [http] protect"
@@ -98,6 +99,9 @@ class HttpAccess:
         try:
             if needs is Needs.MONITOR_SOMEWHERE:
                 self._authorization().check_somewhere(asker, "monitor")
+            elif needs is Needs.SUPER:
+                if self._admission.authenticator.enabled:
+                    self._authorization().check_super(asker)
             elif needs not in _CREDENTIALS:
                 self._authorization().check_action(asker, _action(needs), None)
         except ListingFailed:
@@ -138,4 +142,4 @@ class HttpAccess:
 
 def _action(needs: Needs) -> str:
     """The action of the rules that a page needs."""
-    return "admin" if needs is Needs.ADMIN_EVERYWHERE else "monitor"
+    return "admin" if needs in (Needs.ADMIN_EVERYWHERE, Needs.SUPER) else "monitor"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault
+from broker_core.kafka.acls.acl_filters import AclFilter, binding_fault, mistake_in
 from broker_core.kafka.acls.bindings import (
     AclBinding,
     Operation,
@@ -64,3 +64,20 @@ def test_bindings_are_refused_as_by_kafka(row: dict[str, Any]) -> None:
         assert fault.endswith(("ANY", "MATCH"))
     else:
         assert fault == (row["error"][1] or None)
+
+
+def test_bindings_that_kafka_stores_and_that_are_about_nobody_or_nothing() -> None:
+    good = AclBinding(
+        ResourceType.TOPIC, "a", PatternType.LITERAL, "User:x", "*", Operation.READ, Permission.ALLOW
+    )
+    assert mistake_in(good) is None
+    assert mistake_in(good._replace(operation=Operation.ALL)) is None
+    for odd, told in (
+        (good._replace(principal="Group:x"), "no principal"),
+        (good._replace(principal="User:"), "no principal"),
+        (good._replace(operation=Operation.CLUSTER_ACTION), "TOPIC only supports operations"),
+    ):
+        assert binding_fault(odd) is None
+        assert told in str(mistake_in(odd))
+    empty = good._replace(name="")
+    assert mistake_in(empty) == binding_fault(empty) is not None

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from broker_core.servers.http.api import held_listings, namespaces, server_clients, topic_by_id, topics
+from broker_core.servers.http.api import (
+    held_listings,
+    namespaces,
+    server_clients,
+    topic_by_id,
+    topics,
+)
+from broker_core.servers.http.api.access import kafka_acls, kafka_users
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.api import Admit, Api
 from broker_core.servers.http.api.http_metrics import HttpMetrics
@@ -24,6 +31,8 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
         *topic_by_id.operations(services),
         *held_listings.operations(services),
         *server_clients.operations(services),
+        *kafka_users.operations(),
+        *kafka_acls.operations(),
     ]
     document = openapi_operation(operations, version)
     return Api("/v1/", [*operations, document], services, admit)

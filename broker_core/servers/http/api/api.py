@@ -35,6 +35,7 @@ _NEEDS: Final = {
     Right.NOTHING: Needs.CREDENTIALS_IF_PROTECTED,
     Right.MONITOR_EVERYWHERE: Needs.MONITOR_EVERYWHERE,
     Right.ADMIN_EVERYWHERE: Needs.ADMIN_EVERYWHERE,
+    Right.SUPER: Needs.SUPER,
 }
 
 
@@ -82,7 +83,7 @@ class Api:
             attempt = Attempt(
                 operation.changes,
                 namespace=f"{parts['tenant']}/{parts['namespace']}" if "namespace" in parts else "",
-                target=parts.get("topic") or parts.get("topic_id") or "",
+                target=parts.get("topic") or parts.get("topic_id") or parts.get("user") or "",
             )
             status, size, problem = None, 0, None
             try:
@@ -103,7 +104,7 @@ class Api:
                     client.sent(size)
                 if (turn := request.get(_TURN)) is not None:
                     turn.spent(size)
-                attempt.ended([_row(attempt, status, problem)])
+                attempt.ended(_rows(attempt, status, problem))
 
         return handle
 
@@ -195,14 +196,16 @@ def _cut(error: Exception, request: web.Request) -> web.Response:
     return web.Response(status=500)
 
 
-def _row(attempt: Attempt, status: int | None, problem: Problem | None) -> AuditRow:
+def _rows(attempt: Attempt, status: int | None, problem: Problem | None) -> list[AuditRow]:
     """What became of a request. ``status`` is that of the response; ``None``: the client left before there was one."""
     outcome: Outcome = "abandoned" if status is None else "done"
     if status is not None and status >= 400:
         outcome = "refused" if status < 500 or status == 501 else "failed"
     cause = "" if problem is None else problem.cause.name
     fields = attempt.fields if outcome == "done" else {}
-    return AuditRow(attempt.target, outcome, cause, {"status": status, **fields})
+    if outcome == "done" and attempt.rows:
+        return [row._replace(fields={"status": status, **row.fields}) for row in attempt.rows]
+    return [AuditRow(attempt.target, outcome, cause, {"status": status, **fields})]
 
 
 def _size_to_come(response: web.StreamResponse) -> int:

@@ -34,6 +34,7 @@ _TAGS: Final[Mapping[str, str]] = {
     "topics": "Listings, and one topic.",
     "namespaces": "Namespaces, their counts and their changes.",
     "writes": "Changes of the catalogue of a server that is not before a cluster.",
+    "access": "Kafka's users and ACLs. The rules of authorization are in the file of the settings.",
     "server": "How a listing comes about, the clients that are connected, and this document.",
 }
 _PROBLEM_SCHEMA: Final = {"$ref": "#/components/schemas/Problem"}

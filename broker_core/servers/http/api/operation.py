@@ -40,6 +40,7 @@ class Right(enum.Enum):
     CREDENTIALS = "credentials"
     MONITOR_EVERYWHERE = "monitor in all namespaces"
     ADMIN_EVERYWHERE = "admin in all namespaces"
+    SUPER = "a super role"
     LIST = "list"
     DESCRIBE = "describe"
     LOOKUP = "lookup"

@@ -25,6 +25,7 @@ from broker_core.kafka.acls.bindings import (
     binding_of,
     binding_text,
     known,
+    resource_text,
 )
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow, audited, row_of
@@ -258,9 +259,7 @@ def _told_deleted(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
 
 
 def _told(call: KafkaCall, binding: AclBinding, code: int) -> AuditRow:
-    kind, name, pattern = binding[:3]
-    target = f"{known(ResourceType, kind).name}:{known(PatternType, pattern).name}:{name}"
-    row = row_of(target, code, {"acl": binding_text(binding)})
+    row = row_of(resource_text(binding), code, {"acl": binding_text(binding)})
     return row._replace(outcome="unchanged") if not code and binding in call.attempt.unchanged else row
 
 

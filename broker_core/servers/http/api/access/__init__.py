@@ -1,0 +1,1 @@
+"""Kafka's users and access control lists over HTTP, for super roles."""

@@ -1,0 +1,94 @@
+"""What the operations below /v1/access have in common: they are for super roles, and answer by pages."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from broker_core.access.asker import OPERATOR
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.parameters import number_parameter
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.services import needs_catalog, needs_changes
+from broker_core.service import Catalog
+
+__all__ = ["MOST", "NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "cursor_of", "link_to", "super_operation"]
+
+#: Items of a page, and of one change, at most.
+MOST: Final = 10_000
+_USUAL: Final = 1000
+NOT_HERE: Final = "Clients of this server are not authenticated: none of this is here then."
+REFUSALS: Final = {404: Reply(NOT_HERE), **CHANGE_PROBLEMS}
+
+
+def super_operation(
+    method: str,
+    path: str,
+    operation_id: str,
+    summary: str,
+    handler: Callable[[ApiRequest], Awaitable[web.StreamResponse]],
+    responses: Mapping[int, Reply],
+    description: str = "",
+    **more: Any,
+) -> Operation:
+    """An operation that is for super roles, and for the operator's socket."""
+    described = f"{description} For super roles alone, and for the operator's socket.".strip()
+    return Operation(
+        method,
+        path,
+        operation_id,
+        summary,
+        Right.SUPER,
+        handler,
+        responses,
+        description=described,
+        tag="access",
+        **more,
+    )
+
+
+def catalog_of(request: ApiRequest) -> Catalog:
+    """The catalogue; raises the error 404 if clients are not authenticated, and 501 if there is none."""
+    if not request.services.methods and request.asker.transport != OPERATOR:
+        raise refused(404, "clients of this server are not authenticated: it has no users and ACLs over HTTP")
+    if request.attempt.action is not None:
+        needs_changes(request.services).check_transport(request.asker)
+    return needs_catalog(request.services)
+
+
+def cursor_of(text: str) -> str:
+    """The cursor of the page behind this item."""
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _read_cursor(text: str) -> str:
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
+    except (binascii.Error, UnicodeError, ValueError):
+        raise ValueError("must be `next` of a page") from None
+
+
+PAGE: Final = (
+    number_parameter("limit", "Items of a page at the most.", 1, MOST, _USUAL),
+    Parameter(
+        "cursor",
+        "`next` of the page before, as it is.",
+        read=_read_cursor,
+        schema={"type": "string", "format": "cursor", "pattern": "^[A-Za-z0-9_-]+$", "minLength": 1},
+        default="",
+    ),
+)
+
+
+def link_to(request: ApiRequest, following: str | None) -> dict[str, str]:
+    """The header of a page that has another one behind it."""
+    if following is None:
+        return {}
+    query = {name: value for name, value in request.http.query.items() if name != "cursor"}
+    url = request.http.rel_url.with_query({**query, "cursor": cursor_of(following)})
+    return {str(hdrs.LINK): f'<{url}>; rel="next"'}
