@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from broker_core_spark.batch.build_result import BuildResult
+from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.publish_gates import PublishGates
 from tests.interop.maven import PeerUnavailable
 from tests.interop.spark_tables import DeltaTable, IcebergTable, TopicTable, tables_session
@@ -201,6 +202,47 @@ def test_an_iceberg_table_that_does_not_tell_its_changes_is_compared(
     compared(property_keys=("region", "other"))
     other = builds.incremental(property_keys=("region", "other"), segment_bytes=2 * SEGMENT_BYTES)
     assert "segments of another size" in other.full_because
+
+
+@FORMATS
+def test_a_look_leads_from_the_generation_to_the_table(table: TopicTable, tmp_path: Path) -> None:
+    from broker_core_spark.batch.follow_table import follow_table
+
+    def listed() -> dict[tuple[str, str, str], dict[str, str]]:
+        rows = table.spark.table(table.name).collect()
+        return {
+            (row["namespace"], row["domain"] or "persistent", row["name"]): {
+                key: value for key, value in (row["properties"] or {}).items() if key in KEYS
+            }
+            for row in rows
+            if row["namespace"] in built.manifest.namespaces
+        }
+
+    builds = Builds(table, tmp_path)
+    built = builds.build(tmp_path / "store", incremental=False)
+    at_first = listed()
+    changes: list[Callable[[], None]] = [
+        lambda: None,
+        lambda: table.put([(LARGE, None, "orders-8", {"region": "mars"}), (LARGE, None, "more", None)]),
+        lambda: table.remove([(LARGE, None, "users-9", None), ("tiny/ns-3", "persistent", "orders-3", None)]),
+        table.rewrite,
+        lambda: table.rename((LARGE, None, "orders-10", None), "orders-ten"),
+        lambda: table.add([(LARGE, "non-persistent", "users-9", None), ("new/one", None, "x", None)]),
+        lambda: table.put([(LARGE, None, "users-9", {"region": "eu"})]),
+    ]
+    for number, change in enumerate(changes, 1):
+        change()
+        look = follow_table(table.spark, catalogue=table.source, store=str(tmp_path / "store"))
+        assert (look.generation, look.number) == (built.generation, number)
+        expected = {name: properties for name, properties in at_first.items() if name not in look.names}
+        expected |= {name: dict(state) for name, state in look.names.items() if state is not None}
+        assert expected == listed()
+        assert len(look.names) < 10
+    table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMN more string")
+    with pytest.raises(
+        BatchError, match=r"columns of the table were changed.*: (it cannot be followed|build again)"
+    ):
+        follow_table(table.spark, catalogue=table.source, store=str(tmp_path / "store"))
 
 
 @pytest.mark.parametrize("kind", [DeltaTable], ids=["delta"])

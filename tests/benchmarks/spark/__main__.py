@@ -1,7 +1,7 @@
 """``make bench-spark``: time and memory of a batch, its ratio against an ``rlike`` cross join, and serving, in one run.
 
-Options: ``--topics 5000000 --patterns 1020 --join-topics 200000 --no-join --no-increments --no-serving --small
---output FILE``. The
+Options: ``--topics 5000000 --patterns 1020 --join-topics 200000 --no-join --no-order --no-increments --no-serving
+--small --output FILE``. The
 large cases are ``--topics 20000000 --patterns 200``, ``--topics 2000000 --questions 84000``, where all questions are
 different, and ``--topics 2000000 --questions 4000 --segments 10000``, each with ``--no-join --no-serving``.
 
@@ -28,7 +28,7 @@ from broker_core_spark.batch.spark.spark_session import spark_session
 from broker_core_spark.format.segment_boundaries import SEGMENT_BYTES
 from tests.benchmarks.processes import machine
 from tests.benchmarks.progress import say
-from tests.benchmarks.spark import goals, increments, serving
+from tests.benchmarks.spark import goals, increments, serving, table_order
 from tests.benchmarks.spark.catalogue import distinct_rows, pattern_rows, write_catalogue, write_patterns
 from tests.benchmarks.spark.cross_join import cross_join
 from tests.benchmarks.spark.resident import PeakOfTree, tree_cpu
@@ -91,6 +91,10 @@ def _measure(folder: Path, options: argparse.Namespace) -> dict[str, Any]:
         }
         if options.join:
             results["ratio"] = _ratio(folder, options, spark)
+        if options.order:
+            results["order"] = table_order.measure(
+                spark, catalogue, patterns, folder, segment_bytes=size, partitions=options.partitions
+            )
         if options.increments:
             results["increments"] = increments.measure(
                 spark, catalogue, patterns, folder, segment_bytes=size, partitions=options.partitions
@@ -156,6 +160,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--no-join", dest="join", action="store_false", help="without the comparison")
     parser.add_argument(
         "--no-increments", dest="increments", action="store_false", help="without increments and swaps"
+    )
+    parser.add_argument(
+        "--no-order", dest="order", action="store_false", help="without an unsorted table beside a sorted one"
     )
     parser.add_argument("--no-serving", dest="serving", action="store_false", help="the batch alone")
     parser.add_argument("--small", action="store_true", help="serve less, to see that it works")

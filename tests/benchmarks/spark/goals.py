@@ -43,7 +43,7 @@ def of(results: Mapping[str, Any]) -> list[Row]:
                 "at_least": 1,
             }
         )
-    return [*rows, *results.get("increments", ()), *results.get("serving", ())]
+    return [*rows, *results.get("order", ()), *results.get("increments", ()), *results.get("serving", ())]
 
 
 def met(row: Row) -> bool | None:

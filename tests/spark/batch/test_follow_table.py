@@ -17,6 +17,7 @@ from broker_core_spark.batch import follow_table as followed
 from broker_core_spark.batch.errors import BatchError, InvalidCatalogue
 from broker_core_spark.batch.follow_table import follow_table
 from broker_core_spark.batch.job import build
+from broker_core_spark.batch.sources import parquet_and_tables
 from broker_core_spark.plugin import SparkPlugin
 from broker_core_spark.store import open_store
 from broker_core_spark.store.table_changes_file import newest_changes
@@ -147,6 +148,7 @@ def test_a_look_has_all_names_of_the_looks_before(table: Table, monkeypatch: pyt
     }
     assert newest_changes(store, second.generation) == second
     table.put("t-99", deleted=True)
+    monkeypatch.setattr(parquet_and_tables, "_FEW_NAMES", 2)
     third = table.follow()
     assert third.names == {**second.names, there: None}
     assert third.number == 3

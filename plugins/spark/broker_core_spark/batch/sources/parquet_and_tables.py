@@ -56,6 +56,8 @@ __all__ = ["TableSnapshot", "TableSource"]
 
 _NAME_COLUMNS: Final = ("name", "topic")
 _JSON: Final = "json"
+#: Names that a condition has; more are joined with the table.
+_FEW_NAMES: Final = 1000
 _PIN: Final[Mapping[str, Callable[[SparkSession, str, int | None], PinnedTable]]] = {
     "iceberg": pin_iceberg,
     "delta": pin_delta,
@@ -230,16 +232,24 @@ class TableSnapshot:
             return {}
         from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-        written = {
-            form for namespace, domain, local in names for form in (local, f"{domain}://{namespace}/{local}")
-        }
-        wanted = self._frame.sparkSession.createDataFrame(pa.table({"wanted": sorted(written)}))
-        rows = self._selected(self._frame, property_keys)
+        written = sorted(
+            {form for place, domain, local in names for form in (local, f"{domain}://{place}/{local}")}
+        )
+        rows = self._of(self._frame, sorted({place for place, _, _ in names}))
+        name = F.col(self._name_column).cast("string")
+        if len(written) <= _FEW_NAMES:  # which connectors look up in the statistics of files
+            rows = rows.where(name.isin(*written))
+        else:
+            wanted = rows.sparkSession.createDataFrame(pa.table({"wanted": written}))
+            rows = rows.join(F.broadcast(wanted), name == wanted["wanted"], "left_semi")
         found = StagedNames()
-        with described_job(rows.sparkSession, SparkJob("read the changed names", {"names": len(names)})):
-            table = rows.join(
-                F.broadcast(wanted), rows["name"].cast("string") == wanted["wanted"], "left_semi"
-            ).toArrow()
+        try:
+            with described_job(rows.sparkSession, SparkJob("read the changed names", {"names": len(names)})):
+                table = self._selected(rows, property_keys).toArrow()
+        except Exception as error:
+            if not is_spark_error(error):
+                raise
+            raise InvalidCatalogue(f"the changed names cannot be read: {spark_message(error)}") from error
         for batch in table.to_batches():
             for _ in stage_rows(
                 found, *_texts_of_rows(batch, property_keys, self._name_column), self._namespace
