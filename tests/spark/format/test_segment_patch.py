@@ -60,11 +60,11 @@ class Pair:
                 picked.append((selector.key, chosen))
         gone = np.array([at for at, name in enumerate(names) if name not in now], np.int64)
         self.run = RunPatch(came, gone, np.searchsorted(names, came.names.to_pylist()), picked)
+        self.run, _ = self.run.hashed(self.runs[PLACE][1], self.run.names(self.runs[PLACE][0]))
         self.patch = self.between(self.run)
 
     def between(self, run: RunPatch) -> SegmentPatch:
-        patch = SegmentPatch.between(self.former, self.successor, [run])
-        assert patch is not None
+        patch = SegmentPatch((self.former.name, self.former.postings.name), (run.record(),))
         assert run.least_size <= len(patch.data)
         return patch
 
@@ -84,6 +84,7 @@ def pair() -> Pair:
 def test_a_patch_makes_the_files_of_the_successor() -> None:
     one = pair()
     assert len(one.patch.data) <= patch_limit(one.successor)
+    assert SegmentPatch.between(one.former, one.successor, [one.run]) == one.patch
     assert one.made(one.patch.data) == one.wanted[1]
     made, file = patched_segment(one.patch, one.successor, one.runs, KEYS)
     file.file.close()
@@ -103,7 +104,7 @@ def test_a_patch_that_is_no_small_part_of_the_files_is_not_made() -> None:
 def test_postings_of_added_selectors_take_the_place_of_what_was_carried() -> None:
     one = pair()
     names = one.run.names(one.runs[PLACE][0])
-    (carried, again) = one.run.postings(one.runs[PLACE][1], names)
+    (carried, again) = one.run.postings(one.runs[PLACE][1], len(names))
     whole = one.made(one.patch.data)
     keys = frozenset(entry_keys(again.entries)[:1])
     entries = again.entries[:1].copy()

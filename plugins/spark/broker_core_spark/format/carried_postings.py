@@ -5,21 +5,74 @@ Only names that came are matched. A selector that loses and gains none keeps its
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from broker_core import EncodedNames
 from broker_core_spark.format.picked_words import joined_rows, packed, word_counts
-from broker_core_spark.format.postings_file import StoredPostings
+from broker_core_spark.format.postings_file import StoredPostings, entry_index
 from broker_core_spark.format.segment_layout import ENTRY, KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
-__all__ = ["MovedRows", "carried_postings"]
+__all__ = ["GivenHashes", "HashedNames", "MovedRows", "RecordedHashes", "carried_postings"]
 
 _Array = np.ndarray[Any, Any]
+
+
+class HashedNames(Protocol):
+    """Names, of which groups of rows have a CRC and a length, as :class:`~broker_core.EncodedNames` gives them."""
+
+    def __len__(self) -> int: ...
+    def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]: ...
+    def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]: ...
+
+
+class RecordedHashes:
+    """Names whose CRCs and lengths are kept, in the order in which they are asked for."""
+
+    def __init__(self, names: HashedNames) -> None:
+        self._names = names
+        self._found = [(np.empty(0, np.uint32), np.empty(0, np.uint64))]
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def crcs(self, rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
+        self._found.append(self._names.crcs(rows, starts))
+        return self._found[-1]
+
+    def crcs_of_ranges(self, lows: _Array, highs: _Array) -> tuple[_Array, _Array]:
+        self._found.append(self._names.crcs_of_ranges(lows, highs))
+        return self._found[-1]
+
+    @property
+    def found(self) -> tuple[_Array, _Array]:
+        """All CRCs and lengths so far."""
+        crcs, sizes = zip(*self._found, strict=True)
+        return np.concatenate(crcs), np.concatenate(sizes)
+
+
+@dataclass(slots=True)
+class GivenHashes:
+    """``names`` names whose CRCs and lengths were recorded. Raises :exc:`ValueError` if too few were."""
+
+    names: int
+    recorded: tuple[_Array, _Array]
+
+    def __len__(self) -> int:
+        return self.names
+
+    def crcs(self, _rows: _Array, starts: _Array) -> tuple[_Array, _Array]:
+        crcs, sizes = self.recorded
+        count = len(starts)
+        if len(crcs) < count or len(sizes) < count:
+            raise ValueError("hashes are missing")
+        self.recorded = crcs[count:], sizes[count:]
+        return crcs[:count], sizes[:count]
+
+    def crcs_of_ranges(self, lows: _Array, _highs: _Array) -> tuple[_Array, _Array]:
+        return self.crcs(lows, lows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +97,7 @@ class MovedRows:
 
 
 def carried_postings(
-    former: StoredPostings, moved: MovedRows, names: EncodedNames, picked: Iterable[tuple[bytes, _Array]]
+    former: StoredPostings, moved: MovedRows, names: HashedNames, picked: Iterable[tuple[bytes, _Array]]
 ) -> list[StoredPostings]:
     """The postings of ``names`` in two parts, for :func:`~.postings_merge.merge_postings`.
 
@@ -111,9 +164,8 @@ def _numbered(
     for key, found in picked:
         if not len(found):
             continue
-        at = bisect_left(range(len(entries)), key, key=lambda row: raw[16 * row : 16 * row + 16])
-        known = raw[16 * at : 16 * at + 16] == key
-        numbers.append(at if known else len(entries) + len(keys))
+        at = entry_index(raw, key)
+        numbers.append(len(entries) + len(keys) if at is None else at)
         keys.append(key)
         rows.append(found)
     return keys, rows, np.array(numbers, np.int64)
@@ -122,7 +174,7 @@ def _numbered(
 def _packed(
     former: StoredPostings,
     moved: MovedRows,
-    names: EncodedNames,
+    names: HashedNames,
     lost: _Array,
     again: _Array,
     picked: tuple[list[bytes], list[_Array], _Array],

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, BinaryIO, Final, Protocol, TypeVar
+from pathlib import Path
+from typing import IO, Any, BinaryIO, Final, Protocol, TypeVar, cast
 
 import pyarrow as pa
 
@@ -33,11 +35,13 @@ class FramedFile:
 
 
 class FramedWriter:
-    """A file of a kind under way: in memory up to 64 MiB, then in a temporary file."""
+    """A file of a kind under way: in memory up to 64 MiB, then in a temporary file; nowhere unless it is ``kept``."""
 
-    def __init__(self, kind: FileKind) -> None:
+    def __init__(self, kind: FileKind, *, kept: bool = True) -> None:
         self._kind = kind
-        self._file = tempfile.SpooledTemporaryFile(max_size=_SPOOLED)  # noqa: SIM115 (handed over)
+        self._file: IO[bytes] = (
+            tempfile.SpooledTemporaryFile(max_size=_SPOOLED) if kept else Path(os.devnull).open("r+b")  # noqa: SIM115
+        )
         self._digest = hashlib.sha256()
         self._directory: list[dict[str, Any]] = []
         #: Bytes so far.
@@ -70,7 +74,7 @@ class FramedWriter:
         self.write(segment_layout.TRAILER.pack(at, len(directory), self._kind.tail))
         self._file.seek(0)
         name = f"{self._kind.folder}/{self._digest.hexdigest()}.{self._kind.suffix}"
-        return FramedFile(name, self.size, self._file)  # type: ignore[arg-type]  # a spooled file is one, but not by its type
+        return FramedFile(name, self.size, cast(BinaryIO, self._file))
 
     def close(self) -> None:
         """Discard an unfinished file, or close a finished one."""

@@ -22,10 +22,10 @@ _Array = np.ndarray[Any, Any]
 
 
 class NamesWriter:
-    """The writer of a names file."""
+    """The writer of a names file, of which nothing but its name and size is ``kept`` otherwise."""
 
-    def __init__(self) -> None:
-        self._file = FramedWriter(segment_layout.NAMES)
+    def __init__(self, *, kept: bool = True) -> None:
+        self._file = FramedWriter(segment_layout.NAMES, kept=kept)
         #: (namespace, domain, number of names) of each run so far.
         self.runs: list[tuple[str, str, int]] = []
         #: The first local name of the first run.

@@ -6,6 +6,7 @@ A file of a generation has all selectors of its segment. A part that a task stag
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -18,7 +19,7 @@ from broker_core_spark.format.framed_file import FramedFile, FramedWriter, check
 from broker_core_spark.format.segment_layout import PostingsLayout
 from broker_core_spark.format.selector_keys import SelectorKeys
 
-__all__ = ["PostingsWriter", "RunPostings", "StoredPostings", "read_postings"]
+__all__ = ["PostingsWriter", "RunPostings", "StoredPostings", "entry_index", "read_postings"]
 
 _SIZES: Final = ("names", "entries", "words")
 _Array = np.ndarray[Any, Any]
@@ -77,6 +78,12 @@ class StoredPostings:
     names: int
     entries: _Array
     words: _Array
+
+
+def entry_index(keys: bytes, key: bytes) -> int | None:
+    """The number of a selector's key among sorted ``keys``, one behind the other, or ``None``."""
+    at = bisect_left(range(len(keys) // 16), key, key=lambda row: keys[16 * row : 16 * row + 16])
+    return at if keys[16 * at : 16 * at + 16] == key else None
 
 
 def read_postings(buffer: pa.Buffer, file: str) -> list[StoredPostings]:

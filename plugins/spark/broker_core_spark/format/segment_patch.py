@@ -1,8 +1,8 @@
 """Patches: how a segment became its successor, so that a broker that has it needs not fetch the successor.
 
-A patch has the rows that went, the names that came, and what selectors pick of these. The rest is arithmetic that build
-and broker share (:mod:`.carried_postings`). A patch promises nothing: what it makes is the successor if it has the
-checksums of the successor's files, and else it is none.
+A patch has the rows that went, the names that came, what selectors pick of these, and the hashes of all that selectors
+pick if they changed. The rest is arithmetic that build and broker share (:mod:`.carried_postings`). A patch promises
+nothing: what it makes is the successor if it has the checksums of the successor's files, and else it is none.
 """
 
 from __future__ import annotations
@@ -21,7 +21,13 @@ from broker_core import EncodedNames
 from broker_core.errors import BrokerCoreError
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import canonical_json
-from broker_core_spark.format.carried_postings import MovedRows, carried_postings
+from broker_core_spark.format.carried_postings import (
+    GivenHashes,
+    HashedNames,
+    MovedRows,
+    RecordedHashes,
+    carried_postings,
+)
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.names_writer import NamesWriter
@@ -65,18 +71,25 @@ def _no_rows() -> _Array:
     return np.empty(0, np.int64)
 
 
+def _no_hashes() -> tuple[_Array, _Array]:
+    return np.empty(0, "<u4"), np.empty(0, "<u8")
+
+
 @dataclass(frozen=True, slots=True)
 class RunPatch:
     """The changes of a run: rows that went, names that came, and the former rows in front of which they come.
 
-    ``picked`` are the rows among ``came`` that selectors pick, by their keys. ``added`` are the postings of selectors
-    that were matched with all names; ``dropped`` are the keys of those among them that the run had before.
+    ``picked`` are the rows among ``came`` that selectors pick, by their keys. ``hashes`` are the CRCs (uint32) and
+    lengths (uint64) of what changed, in the order in which :func:`~.carried_postings.carried_postings` asks for them.
+    ``added`` are the postings of selectors that were matched with all names; ``dropped`` are the keys of those among
+    them that the run had before.
     """
 
     came: EncodedNames
     gone: _Array = field(default_factory=_no_rows)
     before: _Array = field(default_factory=_no_rows)
     picked: Sequence[tuple[bytes, _Array]] = ()
+    hashes: tuple[_Array, _Array] = field(default_factory=_no_hashes)
     added: StoredPostings | None = None
     dropped: frozenset[bytes] = frozenset()
 
@@ -95,8 +108,19 @@ class RunPatch:
             return self.came
         return former.with_changes(self.gone, self.came, self.before) if self.changes else former
 
-    def postings(self, former: StoredPostings | None, names: EncodedNames) -> list[StoredPostings]:
-        """The postings of ``names``, which :meth:`names` gave, in parts."""
+    def hashed(
+        self, former: StoredPostings | None, names: EncodedNames
+    ) -> tuple[RunPatch, list[StoredPostings]]:
+        """The patch with the hashes of ``names``, which :meth:`names` gave, and their postings in parts."""
+        recorded = RecordedHashes(names)
+        parts = self._postings(former, recorded)
+        return replace(self, hashes=recorded.found), parts
+
+    def postings(self, former: StoredPostings | None, names: int) -> list[StoredPostings]:
+        """The postings of so many ``names``, which :meth:`names` gave, in parts."""
+        return self._postings(former, GivenHashes(names, self.hashes))
+
+    def _postings(self, former: StoredPostings | None, names: HashedNames) -> list[StoredPostings]:
         if former is None:
             former = StoredPostings(
                 *self.place, NOTHING_ASKED.digest, 0, np.empty(0, ENTRY), np.empty(0, "<u4")
@@ -124,10 +148,10 @@ class RunPatch:
 
     @property
     def least_size(self) -> int:
-        """Bytes that the patch has at least: two for each number, those of keys, and of added postings."""
+        """Bytes that the patch has at least: two for each number, those of keys, of hashes, and of added postings."""
         numbers = len(self.gone) + len(self.before) + sum(len(rows) for _, rows in self.picked)
         added = 0 if self.added is None else self.added.entries.nbytes + self.added.words.nbytes
-        return 2 * numbers + 32 * len(self.picked) + added
+        return 2 * numbers + 32 * len(self.picked) + 12 * len(self.hashes[0]) + added
 
     def record(self) -> dict[str, Any]:
         """The patch as JSON has it."""
@@ -139,10 +163,10 @@ class RunPatch:
             "came": self.came.names.to_pylist(),
             "before": self.before.tolist(),
             "picked": {key.hex(): rows.tolist() for key, rows in self.picked},
+            "hashes": _encoded(self.hashes[0].astype("<u4"), self.hashes[1].astype("<u8")),
         }
         if self.added is not None:
-            parts = self.added.entries, self.added.words
-            record["added"] = [base64.b64encode(part.tobytes()).decode() for part in parts]
+            record["added"] = _encoded(self.added.entries, self.added.words)
             record["dropped"] = sorted(key.hex() for key in self.dropped)
         return record
 
@@ -151,19 +175,14 @@ class RunPatch:
         """The inverse of :meth:`record`, checked against a run of ``former`` names."""
         came = EncodedNames.of(record["namespace"], record["domain"], record["came"], ordered=True)
         picked = tuple((bytes.fromhex(key), _rows(rows)) for key, rows in record["picked"].items())
-        patch = cls(came, _rows(record["gone"]), _rows(record["before"]), picked)
+        crcs, sizes = _decoded(record["hashes"], "<u4", "<u8")
+        patch = cls(came, _rows(record["gone"]), _rows(record["before"]), picked, (crcs, sizes))
         patch.check(former)
         if "added" not in record:
             return patch
-        entries, words = (base64.b64decode(part, validate=True) for part in record["added"])
+        entries, words = _decoded(record["added"], ENTRY, "<u4")
         names = former - len(patch.gone) + len(came)
-        added = StoredPostings(
-            *patch.place,
-            NOTHING_ASKED.digest,
-            names,
-            np.frombuffer(entries, ENTRY),
-            np.frombuffer(words, "<u4"),
-        )
+        added = StoredPostings(*patch.place, NOTHING_ASKED.digest, names, entries, words)
         return replace(patch, added=added, dropped=frozenset(map(bytes.fromhex, record["dropped"])))
 
 
@@ -208,7 +227,7 @@ def patched_segment(
 
     Raises :exc:`InvalidGeneration` where the patch does not make the files that ``successor`` has.
     """
-    writer = NamesWriter()
+    writer = NamesWriter(kept=False)
     made: list[tuple[RunPatch, EncodedNames]] = []
     parts: list[StoredPostings] = []
     try:
@@ -217,7 +236,7 @@ def patched_segment(
             run = RunPatch.of(record, 0 if names is None else len(names))
             made.append((run, run.names(names)))
             writer.add_run(made[-1][1])
-            parts += run.postings(postings, made[-1][1])
+            parts += run.postings(postings, len(made[-1][1]))
         file = writer.finish()
         if (file.name, file.size) != (successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")
@@ -236,6 +255,18 @@ def entry_keys(entries: _Array) -> list[bytes]:
     """The keys of entries."""
     raw = entries["key"].tobytes()
     return [raw[at : at + 16] for at in range(0, len(raw), 16)]
+
+
+def _encoded(*columns: _Array) -> list[str]:
+    return [base64.b64encode(column.tobytes()).decode() for column in columns]
+
+
+def _decoded(parts: Sequence[str], *kinds: Any) -> list[_Array]:
+    """The inverse of :func:`_encoded`, for columns of these types."""
+    return [
+        np.frombuffer(base64.b64decode(part, validate=True), kind)
+        for part, kind in zip(parts, kinds, strict=True)
+    ]
 
 
 def _without(part: StoredPostings, keys: frozenset[bytes]) -> StoredPostings:

@@ -21,7 +21,7 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.framed_file import checked_padding, open_frame
 from broker_core_spark.format.picked_words import Matches, rows_of_bits, unpacked, word_counts
-from broker_core_spark.format.postings_file import StoredPostings, read_postings
+from broker_core_spark.format.postings_file import StoredPostings, entry_index, read_postings
 from broker_core_spark.format.segment_layout import NamesLayout
 
 __all__ = ["Segment", "SegmentRun", "read_names"]
@@ -58,6 +58,10 @@ class SegmentRun:
         """The keys of the selectors that pick names."""
         data = self.entries["key"].tobytes()
         return [data[at : at + 16] for at in range(0, len(data), 16)]
+
+    def index(self, key: bytes) -> int | None:
+        """The number of the entry of a selector's key, or ``None`` if it picks no name."""
+        return entry_index(self.entries["key"].tobytes(), key)
 
     def picked(self, index: int) -> Matches:
         """The names that the selector of an entry picks."""

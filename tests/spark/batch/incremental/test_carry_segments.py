@@ -222,7 +222,7 @@ def test_what_is_carried_over_equals_a_whole_build(tmp_path: Path, compared: boo
         anew += len(result.anew)
         patches += len(list(stores[0].list(PATCHES)))
     assert carried > 20
-    assert patches > 5
+    assert patches > 1
     assert anew
 
 

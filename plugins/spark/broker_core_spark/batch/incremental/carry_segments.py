@@ -302,7 +302,8 @@ class _Carrying:
                 added=StoredPostings(*patch.place, NOTHING_ASKED.digest, len(names), made.entries, words),
                 dropped=frozenset(key for key, _ in added).intersection(before),
             )
-        return _Run(names, patch.postings(None if former is None else _stored(former), names), patch)
+        patch, parts = patch.hashed(None if former is None else _stored(former), names)
+        return _Run(names, parts, patch)
 
     def _written(self, piece: _Piece, runs: Sequence[_Run], duplicates: int, *, names: bool) -> _Made:
         """A segment of these runs: its postings, and its ``names`` if they changed."""

@@ -124,8 +124,10 @@ class NamespacePostings:
             ]
             for run in runs
         }
-        keys = b"".join(question.selector.key for question in questions)
-        places = np.searchsorted(bounds, _high(np.frombuffer(keys, np.uint8).reshape(-1, 16)), side="right")
+        keys = [question.selector.key for question in questions]
+        places = np.searchsorted(
+            bounds, _high(np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)), side="right"
+        )
         for number in np.unique(places).tolist():
             asked = np.flatnonzero(places == number)
             parts = _Parts.of(
@@ -134,11 +136,12 @@ class NamespacePostings:
                     for name, domain in self._domains.items()
                 }
             )
-            records[asked] = self._answers(parts, [questions[index] for index in asked.tolist()], rows_file)
+            own = [(questions[index], keys[index]) for index in asked.tolist()]
+            records[asked] = self._answers(parts, own, rows_file)
         return records
 
     def _answers(
-        self, parts: _Parts, questions: Sequence[CanonicalQuestion], rows_file: PrivateFile
+        self, parts: _Parts, questions: Sequence[tuple[CanonicalQuestion, bytes]], rows_file: PrivateFile
     ) -> _Array:
         records = np.zeros(len(questions), RECORD)
         starts, picked, shifts = parts.of_questions(questions, self.others)
@@ -230,12 +233,11 @@ class _Parts:
         return cls(np.concatenate(all_entries), np.concatenate(all_bases), np.concatenate(all_sizes), places)
 
     def of_questions(
-        self, questions: Sequence[CanonicalQuestion], others: int
+        self, questions: Sequence[tuple[CanonicalQuestion, bytes]], others: int
     ) -> tuple[_Array, _Picked, _Array]:
-        """(first part of each answered question, the parts, the shift of their rows)."""
+        """(first part of each answered question, the parts, the shift of their rows); each question has its key."""
         slices: list[tuple[int, int, int, int]] = []  # question, first entry, entries, shift
-        for index, question in enumerate(questions):
-            key = question.selector.key
+        for index, (question, key) in enumerate(questions):
             for domain in question.domains:
                 found = self._places[domain].get(key)
                 if found is not None:

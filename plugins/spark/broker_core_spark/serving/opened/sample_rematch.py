@@ -33,9 +33,8 @@ def rematch_sample(
     Picked names must match. Other names must not, except for selectors with properties, which segments do not have.
     Raises :exc:`InvalidGeneration` for the first wrong one.
     """
-    entries = {key: index for index, key in enumerate(run.keys())}
-    for selector in random.sample(list(selectors), min(sample, len(selectors))):
-        index = entries.get(selector.key)
+    for selector in random.sample(selectors, min(sample, len(selectors))):
+        index = run.index(selector.key)
         picked = (0, 0) if index is None else run.picked(index)
         count = picked[1] - picked[0] if isinstance(picked, tuple) else len(picked)
         some = [random.randrange(count) for _ in range(min(_NAMES, count))]

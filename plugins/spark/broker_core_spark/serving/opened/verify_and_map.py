@@ -45,7 +45,7 @@ __all__ = ["MappedFiles", "SampleChecks", "VerifiedSegment", "verify_and_map"]
 
 _MOST_NAMES: Final = 2**31 - 1
 #: The share of the selectors of a sample that are matched again in a segment that a patch made.
-_OF_PATCHED: Final = 16
+_OF_PATCHED: Final = 64
 _Array = np.ndarray[Any, Any]
 
 
