@@ -6,7 +6,6 @@ Everything is in one folder, made on the first start and left alone after it, so
 from __future__ import annotations
 
 import io
-import json
 import shlex
 import shutil
 import socket
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from broker_core.catalog import SqliteCatalog, import_topics
+from broker_core.compact_json import compact_json
 from broker_core.names import NamespaceName
 from broker_core.settings import load_settings
 
@@ -78,7 +78,7 @@ def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
         # In one transaction: a first start that was cut short left nothing, and is the first start again.
         filled = catalog.version(NAMESPACE).number == 0
         if filled:
-            topics = "\n".join(json.dumps(topic, ensure_ascii=False) for topic in demo_topics())
+            topics = "\n".join(compact_json(topic) for topic in demo_topics())
             import_topics(catalog, NAMESPACE, io.BytesIO(topics.encode()))
     return Demo(config, path, filled)
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from broker_core.counted import counted
 from broker_core.errors import BrokerCoreError
 
 __all__ = ["Deletions", "Loss", "MassDeletion", "Refusal"]
@@ -94,7 +95,7 @@ class Deletions:
         if self.most is None:
             emptied = [namespace for namespace, loss in of.items() if loss.removed == loss.there > _SMALL]
             if emptied:
-                more = f" and {len(emptied) - 1} other namespaces" if len(emptied) > 1 else ""
+                more = f" and {counted(len(emptied) - 1, 'other namespace')}" if len(emptied) > 1 else ""
                 return Refusal(
                     f"{emptied[0]}{more} would lose all of {of[emptied[0]].there} listed names",
                     allows,

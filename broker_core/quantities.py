@@ -14,12 +14,15 @@ from typing import Annotated, Any, Final
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, PlainSerializer
 from pydantic_core import CoreSchema, core_schema
 
+from broker_core.counted import counted
+
 __all__ = [
     "Count",
     "Duration",
     "ListenAddress",
     "PositiveDuration",
     "Size",
+    "counted",
     "format_duration",
     "format_size",
     "parse_duration",

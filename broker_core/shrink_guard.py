@@ -24,6 +24,7 @@ from typing import Final, TypeAlias
 import structlog
 
 from broker_core.change_log import CatalogVersion
+from broker_core.counted import counted
 from broker_core.errors import Cause, InvalidName, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.names.rule_patterns import NamespacePatterns
@@ -167,7 +168,8 @@ class ShrinkGuard:
         if key in self._held or len(self._held) < _MOST_ACCEPTED:
             self._held[key] = held
         raise ListingFailed(
-            f"The shrink guard holds this listing: {held.missing} of {held.before} topics of {namespace} are missing "
+            f"The shrink guard holds this listing: {held.missing} of {counted(held.before, 'topic')} of "
+            f"{namespace} are missing "
             f"at once; `broker-core shrink-guard accept {namespace}` lets it pass",
             cause=Cause.UPSTREAM,
             reason=HELD,

@@ -23,6 +23,7 @@ from broker_core.catalog.errors import (
 from broker_core.catalog.properties import check_properties, checked_text
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion
+from broker_core.counted import counted
 from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 from broker_core.names.topic_id import new_topic_id
@@ -267,7 +268,7 @@ def _grown(topic: TopicRecord, partitions: int) -> ListedNames:
         raise PartitionCountRefused(f"{topic.name} is a topic without partitions, and stays one", 0)
     if partitions < now:
         raise PartitionCountRefused(
-            f"{topic.name} has {now} partitions: there may be more of them, not {partitions}", now
+            f"{topic.name} has {counted(now, 'partition')}: there may be more of them, not {partitions}", now
         )
     return topic.listed | ListedNames.partitioned(partitions)
 
@@ -290,7 +291,7 @@ def _one_partition(
             f"{name} is the name of a partition: there is no topic {name.partitioned_name} with any"
         )
     if name.partition >= now:
-        raise PartitionRefused(f"{topic.name} has {now} partitions, of which {name} is none", now)
+        raise PartitionRefused(f"{topic.name} has {counted(now, 'partition')}, of which {name} is none", now)
     if properties and properties != topic.properties:
         raise PartitionRefused(f"{name} is a partition: it has the properties of {topic.name}", now)
     if configs and configs != topic.configs:

@@ -8,7 +8,6 @@ of which many topics have the same, are taken apart once each.
 from __future__ import annotations
 
 import io
-import json
 import sqlite3
 from collections.abc import Collection
 from typing import Any, Final
@@ -18,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.json
 
+from broker_core.compact_json import compact_json
 from broker_core.listing.details import DETAIL_TYPES, TOPIC, Details
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.name_columns import column_data, with_ends
@@ -105,7 +105,7 @@ def _questions(
         if len(wanted) <= _FEW_IDS:
             few = f"topic_id IN ({', '.join('?' * len(wanted))})"
             return [(code, few, tuple(wanted)) for code in range(len(DOMAINS))]
-        keys = json.dumps([each.hex().upper() for each in wanted])
+        keys = compact_json([each.hex().upper() for each in wanted])
         return [(code, _BY_ID, (keys,)) for code in range(len(DOMAINS))]
     asked: list[tuple[int, str, tuple[str | bytes, ...]]] = []
     for code, domain in enumerate(DOMAINS):
@@ -115,7 +115,7 @@ def _questions(
         if len(bases) and (ends := _range(connection, namespace, code, bases)) is not None:
             asked.append((code, _BETWEEN, ends))
         else:
-            asked.append((code, _NAMED, (json.dumps(bases.to_pylist()),)))
+            asked.append((code, _NAMED, (compact_json(bases.to_pylist()),)))
     return asked
 
 
@@ -194,7 +194,7 @@ def _ids(texts: Any) -> Any:
 def _maps(connection: sqlite3.Connection, texts: Any) -> Any:
     """The properties of each topic, from their texts in JSON."""
     encoded = texts.dictionary_encode()
-    (pairs,) = connection.execute(_PAIRS, (json.dumps(encoded.dictionary.to_pylist()),)).fetchone()
+    (pairs,) = connection.execute(_PAIRS, (compact_json(encoded.dictionary.to_pylist()),)).fetchone()
     return _maps_of(_of(_parsed(pairs, _PAIRS_SCHEMA), "pairs")).take(encoded.indices)
 
 

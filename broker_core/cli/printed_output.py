@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, Final
 
+from broker_core.compact_json import compact_json
 from broker_core.redaction.printable import printable
 
 __all__ = ["print_json", "print_lines", "print_pieces", "print_table", "printable", "table_text"]
@@ -37,9 +37,8 @@ def print_pieces(pieces: Iterable[bytes | memoryview]) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document, indented for a person where it is small."""
-    text = json.dumps(value, ensure_ascii=False, indent=2 if sys.stdout.isatty() else None)
-    _write(text + "\n")
+    """One JSON document, as one line."""
+    print_lines([compact_json(value)])
 
 
 def print_table(

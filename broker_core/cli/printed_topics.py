@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from broker_core.cli.printed_output import print_json, print_lines, print_pieces, print_table
+from broker_core.compact_json import compact_json
+from broker_core.counted import counted
 from broker_core.errors import BrokerCoreError
 
 if TYPE_CHECKING:
@@ -87,9 +88,9 @@ def print_topics(listed: ListedTopics, form: Form, namespace: NamespaceName, mod
         else:
             print_pieces(_json(asked, listed))
     elif form == "ndjson":
-        trailer = json.dumps(listed.facts, ensure_ascii=False)
+        trailer = compact_json(listed.facts)
         if few or sys.stdout.isatty():
-            strings = (json.dumps(name, ensure_ascii=False) for name in _strings(listed.names))
+            strings = (compact_json(name) for name in _strings(listed.names))
             print_lines([*strings, trailer])
         else:
             from broker_core.listing.rendered.names import names_ndjson
@@ -111,7 +112,7 @@ def _print_details(listed: ListedTopics, table: pa.Table, form: Form, asked: dic
     elif form == "json":
         print_json(asked | {"topics": list(rows)} | listed.facts)
     elif form == "ndjson":
-        print_lines(json.dumps(row, ensure_ascii=False) for row in chain(rows, [listed.facts]))
+        print_lines(compact_json(row) for row in chain(rows, [listed.facts]))
     else:
         from broker_core.listing.rendered.arrow_stream import arrow_stream
         from broker_core.listing.rendered.block_size import BlockSize
@@ -128,7 +129,7 @@ def _csv(columns: list[str], rows: Iterable[Sequence[object]]) -> Iterator[str]:
 
 
 def _csv_cell(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict) else value
+    return compact_json(value) if isinstance(value, dict) else value
 
 
 def _cell(value: object) -> object:
@@ -145,8 +146,8 @@ def print_change(sign: Literal["+", "-"], names: Any, form: Form) -> None:
 
         key = "added" if sign == "+" else "removed"
         strings = b"".join(names_ndjson(names)).removesuffix(b"\n")
-        lines = strings.replace(b"\n", b'}\n{"%b": ' % key.encode())
-        print_pieces([b'{"%b": ' % key.encode(), lines, b"}\n"] if strings else [])
+        lines = strings.replace(b"\n", b'}\n{"%b":' % key.encode())
+        print_pieces([b'{"%b":' % key.encode(), lines, b"}\n"] if strings else [])
     elif sys.stdout.isatty() or len(names) <= FEW:
         print_lines(f"{sign} {name}" for name in _lines(names.to_pylist()))
     else:
@@ -185,14 +186,14 @@ def _line_feed() -> BrokerCoreError:
 def _json(asked: dict[str, Any], listed: ListedTopics) -> Iterator[bytes | memoryview]:
     from broker_core.listing.rendered.names import names_json_items
 
-    yield f'{json.dumps(asked)[:-1]}, "topics": ['.encode()
+    yield f'{compact_json(asked)[:-1]},"topics":['.encode()
     yield from names_json_items(listed.column)
-    yield f"], {json.dumps(listed.facts, ensure_ascii=False)[1:]}\n".encode()
+    yield f"],{compact_json(listed.facts)[1:]}\n".encode()
 
 
 def _facts(listed: ListedTopics) -> list[str]:
     facts = [
-        f"{len(listed.names)} topics" if listed.changed else "unchanged",
+        counted(len(listed.names), "topic") if listed.changed else "unchanged",
         f"hash {listed.topics_hash}" if listed.topics_hash else "no hash",
     ]
     return facts if listed.matched_by is None else [*facts, listed.matched_by]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO, Literal
 
+from broker_core.counted import counted
+
 __all__ = ["import_progress"]
 
 
@@ -31,7 +33,7 @@ def import_progress(source: BinaryIO) -> Iterator[Callable[[Literal["read", "wri
                 bar.update(reading, completed=amount)
             elif not bar.tasks[writing].started:
                 bar.update(reading, visible=False)
-                bar.update(writing, visible=True, description=f"writing {amount} topics")
+                bar.update(writing, visible=True, description=f"writing {counted(amount, 'topic')}")
                 bar.start_task(writing)
 
         yield progress

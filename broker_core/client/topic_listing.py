@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any, Final, overload
 
+from broker_core.counted import counted
+
 __all__ = ["ListingWarning", "TopicListing"]
 
 _BLOCK: Final = 4096  # names that are Python strings at a time
@@ -131,7 +133,7 @@ class TopicListing(Sequence[str]):
     def __repr__(self) -> str:
         if not self.changed:
             return f"<TopicListing: unchanged, hash {self.topics_hash}>"
-        return f"<TopicListing: {len(self)} topics, hash {self.topics_hash}>"
+        return f"<TopicListing: {counted(len(self), 'topic')}, hash {self.topics_hash}>"
 
 
 def _bytes_of(scalar: Any) -> bytes:

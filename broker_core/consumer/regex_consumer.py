@@ -25,6 +25,7 @@ from broker_core.consumer.official_calls import call
 from broker_core.consumer.official_client import check_subscribe_options, official_client
 from broker_core.consumer.topic_subscription import TopicSubscription
 from broker_core.consumer.topic_subscriptions import TopicSubscriptions
+from broker_core.counted import counted
 from broker_core.errors import BrokerCoreError, ServerError
 from broker_core.names import Mode
 
@@ -232,7 +233,9 @@ class RegexConsumer:
         await self.close()
         failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failed:
-            raise ExceptionGroup(f"{len(failed)} of {len(outcomes)} topics keep their subscription", failed)
+            raise ExceptionGroup(
+                f"{len(failed)} of {counted(len(outcomes), 'topic')} keep their subscription", failed
+            )
 
     async def receive(self, timeout: float | None = None) -> pulsar.Message:
         """The next message, of the topics in turns. Cancelled, it has taken none.
@@ -311,7 +314,9 @@ class RegexConsumer:
         outcomes = await asyncio.gather(*(known.seek(where) for known in opened), return_exceptions=True)
         failed = [outcome for outcome in outcomes if isinstance(outcome, Exception)]
         if failed:
-            raise ExceptionGroup(f"{len(failed)} of {len(opened)} topics keep their position", failed)
+            raise ExceptionGroup(
+                f"{len(failed)} of {counted(len(opened), 'topic')} keep their position", failed
+            )
 
     async def last_message_id(self, topic: str) -> pulsar.MessageId:
         """The id of the last message of a topic."""

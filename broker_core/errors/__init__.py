@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from typing import Any, Final, Self
 
+from broker_core.counted import counted
 from broker_core.errors.causes import Cause, cause_of
 from broker_core.errors.server_error import ServerError
 
@@ -152,7 +153,8 @@ class ResponseTooLarge(ListingFailed):
 
     def __init__(self, size: int, limit: int, topics: int) -> None:
         super().__init__(
-            f"The listing of {topics} topics is a frame of {size} bytes, over this client's limit of {limit} bytes: "
+            f"The listing of {counted(topics, 'topic')} is a frame of {size} bytes, over this client's limit of "
+            f"{limit} bytes: "
             "ask with a narrower topics pattern, or raise max_message_size here and at the brokers",
             cause=Cause.TOO_LARGE,
             reason="frame_limit",

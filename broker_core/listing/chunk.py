@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.counted import counted
 from broker_core.listing.block_hashes import BlockHashes, crc_of_fields, text_of_fields
 from broker_core.listing.check_encoded_names import check_fields, checked_column
 from broker_core.listing.chunk_forms import ChunkForms, PlainForms, SortedForms, are_plain
@@ -447,4 +448,4 @@ class Chunk:
         return ChunkRows(0, self.size) if keep is None else ChunkRows.of(np.flatnonzero(keep))
 
     def __repr__(self) -> str:
-        return f"<Chunk of {self.domain}://{self.namespace}: {self.size} topics>"
+        return f"<Chunk of {self.domain}://{self.namespace}: {counted(self.size, 'topic')}>"

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.counted import counted
 from broker_core.immutable.sealed import seal_value
 from broker_core.names.listed_names import MAX_PARTITIONS
 
@@ -119,7 +120,7 @@ class Details:
         return int(self.batch.num_rows)
 
     def __repr__(self) -> str:
-        return f"<Details of {len(self)} topics: {', '.join(self.columns) or 'nothing'}>"
+        return f"<Details of {counted(len(self), 'topic')}: {', '.join(self.columns) or 'nothing'}>"
 
 
 (_put_batch,) = seal_value(Details)

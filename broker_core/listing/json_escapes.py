@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any, Final
 
 import numpy as np
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import stringzilla
 
+from broker_core.compact_json import compact_json
 from broker_core.names.name_columns import column_data
 
 __all__ = ["escaped", "needs_escapes"]
@@ -18,7 +18,7 @@ _Array = np.ndarray[Any, Any]
 #: What JSON does not have within its quotes as it is.
 _SPECIAL: Final = bytes(range(ord(" "))) + b'"\\'
 #: What takes the place of each control character.
-_CONTROLS: Final = [json.dumps(chr(code))[1:-1] for code in range(ord(" "))]
+_CONTROLS: Final = [compact_json(chr(code))[1:-1] for code in range(ord(" "))]
 
 
 def needs_escapes(column: pa.LargeBinaryArray | pa.LargeStringArray) -> bool:

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.counted import counted
 from broker_core.immutable.sealed import Sealed, seal
 from broker_core.listing.build_chunks import build_chunks, checked_local_names
 from broker_core.listing.fields_reader import GATHERED, FieldsReader
@@ -208,7 +209,7 @@ class Listing(Sealed):
         return self if spliced is data_of(self) else listing_of(spliced)
 
     def __repr__(self) -> str:
-        return f"<Listing of {self.namespace} {self.mode.name}: {len(self)} topics>"
+        return f"<Listing of {self.namespace} {self.mode.name}: {counted(len(self), 'topic')}>"
 
 
 @final

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from broker_core.counted import counted
 from broker_core.listing.listing_data import ListingData, Pieces, RowsKey
 
 __all__ = ["Part", "checked_mask", "row_range"]
@@ -41,7 +42,7 @@ def checked_mask(keep: object, size: int) -> _Array:
         shown = f"an array of {keep.dtype}" if type(keep) is np.ndarray else f"a {type(keep).__name__}"
         raise TypeError(f"a mask is a numpy array of bool, one for each topic, not {shown}")
     if keep.shape != (size,):
-        raise ValueError(f"a mask of shape {keep.shape} for {size} topics")
+        raise ValueError(f"a mask of shape {keep.shape} for {counted(size, 'topic')}")
     return keep.copy()
 
 

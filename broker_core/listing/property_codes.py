@@ -12,6 +12,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from broker_core.counted import counted
+
 __all__ = ["NO_VALUE", "PropertyCodes"]
 
 NO_VALUE: Final = -1
@@ -134,7 +136,7 @@ class PropertyCodes:
         return made
 
     def __repr__(self) -> str:
-        return f"<PropertyCodes of {len(self.codes)} rows, {len(self.values)} values>"
+        return f"<PropertyCodes of {counted(len(self.codes), 'row')}, {counted(len(self.values), 'value')}>"
 
 
 def _spliced(codes: _Array, gone: list[int], put: list[int], own: _Array) -> _Array:

@@ -16,6 +16,7 @@ from weakref import ref
 import numpy as np
 import pyarrow as pa
 
+from broker_core.counted import counted
 from broker_core.errors import InvalidListing
 from broker_core.listing.block_hashes import crc_of_fields
 from broker_core.listing.build_chunks import cut_chunk, joined_chunks
@@ -146,7 +147,7 @@ def spliced_at(
     """The same by positions in ``part``, as a whole listing: :meth:`~broker_core.Selection.spliced`."""
     gone, put = _positions(gone, len(part) - 1, once=True), _positions(put, len(part), once=False)
     if len(put) != len(added):
-        raise ValueError(f"{len(put)} places for {len(added)} topics")
+        raise ValueError(f"{counted(len(put), 'place')} for {counted(len(added), 'topic')}")
     own = ListingData(data.namespace, data.mode, own_chunks(data, part))
     removed = own.names(own.pieces_of(gone))
     result, made = spliced_part(own, Part(0, own.size, text=part.text), removed, other, added)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +9,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any, Final
 
+from broker_core.compact_json import ascii_json
 from broker_core.logs.dropped_line_count import DroppedLineCount
 from broker_core.logs.line_queue import LineQueue
 from broker_core.logs.log_file import open_log_file
@@ -25,8 +25,6 @@ _STEP: Final = 0.6180339887498949
 _SETTING: Final = "log.access.path"
 #: Characters that are shown of one text of a client.
 LONGEST_TEXT: Final = 1000
-
-_encode: Final = json.JSONEncoder(separators=(", ", ": ")).encode
 
 
 class AccessLog:
@@ -66,9 +64,9 @@ class AccessLog:
     def write(self, *fields: str) -> None:
         """Write a line of these fields, which :func:`json_fields` made, with the time in front, without empty ones."""
         now = time.time()
-        stamp = f'{{"time": "{_second(int(now))}.{int(now % 1 * 1000):03d}Z"'
+        stamp = f'{{"time":"{_second(int(now))}.{int(now % 1 * 1000):03d}Z"'
         # Everything but ASCII is escaped by json, DEL is not.
-        self._queue.offer(", ".join((stamp, *filter(None, fields))).replace("\x7f", "\\u007f") + "}\n")
+        self._queue.offer(",".join((stamp, *filter(None, fields))).replace("\x7f", "\\u007f") + "}\n")
 
     def reopen(self) -> None:
         """Go on in a new file of the same name, after the former one was moved away.
@@ -88,7 +86,7 @@ class AccessLog:
 def json_fields(fields: Mapping[str, Any]) -> str:
     """The fields that have a value, as JSON without its braces. Texts of clients went through :func:`shown`."""
     plain = {key: value for key, value in fields.items() if value is not None and value != ""}
-    return _encode(plain)[1:-1]
+    return ascii_json(plain)[1:-1]
 
 
 def shown(text: str) -> str:

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 import structlog
 
+from broker_core.compact_json import ascii_json, json_encoder
+from broker_core.counted import counted
 from broker_core.redaction.credentials import may_hold_credentials, without_credentials
 from broker_core.redaction.printable import printable
 
@@ -50,7 +52,7 @@ class Renderer:
             return (self._for_a_person(event) if self._human else self._json(event)) + "\n"
         except BaseException as error:  # noqa: BLE001 - of a value's own __repr__, say, which may raise SystemExit
             words = printable(f"{event.get('event')!s:.200} (not shown: {type(error).__name__})")
-            return (words if self._human else json.dumps({"event": words})) + "\n"
+            return (words if self._human else ascii_json({"event": words})) + "\n"
 
     def lines(self, event: Mapping[str, Any], name: str, values: Sequence[str]) -> list[str]:
         """The lines of an event with each of these values of its field ``name``; the rest of it is looked at once."""
@@ -96,7 +98,7 @@ def _frame(event: Mapping[str, Any], name: str, values: Sequence[str]) -> tuple[
     at = names.index(name)
     head = _encoded({each: event[each] for each in names[:at]} | {name: ""})[: -len('""}')]
     tail = _encoded({each: event[each] for each in names[at:] if each != name})[1:]
-    tail = tail if tail == "}" else f", {tail}"
+    tail = tail if tail == "}" else f",{tail}"
     longest = _LONGEST_ESCAPE * max(map(len, values), default=0)
     if event.get("exc_info") or len(head) + len(tail) + longest > _LONGEST_VALUE:
         return None
@@ -140,11 +142,11 @@ def _shown(value: object) -> str:
     return _cut(str(value))
 
 
-_encoded: Final = json.JSONEncoder(default=_shown).encode
+_encoded: Final = json_encoder(ascii_only=True, default=_shown)
 _quoted: Final = json.encoder.encode_basestring_ascii
 
 
 def _cut(text: str) -> str:
     text = without_credentials(text)
     more = len(text) - _LONGEST_VALUE
-    return text if more <= 0 else f"{text[:_LONGEST_VALUE]}... and {more} characters more"
+    return text if more <= 0 else f"{text[:_LONGEST_VALUE]}... and {counted(more, 'character')} more"

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from broker_core.counted import counted
 from broker_core.errors import InvalidListing
 from broker_core.listing.listing import Selection, data_of
 from broker_core.listing.page import Page
@@ -141,7 +142,7 @@ class Acceptance:
         if progress.trace is not None:
             progress.trace.false_claims.append(
                 f"plugin {plugin.name!r} says that it filtered (filtered=True), but not all of the "
-                f"{len(selection)} topics that it listed match the pattern: the server filters them"
+                f"{counted(len(selection), 'topic')} that it listed match the pattern: the server filters them"
             )
         return False
 

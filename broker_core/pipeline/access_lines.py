@@ -42,7 +42,7 @@ class AccessLines:
             fields = self._question(QuestionText.of(request), request.asker)
             fields += (_answered(answer, answer.lister, answer.shown), _times(waited, seconds))
             if answer.stale is not None:
-                fields.append(f'"stale_s": {answer.stale:.3f}')
+                fields.append(f'"stale_s":{answer.stale:.3f}')
             self._log.write(*fields)
 
     def ended_again(
@@ -132,13 +132,13 @@ def _asked(namespace: str | None, mode: str | None, pattern: str | None) -> str:
 
 def _answered(answer: Answer | StandingAnswer, lister: str, shown: int | None = None) -> str:
     # Not by json_fields, which takes as long as everything else in a line.
-    sent = f'{answer.topics}, "bytes": {answer.fields_size}' if shown is None else str(shown)
+    sent = f'{answer.topics},"bytes":{answer.fields_size}' if shown is None else str(shown)
     return (
-        f'"outcome": "{"served" if answer.changed else "unchanged"}", "lister": {_text(lister)}, '
-        f'"plan": "{answer.plan}", "topics": {sent}, '
-        f'"topics_hash": {_text(answer.topics_hash)}, "filtered": {"true" if answer.filtered else "false"}'
+        f'"outcome":"{"served" if answer.changed else "unchanged"}","lister":{_text(lister)},'
+        f'"plan":"{answer.plan}","topics":{sent},'
+        f'"topics_hash":{_text(answer.topics_hash)},"filtered":{"true" if answer.filtered else "false"}'
     )
 
 
 def _times(waited: float, seconds: float) -> str:
-    return f'"waited_ms": {waited * 1000:.3f}, "total_ms": {seconds * 1000:.3f}'
+    return f'"waited_ms":{waited * 1000:.3f},"total_ms":{seconds * 1000:.3f}'

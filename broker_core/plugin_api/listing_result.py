@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from broker_core.access.access import Refused
 from broker_core.access.asker import Asker
+from broker_core.counted import counted
 from broker_core.errors.causes import Cause
 from broker_core.listing.details import Details
 from broker_core.listing.listing import Listing, Selection
@@ -210,7 +211,7 @@ class TopicListingResult:
 
     def __repr__(self) -> str:
         if self.kind is AnswerKind.SUCCESS:
-            return f"TopicListingResult.success(<{len(self.topics)} topics>, filtered={self.filtered})"
+            return f"TopicListingResult.success(<{counted(len(self.topics), 'topic')}>, filtered={self.filtered})"
         if self.kind is AnswerKind.UNCHANGED:
             return f"TopicListingResult.unchanged({self.topics_hash!r})"
         if self.refusal is not None:

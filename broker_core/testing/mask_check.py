@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from broker_core.counted import counted
 from broker_core.errors import Cause, ListingFailed
 
 __all__ = ["check_mask"]
@@ -39,7 +40,7 @@ async def check_mask(
             again = _as_array(await ask(topics.take(pa.array(piece))), len(piece))
         except ListingFailed as failure:
             detail = getattr(failure, "detail", failure.message)
-            why = f"failed when its mask was asked about {len(piece)} of {len(topics)} names: {detail}"
+            why = f"failed when its mask was asked about {len(piece)} of {counted(len(topics), 'name')}: {detail}"
             raise _failed(plugin, why) from failure
         differ = np.sort(piece[again != before[piece]])
         if len(differ):

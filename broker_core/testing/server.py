@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import tempfile
 from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
@@ -17,6 +16,7 @@ from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.cli.common_options import Given
 from broker_core.cli.running_broker import get
 from broker_core.client import LookupSession, TopicsAnswer
+from broker_core.compact_json import compact_json
 from broker_core.listing.page import Page
 from broker_core.names import Mode, TopicName
 from broker_core.quantities import ListenAddress
@@ -268,4 +268,4 @@ def _create(
         return
     given = {"partitions": partitions or None, "properties": None if properties is None else dict(properties)}
     line = {"name": topic, **{key: value for key, value in given.items() if value is not None}}
-    import_topics(catalog, name.namespace, BytesIO(json.dumps(line).encode()))
+    import_topics(catalog, name.namespace, BytesIO(compact_json(line).encode()))

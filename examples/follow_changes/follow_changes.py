@@ -155,7 +155,7 @@ class Follower:
             raise Refused(why)
 
     async def _send(self, event: dict[str, Any]) -> None:
-        body = json.dumps(event, ensure_ascii=False).encode()
+        body = json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode()
         headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
         # A redirect would make a GET of it, which loses the event.
         async with self._session.post(

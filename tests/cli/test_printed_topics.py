@@ -74,7 +74,7 @@ def test_details(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert (lines, trailer) == (rows, listed.facts)
     header, first, second = csv.reader(io.StringIO(said("csv"), newline=""))
     assert header == ["name", "partitions", "properties"]
-    assert first == ['quo"te, comma', "2", '{"region": "eu", "team": "a"}']
+    assert first == ['quo"te, comma', "2", '{"region":"eu","team":"a"}']
     assert second == ["t\nu", "", "{}"]
     shown = said("table").splitlines()
     assert shown[1].split() == ["topic", "partitions", "properties"]

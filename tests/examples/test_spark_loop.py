@@ -142,7 +142,7 @@ def test_the_coverage_rises_from_nothing_to_nearly_all(tmp_path: Path) -> None:
         # One turn of the loop, as cron makes it: where all is well it has nothing to mail.
         turn = folder.by_cron()
         assert (turn.returncode, turn.stdout, turn.stderr) == (0, "", "")
-        assert '"generation": ' in (folder.path / "refresh.log").read_text()
+        assert '"generation":' in (folder.path / "refresh.log").read_text()
         published = folder.status()["published"]
         assert published["questions"] > 40
 

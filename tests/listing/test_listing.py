@@ -210,7 +210,7 @@ def test_a_listing_is_freed_with_its_last_user_whatever_it_remembers() -> None:
 
 def test_a_listing_shows_what_it_is() -> None:
     listing = Listing.from_names(NAMESPACE, Mode.PERSISTENT, persistent("a"))
-    assert repr(listing) == "<Listing of t/n PERSISTENT: 1 topics>"
+    assert repr(listing) == "<Listing of t/n PERSISTENT: 1 topic>"
     assert repr(listing.all()) == f"<Selection of 1 of {listing!r}>"
 
 

@@ -34,7 +34,7 @@ def test_what_is_published(tmp_path: Path) -> None:
         build.publish(manifest)
     before = sorted(tmp_path.rglob("*"))
     assert found(tmp_path)[:2] == [("ok", "store"), ("ok", "generation")]
-    assert "0 questions, 1 topics" in checks(tmp_path)[1].text
+    assert "0 questions, 1 topic" in checks(tmp_path)[1].text
     assert found(tmp_path, folder=tmp_path / "absent")[-1] == ("error", "folder")
     assert sorted(tmp_path.rglob("*")) == before
     manifest_file = tmp_path / "manifests" / f"{manifest.id}.json"

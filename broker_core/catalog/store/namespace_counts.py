@@ -6,7 +6,6 @@ listing. A namespace is counted again only where its change log does not lead fr
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import threading
 from collections import OrderedDict
@@ -17,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
+from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.system_topics import SystemTopics, system_topics_rule
@@ -82,7 +82,7 @@ class NamespaceCounts:
         asked = list(namespaces)
         with self._catalog.reading() as connection:
             catalog_id = read_catalog_id(connection)
-            rows = connection.execute(_STATES, (json.dumps([str(namespace) for namespace in asked]),))
+            rows = connection.execute(_STATES, (compact_json([str(namespace) for namespace in asked]),))
             states = {name: state for name, *state in rows}
             found = {each: self._moved(connection, each, catalog_id, states.get(str(each))) for each in asked}
             missing = {
@@ -141,7 +141,7 @@ def _counted(
     """Count namespaces within the caller's transaction."""
     rule = system_topics_rule()
     rows: dict[tuple[int, int], tuple[int, bool]] = {}
-    numbers = json.dumps([number for number, *_ in states.values()])
+    numbers = compact_json([number for number, *_ in states.values()])
     for number, code, count, others in connection.execute(_ROWS, (rule.mark or "%", numbers)):
         rows[number, code] = count, bool(others)
     for namespace, (number, version, stamp) in states.items():
@@ -159,6 +159,6 @@ def _looked_at(
     connection: sqlite3.Connection, number: int, code: int, rule: SystemTopics, prefixes: Sequence[str]
 ) -> int:
     """The names of one domain of a namespace by the forms that its topics are listed in."""
-    own, suffix = json.dumps(sorted(rule.local_names)), rule.local_suffix
-    rows = connection.execute(_LISTED, (number, code, own, suffix, suffix, json.dumps(prefixes)))
+    own, suffix = compact_json(sorted(rule.local_names)), rule.local_suffix
+    rows = connection.execute(_LISTED, (number, code, own, suffix, suffix, compact_json(prefixes)))
     return sum(len(ListedNames.parse(listed)) * count for listed, count in rows)

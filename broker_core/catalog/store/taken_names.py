@@ -6,11 +6,11 @@ any topic begins so: a name of twenty marks would have a million spellings.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
+from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, PERSISTENT, NamespaceName
 
 __all__ = ["taken_names"]
@@ -30,7 +30,7 @@ def taken_names(
     """By each of these local names that is taken, the topic that has it or else the first that collides with it."""
 
     def there(statement: str, spellings: list[str]) -> list[str]:
-        values = (json.dumps(spellings), str(namespace), DOMAINS.index(PERSISTENT))
+        values = (compact_json(spellings), str(namespace), DOMAINS.index(PERSISTENT))
         return [value for (value,) in connection.execute(statement, values)]
 
     by_key: dict[str, list[str]] = {}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 import uuid
 from collections.abc import Iterable, Sequence
@@ -11,6 +10,7 @@ from broker_core.catalog.properties import configs_text, properties_of, properti
 from broker_core.catalog.store.namespace_change import LoggedTexts, NamespaceChange, when
 from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import Operation
+from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
@@ -66,7 +66,7 @@ def own_topics(
     for domain in DOMAINS:
         bases = [local for own, local in found if own == domain]
         if bases:
-            rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), json.dumps(bases)))
+            rows = connection.execute(_NAMED, (str(namespace), DOMAINS.index(domain), compact_json(bases)))
             for base, *rest in rows:
                 found[domain, base] = make_record(asked[domain, base], *rest)
     return found

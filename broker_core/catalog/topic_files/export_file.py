@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from typing import BinaryIO, Final, Literal
 from broker_core.catalog.errors import ExportRefused
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.odd_names import WHITE_SPACE
+from broker_core.compact_json import compact_json
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames
 from broker_core.names.partition_suffix import PARTITION_SUFFIX
@@ -104,24 +104,20 @@ def _json_lines(connection: sqlite3.Connection, namespace: NamespaceName) -> Ite
     rows = connection.execute(_TOPICS, (str(namespace),))
     for domain, base, listed, properties, topic_id, configs, replication in rows:
         name = prefixes[domain] + base
-        told = f', "topic_id": "{urlsafe_b64encode(topic_id)[:22].decode()}"'
+        told = f',"topic_id":"{urlsafe_b64encode(topic_id)[:22].decode()}"'
         if properties is not None and properties != "{}":
-            told += f', "properties": {properties}'
+            told += f',"properties":{properties}'
         if configs is not None and configs != "{}":
-            told += f', "configs": {configs}'
+            told += f',"configs":{configs}'
         if replication is not None:
-            told += f', "replication": {replication}'
+            told += f',"replication":{replication}'
         of = ListedNames.parse(listed)
         if of.plain:  # beside partitions it has to be told that the line is not about these
-            apart = ', "partitions": 0' if of.ranges else ""
-            yield f'{{"name": {_quoted(name)}{apart}{told}}}\n'
+            apart = ',"partitions":0' if of.ranges else ""
+            yield f'{{"name":{compact_json(name)}{apart}{told}}}\n'
         for first, last in of.ranges:
             declared = min(last + 1, MAX_PARTITIONS) if first == 0 else 0
             if declared:
-                yield f'{{"name": {_quoted(name)}, "partitions": {declared}{told}}}\n'
+                yield f'{{"name":{compact_json(name)},"partitions":{declared}{told}}}\n'
             for index in range(max(first, declared), last + 1):
-                yield f'{{"name": {_quoted(f"{name}{PARTITION_SUFFIX}{index}")}{told}}}\n'
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
+                yield f'{{"name":{compact_json(f"{name}{PARTITION_SUFFIX}{index}")}{told}}}\n'

@@ -7,7 +7,6 @@ since only the whole file tells what belongs together; afterwards each topic has
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import BinaryIO, Final
 
 from broker_core.catalog.errors import PairRefused
 from broker_core.catalog.topic_files.topic_file_reader import UNTOLD, TopicInFile, TopicLines
+from broker_core.compact_json import compact_json
 from broker_core.names import NamespaceName
 from broker_core.names.listed_names import ListedNames, merge_listed
 from broker_core.names.topic_id import new_topic_ids
@@ -183,7 +183,7 @@ def _stage(
     names = sorted(rows)
     alike = [prefixes[row] + base for base in names if (row := rows[base]) in prefixes]
     ids = new_topic_ids(len(names))
-    connection.execute(_ROWS_ALIKE, (domain, ids, json.dumps(alike, ensure_ascii=False), side, declared))
+    connection.execute(_ROWS_ALIKE, (domain, ids, compact_json(alike), side, declared))
     if len(alike) < len(names):
         others = [base for base in names if rows[base] not in prefixes]
         starts = range(16 * len(alike), 16 * len(names), 16)

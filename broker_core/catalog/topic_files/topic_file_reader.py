@@ -31,6 +31,7 @@ from broker_core.bounds import MAX_REPLICATION
 from broker_core.catalog.errors import CatalogError, ImportRefused
 from broker_core.catalog.properties import checked_text
 from broker_core.catalog.topic_files.odd_names import OddNames
+from broker_core.counted import counted
 from broker_core.errors import InvalidName
 from broker_core.names import DOMAINS, MAX_NAME_BYTES, PERSISTENT, NamespaceName, TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS, ListedNames, merge_listed
@@ -469,7 +470,8 @@ class TopicLines:
         size = len(name.encode()) + (len(f"{PARTITION_SUFFIX}{partitions - 1}") if partitions else 0)
         if size > self._longest:
             raise self._refused(
-                number, f"its longest listed name {_shown(name)} has {size} bytes, at most {self._longest}"
+                number,
+                f"its longest listed name {_shown(name)} has {counted(size, 'byte')}, at most {self._longest}",
             )
 
     def _local(self, name: str) -> tuple[int, str]:

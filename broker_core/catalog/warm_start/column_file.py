@@ -28,6 +28,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from broker_core.catalog.warm_start.refusals import Refused
+from broker_core.counted import counted
 from broker_core.listing.topics_hash import extend_crc
 
 __all__ = ["LARGEST_FILE", "ColumnFile", "FileReference", "read_columns"]
@@ -149,6 +150,6 @@ def _header_of(content: bytes, reference: FileReference) -> tuple[_Header, int]:
     except ValidationError as error:
         raise Refused(f"its header is wrong: {error.errors()[0]['msg']:.200}") from None
     if header.rows != reference.rows:
-        raise Refused(f"it has {header.rows} rows in place of {reference.rows}")
+        raise Refused(f"it has {counted(header.rows, 'row')} in place of {reference.rows}")
     front = _PREFIX.size + length
     return header, front + -front % _ALIGNED

@@ -6,7 +6,6 @@ The file is one line, ``broker-core snapshot FORMAT CRC32C BYTES``, and JSON beh
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Sequence
 from typing import Annotated, Final
 
@@ -15,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from broker_core.catalog.warm_start.column_file import FileReference
 from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.change_log import CatalogVersion
+from broker_core.compact_json import compact_json
 from broker_core.errors import InvalidName
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
@@ -108,5 +108,5 @@ class Manifest(BaseModel):
 
 def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str]) -> str:
     """The name of the file of a namespace's manifest: another one where other properties select."""
-    told = json.dumps([mode.name, str(namespace), *property_keys])
+    told = compact_json([mode.name, str(namespace), *property_keys])
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest() + ".manifest"

@@ -12,6 +12,7 @@ from broker_core.cli.common_options import command
 from broker_core.cli.help_examples import examples
 from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.cli.running_broker import RunningBroker
+from broker_core.counted import counted
 
 __all__ = ["CLIENT_COLUMNS", "app", "client_row", "clients_path"]
 
@@ -113,7 +114,7 @@ def disconnect_clients(
         raise typer.BadParameter("say which clients: --role, --address or --namespace")
     path = clients_path("/disconnect", role=role, address=address, namespace=namespace)
     count = broker.json(path, post=True).get("disconnected", 0)
-    print_lines([f"disconnected: {count} {'client' if count == 1 else 'clients'}"])
+    print_lines([f"disconnected: {counted(count, 'client')}"])
 
 
 def clients_path(operation: str = "", **parameters: str | int | None) -> str:

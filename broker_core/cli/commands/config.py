@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
@@ -10,6 +9,7 @@ import typer
 
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
+from broker_core.compact_json import ascii_json, compact_json
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -94,7 +94,7 @@ def _aligned(lines: list[tuple[str, str]]) -> Iterator[str]:
 
 def _key(part: str) -> str:
     bare = part.replace("-", "").replace("_", "")
-    return part if bare.isascii() and bare.isalnum() else json.dumps(part)
+    return part if bare.isascii() and bare.isalnum() else ascii_json(part)
 
 
 def _value(value: Any) -> str:
@@ -106,5 +106,5 @@ def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_value, value)) + "]"
     if isinstance(value, str | bool) or value is None:
-        return json.dumps(value, ensure_ascii=False)
+        return compact_json(value)
     return str(value)

@@ -10,6 +10,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.cli.options.kafka_topics import IfExistsOption, missing_topics
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "alter_topics"]
 
@@ -41,5 +42,7 @@ async def alter_topics(
         )
     said = "would have" if validate_only else "has"
     print_results(
-        result, lambda name: f"{name} {said} {partitions} partitions", passed=missing_topics(if_exists)
+        result,
+        lambda name: f"{name} {said} {counted(partitions, 'partition')}",
+        passed=missing_topics(if_exists),
     )

@@ -10,6 +10,7 @@ from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.cli.options.question import parse_properties
+from broker_core.counted import counted
 
 if TYPE_CHECKING:
     from broker_core.client.kafka import CreateTopicsResult
@@ -97,4 +98,4 @@ def _facts(result: CreateTopicsResult, name: str) -> str:
     if facts["topic_id"] is None:
         return ""
     count = facts["partitions"]
-    return f" with {count} {'partition' if count == 1 else 'partitions'}, id {facts['topic_id']}"
+    return f" with {counted(count, 'partition')}, id {facts['topic_id']}"

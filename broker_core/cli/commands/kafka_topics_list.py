@@ -9,6 +9,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.options.kafka_server import GivenKafka
+from broker_core.counted import counted
 
 if TYPE_CHECKING:
     from broker_core.patterns import TopicsPattern
@@ -82,7 +83,7 @@ async def list_topics(
         print_table(
             ["name", *(["topic_id"] if ids else []), "internal"],
             ([*(row | {"internal": "yes" if row["internal"] else "no"}).values()] for row in rows),
-            caption="1 topic" if len(rows) == 1 else f"{len(rows)} topics",
+            caption=counted(len(rows), "topic"),
         )
 
 

@@ -11,6 +11,7 @@ import typer
 from broker_core.cli.common_options import Invocation
 from broker_core.cli.help_examples import examples
 from broker_core.cli.running_broker import BrokerUnreachable, admin_socket, get
+from broker_core.compact_json import compact_json
 
 if TYPE_CHECKING:
     from broker_core.settings import Settings, SettingsError
@@ -81,7 +82,7 @@ def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
         ("needs a restart", "restart"),
     ):
         for change in told[changes]:
-            values = (json.dumps(change[side], ensure_ascii=False) for side in ("before", "after"))
+            values = (compact_json(change[side]) for side in ("before", "after"))
             yield f"{word}: {change['setting']}: {' -> '.join(values)}"
     for role, lost in told.get("names_lost", {}).items():
         yield f"would not be seen any more by {role}: {lost}"

@@ -10,6 +10,7 @@ from broker_core.cli.common_options import command
 from broker_core.cli.help_examples import examples
 from broker_core.cli.help_format import HelpCommand, HelpGroup
 from broker_core.cli.running_broker import RunningBroker
+from broker_core.counted import counted
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
 
@@ -77,4 +78,4 @@ def accept_held(
     except InvalidName as error:
         raise typer.BadParameter(str(error)) from None
     said = broker.json(f"/v1/namespaces/{name}/held-listings/accept", post=True)
-    print_lines([f"accepted: {said.get('accepted', 0)} held listings of {name}"])
+    print_lines([f"accepted: {counted(said.get('accepted', 0), 'held listing')} of {name}"])

@@ -16,6 +16,7 @@ import typer
 from broker_core.cli.commands.clients import CLIENT_COLUMNS, client_row, clients_path
 from broker_core.cli.help_examples import examples
 from broker_core.cli.running_broker import BrokerUnreachable, RunningBroker
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "show_top"]
 
@@ -184,7 +185,7 @@ def _screen(look: _Look, before: _Look | None) -> list[str]:
         reverse=True,
     )
     parts = [
-        f"{look.total} clients; questions {per}: {', '.join(asked)}",
+        f"{counted(look.total, 'client')}; questions {per}: {', '.join(asked)}",
         f"memory: {'; '.join(memory)}",
         table_text(CLIENT_COLUMNS, [client_row(each) for each in look.clients]),
     ]

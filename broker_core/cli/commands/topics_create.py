@@ -12,6 +12,7 @@ from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import written_catalog
 from broker_core.cli.options.question import UnusableQuestion, parse_properties
 from broker_core.cli.options.topics import CatalogOption, topic_names
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "create_topics"]
 
@@ -75,7 +76,7 @@ def create_topics(
             decide = creation(name, partitions, given, configs=named, replication=replication)
             record = opened.edit(name, decide).after
             assert record is not None
-            count = f" with {record.partitions} partitions" if record.partitions else ""
+            count = f" with {counted(record.partitions, 'partition')}" if record.partitions else ""
             print(f"created {name}{count}, id {topic_id_text(record.topic_id)}")
 
 

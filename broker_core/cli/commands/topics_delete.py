@@ -22,6 +22,7 @@ from broker_core.cli.options.topics import (
     topic_ids,
     topic_names,
 )
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "delete_topics"]
 
@@ -107,7 +108,7 @@ def delete_topics(
                 report = delete_of_file(opened, of, source, allowed, dry_run=dry_run)
         if dry_run:
             print_lines(f"{said} {name}" for name in report.topics)
-        print(f"{said} {report.names} names of {of}")
+        print(f"{said} {counted(report.names, 'name')} of {of}")
         say_ahead(report.refusal)
         if pattern is not None and not report.names:
             say_no_match(of, pattern)

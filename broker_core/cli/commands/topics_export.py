@@ -15,6 +15,7 @@ from broker_core.cli.help_examples import examples
 from broker_core.cli.open_catalog import opened_catalog
 from broker_core.cli.options.question import NamespaceArgument, parse_namespace
 from broker_core.cli.options.topics import CatalogOption
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "export_namespace"]
 
@@ -57,7 +58,7 @@ def export_namespace(
             form = "json" if summarize(opened, of).with_details or has_odd_names(opened, of) else "names"
         lines = export_topics(opened, of, target, form)
     if file != "-":
-        say(f"wrote {lines} lines to {Path(file).absolute()}")
+        say(f"wrote {counted(lines, 'line')} to {Path(file).absolute()}")
 
 
 @contextmanager

@@ -13,6 +13,7 @@ from broker_core.cli.open_catalog import opened_catalog, written_catalog
 from broker_core.cli.options.deletion_limits import AllowMassDeletionsOption, MaxDeletionsOption
 from broker_core.cli.options.question import NamespaceArgument, UnusableQuestion, parse_namespace
 from broker_core.cli.options.topics import CatalogOption, DryRunOption, file_to_read
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "import_file"]
 
@@ -87,14 +88,15 @@ def import_file(
             )
         except NotNames as error:
             raise NotNames(error.line, f"{error.reason}. --as-names takes the lines as they are") from None
-        deleted = f", {report.deleted} deleted ({report.names_lost} names in all)" if exact else ""
+        deleted = f", {report.deleted} deleted ({counted(report.names_lost, 'name')} in all)" if exact else ""
         print(
-            f"{'would import' if dry_run else 'imported'} {report.topics} topics into {into}: "
+            f"{'would import' if dry_run else 'imported'} {counted(report.topics, 'topic')} into {into}: "
             f"{report.created} created, {report.updated} updated, {report.unchanged} unchanged{deleted}"
         )
         if report.renewed_ids:
             say(
-                f"{report.renewed_ids} topics {'would get' if dry_run else 'got'} new ids: those of the file belong to "
+                f"{counted(report.renewed_ids, 'topic')} {'would get' if dry_run else 'got'} new ids: those "
+                "of the file belong to "
                 "other topics, or to some that were deleted a short while ago"
             )
         say_ahead(report.refusal)

@@ -18,6 +18,7 @@ from broker_core.cli.options.topics import (
     is_namespace,
     topic_names,
 )
+from broker_core.counted import counted
 
 __all__ = ["EXAMPLES", "set_topic_properties"]
 
@@ -82,8 +83,9 @@ def set_topic_properties(
         else:
             report = set_properties(opened, topic_names(named)[0], change, dry_run=dry_run)
         print(
-            f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.topics} topics "
-            f"({report.names} names)"
+            f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of "
+            f"{counted(report.topics, 'topic')} "
+            f"({counted(report.names, 'name')})"
         )
         if pattern is not None and not report.topics:
             say_no_match(parse_namespace(words[0]), pattern)

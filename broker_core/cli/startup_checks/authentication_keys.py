@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
@@ -76,11 +77,13 @@ def _basic_checks(settings: BasicSettings) -> Iterator[Check]:
     except (OSError, ValueError) as error:
         yield Check.error(name, unusable_reason(error))
         return
-    yield Check.ok(name, f"{settings.file}: {len(users)} user{'s' if len(users) > 1 else ''}")
+    yield Check.ok(name, f"{settings.file}: {counted(len(users), 'user')}")
     weak = sum(hashed.startswith("$apr1$") for hashed in users.values())
     if weak:
         yield Check.warning(
-            name, f"{weak} of {len(users)} hashes are $apr1$, which is weak: `htpasswd -B` makes better ones"
+            name,
+            f"{weak} of {counted(len(users), 'hash', 'hashes')} with $apr1$, which is weak: `htpasswd -B` "
+            "makes better ones",
         )
     yield from _shared(name, settings.file, "guess passwords without being noticed")
 

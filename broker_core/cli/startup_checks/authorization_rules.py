@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def told_names_lost(old: Authorization, new: Authorization, path: Path) -> Itera
         told = ", ".join(
             f"{lost} of {of} in {namespace}" for namespace, (lost, of) in list(namespaces.items())[:_TOLD]
         )
-        more = f" and {len(namespaces) - _TOLD} namespaces more" if len(namespaces) > _TOLD else ""
+        more = f" and {counted(len(namespaces) - _TOLD, 'namespace')} more" if len(namespaces) > _TOLD else ""
         yield role, f"{told}{more}"
 
 

@@ -12,6 +12,7 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
@@ -63,10 +64,11 @@ def catalog_checks(settings: Settings) -> Iterator[Check]:
             if is_alone(path) or not os.access(path, os.W_OK):
                 yield Check.warning(
                     "catalog.path",
-                    f"{path}: {topics} topics, which are served; this user cannot write the file, and so create none",
+                    f"{path}: {counted(topics, 'topic')}, listed; this user cannot write the "
+                    "file, and so create none",
                 )
             else:
-                yield Check.ok("catalog.path", f"{path}: {topics} topics")
+                yield Check.ok("catalog.path", f"{path}: {counted(topics, 'topic')}")
                 if ahead is not None:
                     yield (Check.warning if ahead.has_room else Check.error)("catalog.format", ahead.text)
             yield from _rights(path, settings.catalog.file_mode)

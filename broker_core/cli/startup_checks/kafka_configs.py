@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from broker_core.counted import counted
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
@@ -22,4 +23,4 @@ def kafka_configs_checks(settings: Settings) -> Iterator[Check]:
     faults = broker_config_faults(settings.kafka.configs)
     yield from (Check.error("kafka.configs", fault) for fault in faults)
     if not faults:
-        yield Check.ok("kafka.configs", f"{len(settings.kafka.configs)} defaults of topic configs")
+        yield Check.ok("kafka.configs", f"{counted(len(settings.kafka.configs), 'default')} of topic configs")

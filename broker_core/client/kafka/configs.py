@@ -8,6 +8,8 @@ from enum import IntEnum
 from types import MappingProxyType
 from typing import Self
 
+from broker_core.counted import counted
+
 __all__ = [
     "AlterConfigOp",
     "Config",
@@ -139,7 +141,7 @@ class Config(Mapping[str, ConfigEntry]):
         return len(self._entries)
 
     def __repr__(self) -> str:
-        return f"<Config of {len(self)} entries>"
+        return f"<Config of {counted(len(self), 'entry', 'entries')}>"
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from broker_core.counted import counted
 from broker_core.wire.kafka import ZERO_ID
 
 __all__ = ["ListTopicsResult", "TopicListing"]
@@ -62,4 +63,4 @@ class ListTopicsResult(Sequence[TopicListing]):
         return self._by_name.get(name, ZERO_ID)
 
     def __repr__(self) -> str:
-        return f"<ListTopicsResult of {len(self)} topics>"
+        return f"<ListTopicsResult of {counted(len(self), 'topic')}>"

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final, TypeAlias, cast
 
 from broker_core.client.errors import UnexpectedAnswer
+from broker_core.counted import counted
 from broker_core.listing.topic_field import TAG, MalformedFields, read_varint, walk_fields
 from broker_core.wire.pulsar import BaseCommand
 
@@ -232,7 +233,9 @@ def _flag(data: memoryview, position: int) -> bool:
 def _hash(data: memoryview) -> str:
     try:
         if len(data) > _MAX_HASH:
-            raise UnexpectedAnswer(f"the answer to a listing has a topics hash of {len(data)} bytes")
+            raise UnexpectedAnswer(
+                f"the answer to a listing has a topics hash of {counted(len(data), 'byte')}"
+            )
         return bytes(data).decode()
     except UnicodeDecodeError:
         raise UnexpectedAnswer("the answer to a listing has a topics hash that is no UTF-8") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from typing import Final
 
+from broker_core.counted import counted
 from broker_core.kafka.scram.credentials import (
     HASHES,
     client_key_of,
@@ -55,7 +56,7 @@ class ScramClientExchange:
             raise ScramError("the server's nonce is not the client's with more behind it")
         if not _LEAST <= server.iterations <= _MOST:
             raise ScramError(
-                f"the server wants {server.iterations} rounds: from {_LEAST} to {_MOST} are possible"
+                f"the server wants {counted(server.iterations, 'round')}: from {_LEAST} to {_MOST} are possible"
             )
         mechanism, algorithm = self._mechanism, HASHES[self._mechanism]
         salted = salted_password(mechanism, self._password, server.salt, server.iterations)

@@ -6,6 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from broker_core.counted import counted
 from broker_core.listing.listing import Selection
 from broker_core.listing.page import Page, Position
 from broker_core.listing.page_order import first_out_of_order, in_page_order
@@ -28,7 +29,7 @@ def check_order(names: pa.LargeStringArray) -> None:
 def check_page(selection: Selection, page: Page, following: Position) -> None:
     """Raise :exc:`ListingFailed` for topics that are not a page in front of ``following``."""
     if len(selection) > page.limit:
-        raise bad_topics(f"returned {len(selection)} topics for a page of {page.limit}")
+        raise bad_topics(f"returned {counted(len(selection), 'topic')} for a page of {page.limit}")
     if TopicName.parse(following.base).namespace != selection.listing.namespace:
         raise bad_topics(
             f"says that the next page of {selection.listing.namespace} begins at {_at(following)}"

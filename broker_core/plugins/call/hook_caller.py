@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 
 import structlog
 
+from broker_core.counted import counted
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.plugin_api.hook_facts import ERROR
 from broker_core.plugin_api.hookspecs import HOOK_FACTS
@@ -98,7 +99,8 @@ class HookCaller:
         admission = self.breaker.admit(started)
         if admission is Admission.REFUSED:
             raise self._not_called(
-                "plugin_breaker", f"is not asked for now: it failed {self.breaker.failures} times in a row"
+                "plugin_breaker",
+                f"is not asked for now: it failed {counted(self.breaker.failures, 'time')} in a row",
             )
         deadline = Deadline(loop, self.plugin.options.deadline)
         try:

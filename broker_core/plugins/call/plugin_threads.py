@@ -20,6 +20,8 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import Any, Final
 
+from broker_core.counted import counted
+
 __all__ = ["QUEUE", "THREADS", "PluginThreads", "ThreadsFull"]
 
 THREADS: Final = 8
@@ -78,7 +80,8 @@ class PluginThreads:
             self._waiting[call] = None
         else:
             raise ThreadsFull(
-                f"all of its {self._size} threads are taken, and {self._limit} calls wait for one"
+                f"{self._size} of {counted(self._size, 'thread')} taken, and "
+                f"{counted(self._limit, 'call')} waiting for one"
             )
         call.future.add_done_callback(lambda _: self._given_up(call))
         return call.future
@@ -92,7 +95,7 @@ class PluginThreads:
             self._jobs.put(None)
 
     def _all_hang(self) -> str:
-        return f"all of its {self._size} threads hang in calls that were given up"
+        return f"{self._size} of {counted(self._size, 'thread')} hanging in calls that were given up"
 
     def _run(self, call: _Call) -> None:
         self.busy += 1

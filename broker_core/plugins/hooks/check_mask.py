@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from broker_core.counted import counted
+
 __all__ = ["checked_mask"]
 
 
@@ -36,7 +38,9 @@ def checked_mask(answer: object, length: int) -> Any | None:
         raise TypeError(f"the mask is an Arrow array of {answer.type}, not of booleans")
     answer.validate(full=True)
     if len(answer) != length:
-        raise ValueError(f"the mask has {len(answer)} values for {length} topics")
+        raise ValueError(f"the mask has {counted(len(answer), 'value')} for {counted(length, 'topic')}")
     if answer.null_count:
-        raise ValueError(f"the mask has {answer.null_count} nulls: it must say true or false for each topic")
+        raise ValueError(
+            f"the mask has {counted(answer.null_count, 'null')}: it must say true or false for each topic"
+        )
     return answer

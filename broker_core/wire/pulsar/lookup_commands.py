@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor
 
+from broker_core.counted import counted
 from broker_core.errors import ServerError
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 
@@ -146,7 +147,11 @@ def _clear(body: Any, names: tuple[str, ...]) -> None:
 
 
 def _partitions_fault(body: Any) -> str | None:
-    return f"they answered with {body.partitions} partitions" if body.partitions > MOST_PARTITIONS else None
+    return (
+        f"they answered with {counted(body.partitions, 'partition')}"
+        if body.partitions > MOST_PARTITIONS
+        else None
+    )
 
 
 def _lookup_fault(body: Any) -> str | None:

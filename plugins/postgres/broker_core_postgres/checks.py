@@ -11,6 +11,7 @@ from typing import Any
 import asyncpg
 
 from broker_core import Check
+from broker_core.quantities import counted
 from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
 from broker_core_postgres.connect.open_connection import (
@@ -103,4 +104,4 @@ async def _served(connection: Any, settings: PostgresSettings) -> str:
         return f"relation {settings.relation} can be read"
     schema = await check_schema(connection, reader=True)
     namespaces = await connection.fetchval(_NAMESPACES)
-    return f"schema {schema}, {namespaces} namespaces"
+    return f"schema {schema}, {counted(namespaces, 'namespace')}"

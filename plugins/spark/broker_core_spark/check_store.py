@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from broker_core import Check
 from broker_core.errors import BrokerCoreError
+from broker_core.quantities import counted
 from broker_core_spark.serving.pass_to_next_lister import UNDECLARED_STATIC
 from broker_core_spark.settings import SparkSettings
 
@@ -40,8 +41,8 @@ def check_store(settings: SparkSettings) -> Iterator[Check]:
     hours = (datetime.now(UTC) - published.when).total_seconds() / 3600
     yield Check.ok(
         "generation",
-        f"{published.generation[:12]} of {max(0.0, hours):.1f} hours ago: {manifest.question_count} questions, "
-        f"{manifest.topics} topics",
+        f"{published.generation[:12]} of {max(0.0, hours):.1f} hours ago: "
+        f"{counted(manifest.question_count, 'question')}, " + counted(manifest.topics, "topic"),
     )
     if manifest.static and not settings.serves_as_built:
         yield Check.warning("generation", UNDECLARED_STATIC)

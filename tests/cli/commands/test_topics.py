@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 def test_import_from_standard_input(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = b'{"name": "orders", "partitions": 3, "properties": {"region": "eu"}}\n'
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(lines)))
-    assert cli("topics", "import", "public/default", "-").out.startswith("imported 1 topics")
+    assert cli("topics", "import", "public/default", "-").out.startswith("imported 1 topic ")
     shown = json.loads(cli("topics", "show", "public/default/orders", "--format", "json").out)
     assert (shown["partitions"], shown["properties"]) == (3, {"region": "eu"})
 

@@ -36,7 +36,7 @@ def test_an_export_loses_nothing(cli: Cli, tmp_path: Path) -> None:
     cli("topics", "create", "a/b", "x", "--partitions", "2", "--property", "region=eu")
     cli("topics", "create", "non-persistent://a/b/y")
     assert cli("topics", "export", "a/b", "f.jsonl").code == 0
-    assert (tmp_path / "f.jsonl").read_text().startswith('{"name": "x", "partitions": 2, ')
+    assert (tmp_path / "f.jsonl").read_text().startswith('{"name":"x","partitions":2,')
     assert cli("topics", "import", "a/b", "f.jsonl", "--catalog", "copy.sqlite").code == 0
     assert (
         cli("topics", "export", "a/b", "--catalog", "copy.sqlite").out == (tmp_path / "f.jsonl").read_text()

@@ -19,7 +19,7 @@ def _filled(cli: Cli) -> None:
 
 def test_keys_are_set_and_taken_away(cli: Cli) -> None:
     said = cli("topics", "set-properties", "a/b", "orders", "region=eu", "k=a=b")
-    assert said.out == "changed the properties of 1 of 1 topics (3 names)\n"
+    assert said.out == "changed the properties of 1 of 1 topic (3 names)\n"
     assert properties(cli, "orders") == {"team": "a", "region": "eu", "k": "a=b"}
     assert cli("topics", "set-properties", "persistent://a/b/orders-partition-1", "--unset", "k").code == 0
     assert properties(cli, "orders") == {"team": "a", "region": "eu"}

@@ -386,7 +386,7 @@ def test_a_hangup_without_anything_to_reload_says_so(servers: list[Server], tmp_
     server = _started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
     server.ready()
     server.process.send_signal(signal.SIGHUP)
-    eventually_sync(lambda: '"event": "reloaded"' in server.log.read_text(), what="the line")
+    eventually_sync(lambda: '"event":"reloaded"' in server.log.read_text(), what="the line")
     server.process.terminate()
     assert server.end() == 0
 
@@ -419,7 +419,7 @@ def test_clients_are_served_in_the_delay(servers: list[Server], tmp_path: Path) 
     assert _status(ready["http"])[0] == 200
     server.process.terminate()
     eventually_sync(lambda: _status(ready["http"])[0] == 503, what="it is not ready")
-    assert _status(ready["http"]) == (503, '{"status": "draining"}\n')
+    assert _status(ready["http"]) == (503, '{"status":"draining"}\n')
     assert _status(ready["http"], "/-/live")[0] == 200
 
     async def ask() -> int:

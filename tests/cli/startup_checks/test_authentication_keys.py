@@ -115,7 +115,7 @@ def test_passwords(tmp_path: Path) -> None:
     file.chmod(0o604)
     assert [each[0] for each in _found(**table)] == ["ok", "ok", "warning"]
     _private(file, b"alice:$apr1$abcdefgh$h9FWgUz3n9YxylKLlR5SQ/\n")
-    assert [(each[0], "1 of 1 hashes are $apr1$" in each[2]) for each in _found(**table)[2:]] == [
+    assert [(each[0], "1 of 1 hash with $apr1$" in each[2]) for each in _found(**table)[2:]] == [
         ("warning", True)
     ]
     _private(file, b"alice")

@@ -27,10 +27,10 @@ def test_a_catalogue_is_looked_at_and_nothing_is_made(tmp_path: Path) -> None:
     with SqliteCatalog(path) as opened:
         opened.create(TopicName.parse("persistent://a/b/x"), properties={"region": "eu"})
         # While somebody has it open, and after.
-        assert text(list(catalog_checks(catalog(path))), "catalog.path") == f"{path}: 1 topics"
+        assert text(list(catalog_checks(catalog(path))), "catalog.path") == f"{path}: 1 topic"
     before = (sorted(tmp_path.iterdir()), path.read_bytes(), path.stat().st_mtime_ns)
     found = list(catalog_checks(catalog(path, "region", "team")))
-    assert text(found, "catalog.path") == f"{path}: 1 topics"
+    assert text(found, "catalog.path") == f"{path}: 1 topic"
     assert levels(found) == {"catalog.path": "ok", "catalog.property_keys": "warning"}
     assert "'team'" in text(found, "catalog.property_keys")
     assert (sorted(tmp_path.iterdir()), path.read_bytes(), path.stat().st_mtime_ns) == before
@@ -78,7 +78,7 @@ def test_a_catalogue_that_can_only_be_read_is_served(tmp_path: Path, monkeypatch
     )
     (found,) = catalog_checks(catalog(path))
     assert found.level == "warning"
-    assert "1 topics, which are served" in found.text
+    assert "1 topic, listed" in found.text
 
 
 def test_a_folder_of_snapshots_that_others_can_write_is_told_of(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ async def test_calls_beyond_the_threads_wait(gate: threading.Event) -> None:
 async def test_a_full_queue_is_a_failure(gate: threading.Event) -> None:
     threads = PluginThreads("acme", size=1, queue=1)
     running, waiting = threads.submit(gate.wait), threads.submit(lambda: 1)
-    with pytest.raises(ThreadsFull, match="all of its 1 threads are taken, and 1 calls wait"):
+    with pytest.raises(ThreadsFull, match="1 of 1 thread taken, and 1 call waiting"):
         threads.submit(lambda: 2)
     gate.set()
     assert list(await asyncio.gather(running, waiting)) == [True, 1]
@@ -82,10 +82,10 @@ async def test_threads_that_hang_in_abandoned_calls_make_it_full_at_once(gate: t
     waiting = threads.submit(lambda: 1)
     for call in hanging:
         call.cancel()
-    with pytest.raises(ThreadsFull, match="all of its 2 threads hang"):
+    with pytest.raises(ThreadsFull, match="2 of 2 threads hanging"):
         await waiting
     assert (threads.abandoned, threads.waiting) == (2, 0)
-    with pytest.raises(ThreadsFull, match="all of its 2 threads hang"):
+    with pytest.raises(ThreadsFull, match="2 of 2 threads hanging"):
         threads.submit(lambda: 2)
     gate.set()
     await eventually(lambda: threads.abandoned == 0)

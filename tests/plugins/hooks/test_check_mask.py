@@ -44,7 +44,7 @@ def test_none_shows_all() -> None:
         (np.array([[True, False, True]]), "2-dimensional"),
         (pa.array(["a", "b", "c"]), "an Arrow array of string"),
         (pa.scalar(True), "not an Arrow or numpy array"),
-        (pa.array([True]), "1 values for 3 topics"),
+        (pa.array([True]), "1 value for 3 topics"),
         (np.zeros(4, np.bool_), "4 values for 3 topics"),
         (pa.array([True, None, False]), "1 nulls"),
         (pa.chunked_array([[True], [None, False]]), "1 nulls"),

@@ -19,16 +19,16 @@ def test_one_topic_and_all_of_a_pattern(
     assert run(["postgres", "load", "a/b", str(names), *there]) == 0
     capfd.readouterr()
     for words, said in (
-        (["a/b/x", "k=v", "team=a=b"], "changed the properties of 2 of 2 names (1 topics)"),
-        (["persistent://a/b/x", "k=v"], "changed the properties of 0 of 2 names (1 topics)"),
-        (["a/b/x-partition-1", "--unset", "team"], "changed the properties of 2 of 2 names (1 topics)"),
+        (["a/b/x", "k=v", "team=a=b"], "changed the properties of 2 of 2 names (1 topic)"),
+        (["persistent://a/b/x", "k=v"], "changed the properties of 0 of 2 names (1 topic)"),
+        (["a/b/x-partition-1", "--unset", "team"], "changed the properties of 2 of 2 names (1 topic)"),
         (
             ["a/b", "--pattern", ".*", "k=w", "--dry-run"],
             "would change the properties of 3 of 3 names (2 topics)",
         ),
         (
             ["a/b", "--pattern", "a/b/y", "--replace", "k=w"],
-            "changed the properties of 1 of 1 names (1 topics)",
+            "changed the properties of 1 of 1 name (1 topic)",
         ),
     ):
         assert run(["postgres", "set-properties", *words, *there]) == 0

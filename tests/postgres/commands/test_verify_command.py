@@ -24,7 +24,7 @@ def test_differences_are_named_fixed_and_gone(
     assert run(["postgres", "sync", *common]) == 0
     assert run(["postgres", "verify", *common]) == 0
     assert capfd.readouterr().out.endswith(
-        "compared 2 names of 1 namespaces: 0 topics missing, 0 extra, 0 different\n"
+        "compared 2 names of 1 namespace: 0 topics missing, 0 extra, 0 different\n"
     )
     database.sql("DELETE FROM broker_core.topics WHERE local_name = 'x'")
     database.sql("INSERT INTO broker_core.topics (namespace, local_name) VALUES ('a/b', 'z')")

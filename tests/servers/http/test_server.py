@@ -80,7 +80,7 @@ async def test_stopping_frees_the_port_and_may_be_repeated(served: Served) -> No
 async def test_a_connection_that_is_open_does_not_delay_the_stop(served: Served) -> None:
     reader, writer = await asyncio.open_connection(*served.server.address)
     writer.write(b"GET /-/live HTTP/1.1\r\nHost: x\r\n\r\n")
-    assert b'{"status": "live"}' in await reader.readuntil(b"}")
+    assert b'{"status":"live"}' in await reader.readuntil(b"}")
     async with asyncio.timeout(60):  # an idle connection is left open for longer
         await served.server.stop()
         await reader.read()

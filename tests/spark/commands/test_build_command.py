@@ -207,7 +207,7 @@ def test_property_keys_of_the_settings(
     assert run(arguments) == 1
     out, err = capsys.readouterr()
     assert not out
-    assert "patterns.jsonl, line 1: 1 questions have properties (region,who)" in err
+    assert "patterns.jsonl, line 1: 1 question with properties (region,who)" in err
     assert "pass --property-key region,who, only those" in err
     assert run([*arguments, "--property-key", ""]) == 0
     record = json.loads(capsys.readouterr().out.splitlines()[-1])
@@ -262,7 +262,7 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
     assert not out
     assert err.count("\n") == 1
     assert (
-        f"1 questions, and generation {first['generation'][:12]} has 5: a loss of 80.0%, at most 70.0%" in err
+        f"1 question, and generation {first['generation'][:12]} has 5: a loss of 80.0%, at most 70.0%" in err
     )
     store = tmp_path / "store"
     published = current_pointer(open_store(str(store)))
@@ -273,7 +273,7 @@ def test_a_generation_that_lost_too_much_has_an_exit_code_of_its_own(
     # The option is stronger than the setting.
     more = ["--max-question-loss", "0.9", "--max-coverage-loss", "1"]
     assert run([*arguments, *more, "--min-questions", "2"]) == 3
-    assert "1 questions, and generation" in capsys.readouterr().err
+    assert "1 question, and generation" in capsys.readouterr().err
     assert run([*arguments, *more]) == 0
     write_patterns(tmp_path / "none.jsonl", [])
     assert run([*arguments, "--always", str(tmp_path / "none.jsonl")]) == 3
@@ -295,7 +295,7 @@ def test_rows_that_a_condition_leaves_out_are_counted(
     out, err = capsys.readouterr()
     record = json.loads(out.splitlines()[-1])
     assert (record["rows_left_out"], record["topics"], record["matches"]) == (1, 3, 3)
-    assert "left out: 1 rows of the catalogue (--where)" in err
+    assert "left out: 1 row of the catalogue (--where)" in err
 
 
 @pytest.mark.parametrize(

@@ -77,4 +77,4 @@ def test_what_there_was_no_time_for_is_told(folder: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(garbage_collection._TimeLeft, "check", lambda _: None)
     ran = CliRunner().invoke(app, ["--keep", "1", "--grace", "0s", "--store", folder])
     assert ran.stdout.startswith("0 files")
-    assert "more files are to be removed: the time of a gc was over, run it again" in ran.stderr
+    assert "to be removed: the time of a gc was over, run it again" in ran.stderr

@@ -142,7 +142,7 @@ async def test_a_running_broker_is_asked(cli: Cli, tmp_path: Path) -> None:
             cli, "spark", "patterns", "export", "--broker", url, "--output", output
         )
         assert said.code == 0, said.err
-        assert "left out 1 patterns" in said.err
+        assert "left out 1 pattern " in said.err
         (written,) = output.read_text().splitlines()
         stored = f"memory://{tmp_path.name}/patterns.jsonl"  # as in a bucket
         said = await asyncio.to_thread(

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
+from broker_core.counted import counted
+
 __all__ = ["CompactToken", "MalformedToken", "read_json"]
 
 #: Depth of objects and lists, digits of a number: those of Jackson.
@@ -48,8 +50,8 @@ class CompactToken:
             raise MalformedToken("it is empty, or has white space")
         parts = data.split(b".", 3)  # no more: anybody may send millions of dots
         if len(parts) != 3:
-            count = len(parts) if len(parts) < 3 else "more than 3"
-            raise MalformedToken(f"it has {count} parts: a signed token has three")
+            count = counted(len(parts), "part") if len(parts) < 3 else "more than 3 parts"
+            raise MalformedToken(f"it has {count}: a signed token has three")
         header, payload, signature = parts
         if not (header and payload and signature):
             raise MalformedToken("one of its parts is empty")

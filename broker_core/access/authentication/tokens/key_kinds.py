@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_public_key,
 )
 
+from broker_core.counted import counted
 from broker_core.settings import Algorithm
 
 __all__ = ["SECRETS", "Key", "algorithms_for", "algorithms_of", "kind_of", "usable_key"]
@@ -54,7 +55,7 @@ def algorithms_for(data: bytes, *, is_secret: bool) -> tuple[Algorithm, ...]:
 def kind_of(key: Key) -> str:
     """What a key is, in words."""
     if isinstance(key, bytes):
-        return f"a secret of {len(key)} bytes"
+        return f"a secret of {counted(len(key), 'byte')}"
     if isinstance(key, RSAPublicKey):
         return f"an RSA key of {key.key_size} bits"
     if isinstance(key, EllipticCurvePublicKey):

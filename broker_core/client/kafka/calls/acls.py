@@ -12,6 +12,7 @@ from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.errors import kafka_error, raise_for
 from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.results import Results
+from broker_core.counted import counted
 from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
@@ -77,5 +78,5 @@ def _deleted(row: dict[str, Any]) -> Results[AclBinding, None] | ClientError:
 def _fitting(rows: list[dict[str, Any]], asked: list[Any]) -> list[dict[str, Any]]:
     """The rows of an answer that has them in the order of the request, and nothing else to tell them by."""
     if len(rows) != len(asked):
-        raise UnexpectedAnswer(f"{len(asked)} rows were asked for, and {len(rows)} came")
+        raise UnexpectedAnswer(f"asked for {counted(len(asked), 'row')}, and got {len(rows)}")
     return rows

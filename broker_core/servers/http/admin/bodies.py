@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core.catalog import MAX_PROPERTIES_BYTES
+from broker_core.compact_json import ascii_json
 from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body
@@ -71,7 +72,7 @@ def _text(key: str, value: Any) -> str:
         return value
     if value is None or isinstance(value, (dict, list)):
         raise _bad(f"The value of the property {key!r:.100} is no text")
-    return json.dumps(value)
+    return ascii_json(value)
 
 
 def _number(value: Any) -> int:

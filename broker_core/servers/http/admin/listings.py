@@ -26,6 +26,7 @@ from broker_core.servers.http.api.listing_outcome import namespace_of, sending
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.whole_listing import answer_to
+from broker_core.servers.http.json_responses import json_response
 from broker_core.service import read_question
 
 __all__ = ["operations"]
@@ -88,7 +89,7 @@ async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False)
         selection, block = answer.selection, BlockSize()
         assert selection is not None  # the question has no hash
         if request.values.get("bundle", "") not in _BUNDLES:
-            return web.json_response([])
+            return json_response(200, [])
         items = partitioned_topics_json_items if partitioned else names_json_items
         size = selection.fields_size + _QUOTES * len(selection)
         body = RenderedBody("application/json", items(selection, block), block, size, b"[", b"]\n")

@@ -19,6 +19,7 @@ from broker_core.servers.http.admin.topic_path import topic_of_path
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.json_responses import json_response
 from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Asked, client_count
 
@@ -50,7 +51,7 @@ async def _look_up(request: ApiRequest, *, domain: str) -> web.StreamResponse:
     )
     # C++ ends at once where it finds neither brokerUrlTls nor brokerUrlSsl.
     content = {"brokerUrl": plain, "nativeUrl": plain, "brokerUrlSsl": secured}
-    return web.json_response(content | ({"brokerUrlTls": secured} if secured else {}))
+    return json_response(200, content | ({"brokerUrlTls": secured} if secured else {}))
 
 
 async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
@@ -68,7 +69,7 @@ async def _metadata(request: ApiRequest, *, domain: str) -> web.StreamResponse:
     content: dict[str, Any] = {"partitions": partitions, "deleted": False}
     if partitions and properties:
         content["properties"] = properties
-    return web.json_response(content)
+    return json_response(200, content)
 
 
 async def described(
@@ -106,7 +107,7 @@ async def _schema(request: ApiRequest) -> web.StreamResponse:
     number = None if version is None else int(version)
     schema = await brokers.schema(topic, request.asker, "Schema not found", number)
     try:
-        return web.json_response(schema_json(schema))
+        return json_response(200, schema_json(schema))
     except ValueError as error:
         raise ListingFailed(f"The brokers' schema cannot be told: {error}", cause=Cause.UPSTREAM) from None
 

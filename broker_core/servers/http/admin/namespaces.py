@@ -18,6 +18,7 @@ from broker_core.servers.http.api.namespaces.list_namespaces import allowed_name
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.json_responses import json_response
 from broker_core.service import Catalog, right_to
 
 __all__ = ["catalog_of", "is_known", "missing_namespace", "operations"]
@@ -65,14 +66,14 @@ def missing_namespace() -> RequestRefused:
 
 async def _tenants(request: ApiRequest) -> web.StreamResponse:
     found = await _visible(request, "")
-    return web.json_response(list(dict.fromkeys(namespace.tenant for namespace in found)))
+    return json_response(200, list(dict.fromkeys(namespace.tenant for namespace in found)))
 
 
 async def _namespaces(request: ApiRequest) -> web.StreamResponse:
     found = await _visible(request, request.http.match_info["tenant"] + "/")
     if not found:
         raise refused(404, "Tenant not found")
-    return web.json_response([str(namespace) for namespace in found])
+    return json_response(200, [str(namespace) for namespace in found])
 
 
 async def _policies(request: ApiRequest) -> web.StreamResponse:
@@ -80,7 +81,7 @@ async def _policies(request: ApiRequest) -> web.StreamResponse:
     catalog_of(request.services)
     if not await is_known(request.services, request.namespace()):
         raise missing_namespace()
-    return web.json_response(POLICIES)
+    return json_response(200, POLICIES)
 
 
 async def _no_such_write(request: ApiRequest) -> web.StreamResponse:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 from aiohttp import web
 
 from broker_core.servers.http.api.problem_details import Problem, with_headers
+from broker_core.servers.http.json_responses import json_response
 
 __all__ = ["reason_response"]
 
@@ -16,7 +15,4 @@ def reason_response(problem: Problem) -> web.Response:
     status = problem.status
     if status == problem.cause.http:
         status = problem.cause.web_service
-    response = web.Response(
-        status=status, text=json.dumps({"reason": problem.detail}) + "\n", content_type="application/json"
-    )
-    return with_headers(response, problem)
+    return with_headers(json_response(status, {"reason": problem.detail}), problem)

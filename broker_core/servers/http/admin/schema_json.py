@@ -6,6 +6,7 @@ import json
 import struct
 from typing import Any, Final
 
+from broker_core.compact_json import ascii_json
 from broker_core.servers.pulsar import TopicSchema
 
 __all__ = ["schema_json"]
@@ -42,4 +43,4 @@ def _key_value(data: bytes) -> str:
         size = min(_SIZE.unpack_from(data)[0], len(data) - _SIZE.size)
         text, data = data[_SIZE.size : _SIZE.size + size], data[_SIZE.size + size :]
         parts.append(json.loads(text) if text else "")
-    return json.dumps({"key": parts[0], "value": parts[1]}, separators=(",", ":"))
+    return ascii_json({"key": parts[0], "value": parts[1]})

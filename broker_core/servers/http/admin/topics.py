@@ -38,6 +38,7 @@ from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.operation import Body, Operation
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import needs_changes
+from broker_core.servers.http.json_responses import json_response
 from broker_core.service import Action
 
 __all__ = ["operations"]
@@ -85,7 +86,7 @@ async def _properties(request: ApiRequest, *, domain: str) -> web.StreamResponse
     topic = topic_of_path(request, domain, 5)
     catalog_of(request.services)
     _, properties = await described(request, topic)
-    return web.json_response(properties)
+    return json_response(200, properties)
 
 
 async def _written(

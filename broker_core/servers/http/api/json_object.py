@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Annotated, Any, TypeAlias
 
 from aiohttp import web
 from pydantic import AfterValidator, BaseModel, ConfigDict
 from pydantic_core import PydanticCustomError
+
+from broker_core.compact_json import ascii_json
 
 __all__ = ["JsonObject", "Text", "schema_of"]
 
@@ -36,7 +37,7 @@ class JsonObject(BaseModel):
 
     def text(self) -> str:
         """Its JSON, as one line."""
-        return json.dumps(self.content()) + "\n"
+        return ascii_json(self.content()) + "\n"
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
         """A response with this body."""

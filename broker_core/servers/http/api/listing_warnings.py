@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any, Final
 
+from broker_core.compact_json import ascii_json
 from broker_core.errors import Cause
 from broker_core.pipeline import QuestionWarning
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -42,7 +42,7 @@ def require_filtered(request: ApiRequest, warnings: Sequence[QuestionWarning]) -
 def warning_headers(warnings: Sequence[QuestionWarning]) -> dict[str, str]:
     """The header, if there is something to say."""
     texts = _texts(warnings)
-    return {WARNINGS: json.dumps(texts)} if texts else {}
+    return {WARNINGS: ascii_json(texts)} if texts else {}
 
 
 def warning_members(warnings: Sequence[QuestionWarning]) -> dict[str, Any]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
 from aiohttp import web
 
+from broker_core.compact_json import ascii_json
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import schema_of
@@ -92,7 +92,7 @@ def openapi_operation(operations: Iterable[Operation], version: str) -> Operatio
     @lru_cache(1)
     def text_for(methods: tuple[str, ...], *, anonymous: bool) -> str:
         described = openapi_document([*operations, operation], version, methods, anonymous=anonymous)
-        return json.dumps(described) + "\n"
+        return ascii_json(described) + "\n"
 
     async def document(request: ApiRequest) -> web.Response:
         services = request.services

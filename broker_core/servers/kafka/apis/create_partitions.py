@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from broker_core.catalog import Edit, PartitionCountRefused, TopicRecord, TopicWrite, merge
+from broker_core.counted import counted
 from broker_core.kafka.acls.bindings import Operation
 from broker_core.names import PERSISTENT
 from broker_core.servers.kafka.call import KafkaCall
@@ -111,7 +112,9 @@ def _has_fewer(name: str, count: int) -> Callable[[TopicRecord | None], None]:
 
     def check(topic: TopicRecord | None) -> None:
         if topic is not None and topic.partitions >= count:
-            raise PartitionCountRefused(f"Topic {name} has {topic.partitions} partitions", topic.partitions)
+            raise PartitionCountRefused(
+                f"Topic {name} has {counted(topic.partitions, 'partition')}", topic.partitions
+            )
 
     return check
 

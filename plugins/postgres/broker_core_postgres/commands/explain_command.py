@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Mapping
 from typing import Annotated, Any, Final
@@ -11,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from broker_core import ListingRequest
-from broker_core.plugin_cli import examples, plugin_settings, print_table
+from broker_core.plugin_cli import examples, plugin_settings, print_json, print_table
 from broker_core_postgres.commands.options import DsnOption
 from broker_core_postgres.listing.lister import PostgresLister
 from broker_core_postgres.listing.listing_sql import PAGE_NAMES, first_page_statement
@@ -55,7 +54,7 @@ def run(
 
     report = asyncio.run(explain())
     if as_json:
-        print(json.dumps(report, ensure_ascii=False, indent=2))
+        print_json(report)
     else:
         _print(report)
 

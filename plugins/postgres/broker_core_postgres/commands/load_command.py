@@ -13,6 +13,7 @@ import typer
 
 from broker_core.catalog import CatalogError
 from broker_core.plugin_cli import Deletions, NamespaceArgument, examples, import_progress, say
+from broker_core.quantities import counted
 from broker_core_postgres.commands.options import DryRunOption, WriteDsnOption
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.filling_failed import FillingFailed
@@ -84,13 +85,13 @@ def run(
     finally:
         gc.enable()
     print(
-        f"{'would load' if dry_run else 'loaded'} {report.names} names into {namespace}: {report.added} added, "
-        f"{report.changed} changed, {report.unchanged} unchanged, {report.removed} removed"
+        f"{'would load' if dry_run else 'loaded'} {counted(report.names, 'name')} into {namespace}: "
+        f"{report.added} added, {report.changed} changed, {report.unchanged} unchanged, {report.removed} removed"
         + (f"; version {report.version}" if report.version is not None and not dry_run else "")
     )
     if report.renewed_ids:
         say(
-            f"{report.renewed_ids} new topics have another id than in the file: it is, or was, that of another topic"
+            f"{counted(report.renewed_ids, 'new topic')} got another id than in the file: it is or was another topic's"
         )
     if report.ahead is not None:
         say(report.ahead)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from broker_core.quantities import counted
+
 __all__ = ["MirrorProgress", "mirror_progress"]
 
 
@@ -39,7 +41,7 @@ def mirror_progress() -> Iterator[MirrorProgress]:
                     reading,
                     completed=done,
                     total=total,
-                    description=f"reading namespaces ({names} names)",
+                    description=f"reading namespaces ({counted(names, 'name')})",
                 )
 
             def write(self, done: int, total: int) -> None:

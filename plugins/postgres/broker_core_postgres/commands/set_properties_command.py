@@ -9,6 +9,7 @@ import typer
 from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName, TopicName
 from broker_core.plugin_cli import examples, parse_properties
+from broker_core.quantities import counted
 from broker_core_postgres.commands.options import DryRunOption, WriteDsnOption
 from broker_core_postgres.commands.write_connection import run_command, writing_connection
 from broker_core_postgres.fill.filling_failed import FillingFailed
@@ -101,8 +102,9 @@ def run(
 
     report = run_command(change_them)
     print(
-        f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of {report.names} names "
-        f"({report.topics} topics)"
+        f"{'would change' if dry_run else 'changed'} the properties of {report.changed} of "
+        f"{counted(report.names, 'name')} "
+        f"({counted(report.topics, 'topic')})"
     )
 
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import sys
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import asyncpg
 import typer
 
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_cli import examples, plugin_settings
+from broker_core.plugin_cli import examples, plugin_settings, print_json
+from broker_core.quantities import counted
 from broker_core_postgres.commands.options import DsnOption
 from broker_core_postgres.connect.failures import failure_of, server_message
 from broker_core_postgres.connect.open_connection import close_connection, connect, parameters_of
@@ -60,11 +60,17 @@ def run(
 
     status = asyncio.run(read())
     if as_json:
-        print(json.dumps(asdict(status), indent=2, default=_as_text))
+        print_json(_as_values(asdict(status)))
     else:
         _show(status)
     if status.problem is not None:
         raise typer.Exit(1)
+
+
+def _as_values(status: dict[str, Any]) -> dict[str, Any]:
+    """The status with the moments of its mirrors as texts."""
+    mirrors = [each | {"succeeded": _as_text(each["succeeded"])} for each in status["mirrors"]]
+    return status | {"mirrors": mirrors}
 
 
 def _as_text(moment: datetime) -> str:
@@ -103,11 +109,17 @@ def _show(status: Status) -> None:
         lines.append(("problem", status.problem))
     else:
         age = status.retention_seconds
-        bounds = f"{status.retention_versions} versions and {status.retention_rows} changes of a namespace"
+        bounds = (
+            f"{counted(status.retention_versions or 0, 'version')} and "
+            f"{counted(status.retention_rows or 0, 'change')} of a namespace"
+        )
         lines += [
             ("catalogue id", str(status.catalog_id)),
             ("trigrams", "no index" if status.trigrams is None else "an index"),
-            ("change log", f"{'all ages' if age is None else f'{age / 86400:g} days'}, at most {bounds}"),
+            (
+                "change log",
+                f"{'all ages' if age is None else counted(age / 86400, 'day', spec='g')}, at most {bounds}",
+            ),
         ]
         lines += [
             ("mirror", f"{_as_text(each.succeeded)}, {each.scope} of {each.source}")
@@ -128,4 +140,4 @@ def _show(status: Status) -> None:
         table.add_row(each.namespace, *(f"{number:,}" for number in numbers), each.changed)
     # Without a terminal the lines are not cut, for grep.
     Console(highlight=False, width=None if sys.stdout.isatty() else 250).print(table)
-    print(f"{len(status.namespaces)} namespaces")
+    print(counted(len(status.namespaces), "namespace"))

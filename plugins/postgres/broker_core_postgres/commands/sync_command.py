@@ -7,6 +7,7 @@ from typing import Any, Final
 import typer
 
 from broker_core.plugin_cli import Deletions, examples, print_json, print_lines, say
+from broker_core.quantities import counted
 from broker_core_postgres.commands.options import DryRunOption, JsonOption, WriteDsnOption
 from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
@@ -64,10 +65,11 @@ def run(
             print_json(_as_json(report))
     else:
         print(
-            f"{'would mirror' if dry_run else 'mirrored'} {report.names} names of {report.namespaces} namespaces: "
+            f"{'would mirror' if dry_run else 'mirrored'} {counted(report.names, 'name')} of "
+            f"{counted(report.namespaces, 'namespace')}: "
             f"{report.added} added, {report.changed} changed, {report.removed} removed"
             + (f", {report.created_anew} created anew" if report.created_anew else "")
-            + (f"; {len(report.written)} namespaces written" if not dry_run else "")
+            + (f"; {counted(len(report.written), 'namespace')} written" if not dry_run else "")
         )
     say_what_was_left(report)
     if not report.complete:

@@ -8,6 +8,7 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import Deletions, MassDeletion, examples, print_json, print_lines, say
+from broker_core.quantities import counted
 from broker_core_postgres.commands.options import JsonOption, WriteDsnOption
 from broker_core_postgres.commands.progress_bars import mirror_progress
 from broker_core_postgres.commands.source_options import SourceOptions, open_source, with_source_options
@@ -78,7 +79,8 @@ def run(
     if not json:
         report = verdict.report
         print(
-            f"compared {report.names} names of {report.namespaces} namespaces: {verdict.missing} topics missing, "
+            f"compared {counted(report.names, 'name')} of {counted(report.namespaces, 'namespace')}: "
+            f"{counted(verdict.missing, 'topic')} missing, "
             f"{verdict.extra} extra, {verdict.different} different" + (", fixed" if verdict.fixed else "")
         )
     say_what_was_left(verdict.report)

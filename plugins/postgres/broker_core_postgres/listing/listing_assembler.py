@@ -12,6 +12,7 @@ from typing import Final
 from broker_core import ListingBuilder, ListingRequest, Selection
 from broker_core.errors import InvalidListing, ListingFailed
 from broker_core.names import NON_PERSISTENT, PERSISTENT
+from broker_core.quantities import counted
 from broker_core_postgres.listing.pages import NamesPage
 
 __all__ = ["ListingAssembler"]
@@ -64,17 +65,17 @@ class ListingAssembler:
 
     def _handle(self, page: NamesPage) -> None:
         """Match and encode the names of a page; in a thread for a large page."""
-        counted = 0
+        read = 0
         try:
             for domain, names in ((NON_PERSISTENT, page.other), (PERSISTENT, page.persistent)):
                 if names:
-                    counted += self._builder.add_local(domain, names)
+                    read += self._builder.add_local(domain, names)
         except InvalidListing as error:
             raise ListingFailed(f"a row is no topic: {error}", reason="bad_topics") from None
-        if counted != page.names:
+        if read != page.names:
             # The operator's own relation may hold any text; a slash makes one name look like two.
             raise ListingFailed(
-                f"the database has {page.names} topics here, of which {counted} names were read: a local name is "
+                f"the database has {counted(page.names, 'topic')} here, of which {read} were read: a local name is "
                 "null, empty or has a '/', or a domain is neither 'persistent' nor 'non-persistent'",
                 reason="bad_topics",
             )

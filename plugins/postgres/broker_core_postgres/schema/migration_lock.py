@@ -13,6 +13,7 @@ from typing import Any, Final
 import asyncpg
 
 from broker_core.errors import BrokerCoreError
+from broker_core.quantities import counted
 
 __all__ = ["PATIENCE", "MigrationFailed", "retry_while_locked", "with_migration_lock"]
 
@@ -62,7 +63,8 @@ async def retry_while_locked(connection: Any, work: Callable[[], Awaitable[None]
         except (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError):
             if clock() >= ends:
                 raise MigrationFailed(
-                    f"Others have been at the topics for {patience:g} seconds (a load or a batch is under way): "
+                    f"Others have been at the topics for {counted(patience, 'second', spec='g')} (a load or "
+                    "a batch is under way): "
                     "nothing was changed; try again when they are done"
                 ) from None
         await asyncio.sleep(_PAUSE)

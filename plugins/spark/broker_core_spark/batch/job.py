@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from broker_core.errors import BrokerCoreError
+from broker_core.quantities import counted
 from broker_core_spark.batch.build_record import build_record
 from broker_core_spark.batch.build_result import BuildResult, OutputFailed
 from broker_core_spark.batch.builder import Builder
@@ -141,7 +142,7 @@ def build(
     :exc:`OutputFailed`: a report, a table or an export failed, and the error has the result.
     """
     if partitions is not None and partitions < 1:
-        raise BatchError(f"{partitions} partitions: at least 1")
+        raise BatchError(f"{counted(partitions, 'partition')}: at least 1")
     gates = gates or PublishGates()
     progress = progress or NoProgress()
     clock = _Clock(progress)

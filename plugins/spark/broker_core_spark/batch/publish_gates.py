@@ -13,6 +13,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import islice
 from typing import Final
 
+from broker_core.quantities import counted
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.questions.load_questions import LoadedQuestions
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, NoSuchGeneration
@@ -212,7 +213,7 @@ def _question_faults(
 ) -> Iterator[str]:
     if len(questions) < gates.min_questions:
         had = f", and generation {_short(before[0])} has {before[0].questions:,}" if before else ""
-        yield f"{len(questions):,} questions{had}: at least {gates.min_questions:,} (min_questions)"
+        yield f"{counted(len(questions), 'question', spec=',')}{had}: at least {gates.min_questions:,} (min_questions)"
     if not before:
         return
     most = max(before, key=lambda one: one.questions)

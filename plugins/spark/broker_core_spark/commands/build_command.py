@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
@@ -13,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import typer
 
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_cli import broker_settings, examples, plugin_settings, say
+from broker_core.plugin_cli import broker_settings, examples, plugin_settings, print_json, say
+from broker_core.quantities import counted
 from broker_core_spark.commands.build_options import (
     AllowShrinkOption,
     AlwaysOption,
@@ -211,22 +211,23 @@ def _tell(result: BuildResult) -> None:
     if result.loaded.property_keys:  # else somebody said that none selects
         for key, rows in result.record()["ignored_properties"].items():
             _say(
-                f"ignored: the property {key[:200]!r} of {rows} questions selects nothing (--strict refuses it)"
+                f"ignored: the property {key[:200]!r} of {counted(rows, 'question')} selects nothing (--strict refuses)"
             )
     for one in result.refused[:_SHOWN]:
         _say(f"refused: {one.namespace} {one.pattern[:200]!r}: {one.reason}")
     if len(result.refused) > _SHOWN:
-        _say(f"refused: {len(result.refused) - _SHOWN} more patterns")
+        _say(f"refused: {counted(len(result.refused) - _SHOWN, 'more pattern')}")
     if result.not_compared:
         _say(f"the gates could not compare with what is published: {result.not_compared}")
     if result.rows_left_out:
-        _say(f"left out: {result.rows_left_out} rows of the catalogue (--where)")
+        _say(f"left out: {counted(result.rows_left_out, 'row')} of the catalogue (--where)")
     if result.left_out:
         names = sorted({question.namespace for question in result.left_out})
         _say(
-            f"left out: {len(result.left_out)} questions of {names[0]} ...: the catalogue has no such namespace"
+            f"left out: {counted(len(result.left_out), 'question')} of {names[0]} ...: the catalogue has no "
+            "such namespace"
         )
-    print(json.dumps(result.record(), ensure_ascii=False))
+    print_json(result.record())
 
 
 def _check_places(

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from broker_core.quantities import parse_duration
+from broker_core.quantities import counted, parse_duration
 from broker_core_spark.commands.stop_signals import ended_by_signals
 from broker_core_spark.commands.store_option import StoreOption, StoreOptions, chosen_store
 
@@ -59,8 +59,12 @@ def gc(
         )
     what = "would be removed" if dry_run else "removed"
     kept = ", ".join(generation[:12] for generation in done.kept) or "none"
-    typer.echo(f"{len(done.removed)} files of {done.removed_bytes:,} bytes {what}; generations kept: {kept}")
+    typer.echo(
+        f"{counted(len(done.removed), 'file')} of {counted(done.removed_bytes, 'byte', spec=',')} {what}; "
+        f"generations kept: {kept}"
+    )
     if done.left:
         typer.echo(
-            f"{done.left} more files are to be removed: the time of a gc was over, run it again", err=True
+            f"{counted(done.left, 'more file')} to be removed: the time of a gc was over, run it again",
+            err=True,
         )

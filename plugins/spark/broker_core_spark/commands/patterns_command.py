@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -10,7 +9,9 @@ import typer
 
 from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_lines, say
+from broker_core.quantities import counted
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options
+from broker_core_spark.format.canonical_question import canonical_json
 
 __all__ = ["EXAMPLES", "app", "export", "worth_precomputing"]
 
@@ -61,7 +62,7 @@ def export(
     questions, refused = worth_precomputing(
         broker.get("/questions"), url, limit=limit, min_count=min_count, max_length=longest
     )
-    lines = [json.dumps(question, ensure_ascii=False, sort_keys=True) for question in questions]
+    lines = [canonical_json(question).decode() for question in questions]
     if output is None:
         print_lines(lines)
     else:
@@ -71,11 +72,12 @@ def export(
         file.write("".join(line + "\n" for line in lines).encode())
     if not questions:
         say(
-            f"no question to learn from {url}: the broker was asked none, or none {min_count} times (--min-count)"
+            f"no question to learn from {url}: the broker was asked none, or none "
+            f"{counted(min_count, 'time')} (--min-count)"
         )
     if refused:
         say(
-            f"left out {refused} patterns that RE2 refuses or that are too long: brokers pass them on to the client"
+            f"left out {counted(refused, 'pattern')} that RE2 refuses, or too long: brokers leave them to the client"
         )
 
 
@@ -125,7 +127,7 @@ def worth_precomputing(
             continue
         known = {"count": int(count), "last_asked": last.isoformat(timespec="seconds")}
         found.append((cost, question | known))
-    found.sort(key=lambda item: (-item[0], json.dumps(item[1], sort_keys=True)))
+    found.sort(key=lambda item: (-item[0], canonical_json(item[1])))
     return [question for _, question in found[:limit]], refused
 
 

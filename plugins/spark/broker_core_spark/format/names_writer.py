@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 
 from broker_core import EncodedNames
+from broker_core.quantities import counted
 from broker_core_spark.arrow_columns import buffer_and_offsets
 from broker_core_spark.format import segment_layout
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
@@ -67,7 +68,7 @@ class NamesWriter:
 
     def _check_run(self, namespace: str, domain: str, count: int) -> None:
         if not 0 < count <= _MOST_NAMES:
-            raise ValueError(f"a run of {count} names: from 1 to {_MOST_NAMES}")
+            raise ValueError(f"a run of {counted(count, 'name')}: from 1 to {_MOST_NAMES}")
         place = (namespace, DOMAIN_ORDER.index(domain))
         if self.runs and place <= (self.runs[-1][0], DOMAIN_ORDER.index(self.runs[-1][1])):
             raise ValueError(f"the run of {domain} names of {namespace} is not in order")

@@ -6,6 +6,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from broker_core.quantities import counted
 from broker_core_spark.format.segment_layout import KIND_BITS, KIND_RANGE, KIND_ROWS, bit_words
 
 __all__ = ["Matches", "check_matches", "joined_rows", "packed", "rows_of_bits", "unpacked", "word_counts"]
@@ -20,7 +21,7 @@ def check_matches(picked: Matches, names: int) -> int:
     if isinstance(picked, tuple):
         low, high = int(picked[0]), int(picked[1])
         if not 0 <= low <= high <= names:
-            raise ValueError(f"a range from {low} to {high} of {names} names")
+            raise ValueError(f"a range from {low} to {high} of {counted(names, 'name')}")
         return high - low
     if not len(picked):
         return 0
@@ -28,7 +29,7 @@ def check_matches(picked: Matches, names: int) -> int:
         raise ValueError("row numbers are one column of ascending integers, each once")
     low, high = int(picked[0]), int(picked[-1]) + 1
     if low < 0 or high > names:
-        raise ValueError(f"row numbers from {low} to {high - 1} of {names} names")
+        raise ValueError(f"row numbers from {low} to {high - 1} of {counted(names, 'name')}")
     return len(picked)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from broker_core.quantities import counted
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
@@ -46,5 +47,7 @@ def read_questions(data: Any, manifest: Manifest) -> list[tuple[CanonicalQuestio
         found.append((question, at, len(text)))
         at, last = at + len(line), text
     if len(found) != manifest.question_count:
-        raise InvalidGeneration(file, f"{len(found)} questions where {manifest.question_count} are expected")
+        raise InvalidGeneration(
+            file, f"{counted(len(found), 'question')} where {manifest.question_count} are expected"
+        )
     return found

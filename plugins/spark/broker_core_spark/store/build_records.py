@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from broker_core_spark.errors import DamagedFile, StoreFailed
+from broker_core_spark.format.canonical_question import canonical_json
 from broker_core_spark.store.store import Store
 
 __all__ = [
@@ -36,7 +37,7 @@ def write_build_record(store: Store, generation: str, record: Mapping[str, Any],
     record_path, totals_path = build_record_paths(generation)
     try:
         store.replace(totals_path, totals)
-        store.replace(record_path, json.dumps(record, ensure_ascii=False, sort_keys=True).encode() + b"\n")
+        store.replace(record_path, canonical_json(record) + b"\n")
     except StoreFailed as error:
         raise StoreFailed(f"{error}; the record of the build is not kept") from error
 

@@ -75,7 +75,7 @@ async def test_removing(client: AdminClient, node: ScriptedKafka) -> None:
 
 async def test_rows_that_do_not_fit(client: AdminClient, node: ScriptedKafka) -> None:
     node.handlers[CREATE_ACLS] = lambda _: {"results": []}
-    with pytest.raises(UnexpectedAnswer, match="1 rows were asked for, and 0 came"):
+    with pytest.raises(UnexpectedAnswer, match="asked for 1 row, and got 0"):
         await client.create_acls([READ])
 
 

@@ -45,4 +45,4 @@ async def test_a_path_may_be_a_whole_url(tmp_path: Path) -> None:
         writer.write(f"GET {url} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
         said = await reader.read()
         writer.close()
-        assert b'"partitions": 0' in said
+        assert b'"partitions":0' in said

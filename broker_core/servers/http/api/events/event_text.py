@@ -8,12 +8,12 @@ at the one before.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from aiohttp import web
 
+from broker_core.compact_json import ascii_json
 from broker_core.listing.listing import Selection
 from broker_core.listing.rendered.names import names_json_items
 from broker_core.servers.http.api.problem_details import problem_of, problem_response
@@ -79,14 +79,14 @@ def changed_text(added: Selection, removed: Selection, topics_hash: str) -> byte
     parts = [("added", each) for each in _parts(added)] + [("removed", each) for each in _parts(removed)]
     last = len(parts) - 1
     return b"".join(
-        event_text(name, b'{"items": [%s]}' % _items(part), topics_hash if number == last else None)
+        event_text(name, b'{"items":[%s]}' % _items(part), topics_hash if number == last else None)
         for number, (name, part) in enumerate(parts)
     )
 
 
 def recreated_text(names: Selection, event_id: str) -> bytes:
     """The events of names that are other topics now: each goes, and comes."""
-    gone = b"".join(event_text("removed", b'{"items": [%s]}' % _items(part)) for part in _parts(names))
+    gone = b"".join(event_text("removed", b'{"items":[%s]}' % _items(part)) for part in _parts(names))
     return gone + changed_text(names, names.range(0, 0), event_id)
 
 
@@ -99,7 +99,7 @@ def snapshot_text(
     told: dict[str, Any] = {"part": low // ROWS, "last": is_last}
     if is_last:
         told |= {"topics_hash": topics_hash, **more}
-    data = b'{"items": [%s], %s' % (_items(answer.range(low, high)), json.dumps(told)[1:].encode())
+    data = b'{"items":[%s],%s' % (_items(answer.range(low, high)), ascii_json(told)[1:].encode())
     return event_text("snapshot", data, (event_id or topics_hash) if is_last else None)
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Final
 
 import pyarrow as pa
 from pydantic import Field
 
+from broker_core.compact_json import ascii_json
 from broker_core.listing.details import Details
 from broker_core.listing.rendered.block_size import BlockSize
 from broker_core.listing.rendered.detail_blocks import detail_size
@@ -105,10 +105,10 @@ def listing_body(
         said.pop("topics_hash", None)
     if media_type == JSON:
         # Behind the items: what is counted may be known only then.
-        rest = json.dumps(said)[1:]
+        rest = ascii_json(said)[1:]
         return RenderedBody(JSON, items, block, size, b'{"items":[', f"],{rest}\n".encode())
     if media_type == NDJSON:
-        trailer = json.dumps({"topics_hash": topics_hash} | said)
+        trailer = ascii_json({"topics_hash": topics_hash} | said)
         return RenderedBody(NDJSON, items, block, size, end=f"{trailer}\n".encode())
     content_type = f"{TEXT}; charset=utf-8" if media_type == TEXT else media_type
     return RenderedBody(content_type, items, block, size)

@@ -9,6 +9,7 @@ from getpass import getuser
 from pathlib import Path
 from typing import Any, Final
 
+from broker_core.quantities import counted
 from broker_core_postgres.connect.libpq.connection_options import ENVIRONMENT, TLS_OPTIONS
 from broker_core_postgres.connect.libpq.connection_string import ESCAPES, read_connection_string
 from broker_core_postgres.connect.libpq.dsn_error import DsnError
@@ -139,7 +140,9 @@ def _hosts(addresses: str, ports: str, *, named: bool) -> tuple[ServerAddress, .
     if len(numbers) == 1:
         numbers *= len(names)
     if len(numbers) != len(names):
-        raise DsnError(f"{len(names)} hosts and {len(numbers)} ports do not fit together")
+        raise DsnError(
+            f"{counted(len(names), 'host')} and {counted(len(numbers), 'port')} do not fit together"
+        )
     return tuple(ServerAddress(name, number) for name, number in zip(names, numbers, strict=True))
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 
 from broker_core.catalog import topic_id_text
 from broker_core.plugin_cli import printable
+from broker_core.quantities import counted
 
 __all__ = [
     "Difference",
@@ -198,7 +199,9 @@ def _names(names: Iterable[str]) -> str:
 
 
 def _told(facts: KafkaFacts) -> str:
-    return _text(facts.configs) + ("" if facts.replication is None else f" and {facts.replication} replicas")
+    return _text(facts.configs) + (
+        "" if facts.replication is None else f" and {counted(facts.replication, 'replica')}"
+    )
 
 
 def _text(properties: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
+from broker_core.quantities import counted
 from broker_core_spark.batch.errors import BatchError
 from broker_core_spark.batch.incremental.keep_segments import keep_shares
 from broker_core_spark.batch.matches.matches_task import MatchesOf, MatchesOfShares
@@ -62,7 +63,8 @@ def write_matches(frame: DataFrame, place: str, segments: Sequence[SegmentEntry]
         write_table(frame, place)
     if not is_table_name(place) and (rows := spark.read.parquet(place).count()) != matches:
         raise BatchError(
-            f"{place}: {rows:,} rows, and the generation has {matches:,} matches: is it a place that the driver and "
+            f"{place}: {counted(rows, 'row', spec=',')}, and the generation has "
+            f"{counted(matches, 'match', 'matches', spec=',')}: is it a place that the driver and "
             "all tasks share?"
         )
 

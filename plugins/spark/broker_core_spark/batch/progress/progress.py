@@ -8,6 +8,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
+from broker_core.quantities import counted
+
 __all__ = ["NoProgress", "Progress", "SparkJob", "current_progress", "showing"]
 
 _UNITS: Final = ((1e9, "GB"), (1e6, "MB"), (1e3, "kB"))
@@ -36,7 +38,7 @@ class SparkJob:
     def state(self, done: int, tasks: int, seconds: float) -> str:
         """One line about the job after ``seconds``, with its rate and the time that is left."""
         share = done / tasks if tasks else 0.0
-        parts = [f"{self}: {done:,} of {tasks:,} tasks"]
+        parts = [f"{self}: {done:,} of {counted(tasks, 'task', spec=',')}"]
         if self.size and seconds > 0:
             parts.append(f"{_bytes(self.size * share)} done, {_bytes(self.size * share / seconds)}/s")
         if share >= _LEAST_SHARE and seconds >= _LEAST_SECONDS:

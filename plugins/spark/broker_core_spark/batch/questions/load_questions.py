@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
 from broker_core.errors import InvalidPattern
 from broker_core.names import Mode
+from broker_core.quantities import counted
 from broker_core_spark.batch.errors import InvalidCatalogue, InvalidPatterns
 from broker_core_spark.batch.questions.parse_question_row import (
     MAX_LINE,
@@ -270,7 +271,7 @@ class _FoundQuestions:
     def check_properties(self) -> None:
         """Raise :exc:`InvalidPatterns` if nobody said which properties select, in ``strict`` for others too."""
         keys = ",".join(sorted(self._ignored))[:500]
-        what = f"{self._ignoring_place}: {self._ignoring_rows} questions have properties"
+        what = f"{self._ignoring_place}: {counted(self._ignoring_rows, 'question')} with properties"
         if self._ignored and self._keys is None:
             raise InvalidPatterns(
                 f"{what} ({keys}), and nothing says which "

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, Final
 
+from broker_core.quantities import counted
 from broker_core_spark.batch.reports.question_table import content_policy, questions_section, read_part
 from broker_core_spark.errors import StoreFailed
 from broker_core_spark.format.canonical_question import DOMAIN_ORDER
@@ -74,7 +75,7 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
         ("Topics", f"{manifest.topics:,}"),
         (
             "Questions precomputed",
-            f"{len(result.totals):,} of {loaded.rows:,} rows, {loaded.duplicates:,} repeated",
+            f"{len(result.totals):,} of {counted(loaded.rows, 'row', spec=',')}, {loaded.duplicates:,} repeated",
         ),
         ("Questions kept of earlier builds", f"{loaded.kept:,}"),
         ("Questions refused", f"{len(loaded.refused):,}"),
@@ -99,7 +100,7 @@ def _coverage(result: BuildResult, counts: dict[tuple[str, str], int]) -> str:
 def _ignored(rows: Mapping[str, int]) -> str:
     """The properties that questions have for nothing, those of most questions first."""
     most = sorted(rows.items(), key=lambda item: -item[1])[:_LARGEST]
-    return ", ".join(f"{key} ({count:,} questions)" for key, count in most) or "none"
+    return ", ".join(f"{key} ({counted(count, 'question', spec=',')})" for key, count in most) or "none"
 
 
 def _asked_share(result: BuildResult) -> str:

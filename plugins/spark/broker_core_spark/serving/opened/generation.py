@@ -11,6 +11,7 @@ import numpy as np
 from broker_core import BoundedCache, EncodedNames, Listing, Selection
 from broker_core.names import NON_PERSISTENT, PERSISTENT, Mode
 from broker_core.patterns import TopicsPattern
+from broker_core.quantities import counted
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import Manifest
 from broker_core_spark.serving.opened.answer_index import IS_RANGE, RECORD
@@ -55,9 +56,9 @@ class PrecomputedAnswer:
         try:
             found = self.selection if pattern is None else self.selection.matching(pattern)
             if len(found) != self.count:
-                self.fault = f"{self.count - len(found)} of its {self.count} topics do not match"
+                self.fault = f"{self.count - len(found)} of its {counted(self.count, 'topic')} do not match"
             elif found.topics_hash != self.topics_hash:
-                self.fault = f"the hash of its {self.count} topics is another one"
+                self.fault = f"the hash of its {counted(self.count, 'topic')} is another one"
             else:
                 self.selection = found
         except ValueError as error:  # of mapped bytes that are no names
@@ -65,7 +66,7 @@ class PrecomputedAnswer:
         self.is_verified = True
 
     def __repr__(self) -> str:
-        return f"<Answer of {self.count} topics, {self.topics_hash}>"
+        return f"<Answer of {counted(self.count, 'topic')}, {self.topics_hash}>"
 
 
 class Generation:
@@ -176,4 +177,4 @@ class Generation:
         return self._listings.put_first((namespace, mode), made, _LISTING)
 
     def __repr__(self) -> str:
-        return f"<Generation {self.id[:12]}: {self.questions} questions, {self.topics} topics>"
+        return f"<Generation {self.id[:12]}: {counted(self.questions, 'question')}, {counted(self.topics, 'topic')}>"

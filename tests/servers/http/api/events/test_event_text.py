@@ -42,7 +42,7 @@ def test_a_change_has_its_hash_at_the_end(monkeypatch: object) -> None:
     names = [name for each in events[:3] for name in json.loads(each["data"])["items"]]
     assert sorted(names) == [f"persistent://t/n/{each}" for each in many]
     assert changed_text(listing().all(), listing("a").all(), "0a1b2c3d") == (
-        b'event: removed\nid: 0a1b2c3d\ndata: {"items": ["persistent://t/n/a"]}\n\n'
+        b'event: removed\nid: 0a1b2c3d\ndata: {"items":["persistent://t/n/a"]}\n\n'
     )
 
 

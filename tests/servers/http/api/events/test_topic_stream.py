@@ -411,7 +411,7 @@ async def test_an_http_1_0_client_gets_plain_events(served: ApiServed) -> None:
     host, port = served.broker.http_address or ("", 0)
     reader, writer = await asyncio.open_connection(host, port)
     writer.write(f"GET {PATH} HTTP/1.0\r\nAccept: text/event-stream\r\n\r\n".encode())
-    text = await reader.readuntil(b'"filtered": false}\n\n')
+    text = await reader.readuntil(b'"filtered":false}\n\n')
     head, _, body = text.partition(b"\r\n\r\n")
     assert b"chunked" not in head.lower()
     assert body.startswith(b"retry: ")

@@ -1,0 +1,49 @@
+"""Tests of the JSON that the product writes, and that one module decides what it looks like."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import broker_core
+from broker_core.compact_json import ascii_json, compact_json, json_encoder
+
+_SOURCES = Path(broker_core.__file__).parent
+#: What would write JSON in another way.
+_OTHERS = {"json.dumps", "json.dump", "json.JSONEncoder", "web.json_response"}
+
+
+def _encoders(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            yield f"{node.value.id}.{node.attr}"
+
+
+def _wide_texts(tree: ast.AST) -> Iterator[str]:
+    """Texts of JSON made by hand with white space in them; what is shown to people as an example is no such text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            text = "".join(str(part.value) for part in node.values if isinstance(part, ast.Constant))
+            if '": ' in text and not text[:1].isalpha():
+                yield text
+        elif isinstance(node, ast.Constant) and isinstance(node.value, bytes) and b'": ' in node.value:
+            yield node.value.decode()
+
+
+def test_json_is_one_compact_line() -> None:
+    assert compact_json({"a": [1, "é\n"], "b": None}) == '{"a":[1,"é\\n"],"b":null}'
+    assert ascii_json({"a": ["é", "\udcff"]}) == '{"a":["\\u00e9","\\udcff"]}'
+    assert json_encoder(ascii_only=True, default=str)({"path": Path("x")}) == '{"path":"x"}'
+
+
+@pytest.mark.parametrize(
+    "path", sorted(_SOURCES.rglob("*.py")), ids=lambda path: str(path.relative_to(_SOURCES))
+)
+def test_no_other_module_decides_it(path: Path) -> None:
+    tree = ast.parse(path.read_text())
+    if path.name != "compact_json.py":
+        assert _OTHERS.isdisjoint(_encoders(tree))
+    assert not list(_wide_texts(tree))
