@@ -28,7 +28,7 @@ async def test_the_last_lines_of_the_access_log_are_written_at_the_end(tmp_path:
     async with open_sight(LiveSettings(settings), reloads) as sight:
         assert reloads.parts == ("access log",)
         assert sight.access_log is not None
-        sight.access_log.write('"x": 1')
+        sight.access_log.write('"x":1')
     assert (tmp_path / "access.jsonl").read_text().endswith('"x":1}\n')
 
 

@@ -46,8 +46,8 @@ def test_none_shows_all() -> None:
         (pa.scalar(True), "not an Arrow or numpy array"),
         (pa.array([True]), "1 value for 3 topics"),
         (np.zeros(4, np.bool_), "4 values for 3 topics"),
-        (pa.array([True, None, False]), "1 nulls"),
-        (pa.chunked_array([[True], [None, False]]), "1 nulls"),
+        (pa.array([True, None, False]), "1 null"),
+        (pa.chunked_array([[True], [None, False]]), "1 null"),
     ],
 )
 def test_anything_else_is_refused(mask: object, problem: str) -> None:
