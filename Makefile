@@ -91,6 +91,7 @@ bench: $(TEST_STAMP)
 	$(BIN)/python -m tests.benchmarks.hostile
 	$(BIN)/python -m tests.benchmarks.own_code
 	$(BIN)/python -m tests.benchmarks.watchers
+	$(BIN)/python -m tests.benchmarks.quotas
 
 # Watchers of topics: `make bench-watch ARGS="--watchers 10000 --patterns 40"`.
 bench-watch: $(TEST_STAMP)

@@ -14,6 +14,7 @@ import pytest
 from broker_core.wire.pulsar.messages import pulsar_api_pb2 as pb
 from tests.benchmarks.names import LOCAL_LENGTH, Questions, local_names
 from tests.benchmarks.own_code import pool_times, tls_memory
+from tests.benchmarks.quotas import measure_quotas
 from tests.benchmarks.rules import measured
 from tests.benchmarks.small_listings import fill, measure_small, small_questions
 from tests.benchmarks.start import COMMANDS, NOTHING, measure_starts
@@ -177,3 +178,11 @@ def test_rules_about_topics() -> None:
     found = measured(20, 2000)
     # Eighteen rules allow 100 names each, and two deny all that another one allows.
     assert found["names_left"] == 1600
+
+
+def test_the_client_over_its_quota_is_served_refused_and_pinged() -> None:
+    found = measure_quotas(1, 1.0)
+    assert found["served"] > 0
+    assert found["refused"] > 0
+    assert found["pings"] > 0
+    assert set(found["p99_ms"]) == {"nobody", "at its quota", "ten times its quota"}

@@ -11,10 +11,12 @@ import pytest
 from broker_core.client import LookupSession, ServerRefused
 from broker_core.client.kafka import AdminClient
 from broker_core.errors import ServerError
+from broker_core.wire.kafka import METADATA
 from broker_core.wire.pulsar import BaseCommand
-from tests.support.api_serving import NAMESPACE, api_served
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served
 from tests.support.eventually import eventually
-from tests.support.raw_client import RawClient
+from tests.support.kafka_serving import raw_client
+from tests.support.raw_client import RawClient, Refused
 
 #: One request, then none for an hour; nobody waits.
 SPENT = {"name": "q", "requests": 1 / 3600, "burst": "1s", "max_wait": 0}
@@ -71,6 +73,55 @@ async def test_kafka_is_told_its_throttle_time_and_not_read_for_as_long(tmp_path
                 await client.list_topics()
             assert loop.time() - began > 0.5  # three tokens of 0.2 s, but for what was there
         assert served.sample("quota_requests_total", quota="q", outcome="at_once") >= 3
+
+
+async def test_bytes_of_an_answer_are_paid_by_the_next_one_whatever_the_transport(tmp_path: Path) -> None:
+    """An answer of more bytes than the quota has is sent; the next waits for as long, or is refused."""
+    quota: dict[str, Any] = {"name": "b", "bytes": 1, "burst": "1s", "max_wait": 0, "per": ["address"]}
+    for number, spend in enumerate((_by_pulsar, _by_http, _by_kafka)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        async with api_served(folder, quotas=[quota], kafka={"listen": "127.0.0.1:0"}) as served:  # type: ignore[arg-type]
+            await spend(served)
+            said = await served.ask(f"{NAMESPACE}/topics")
+            assert (said.status, said.json["cause"]) == (429, "QUOTA")
+            assert int(said.headers["Retry-After"]) > 10  # a byte a second
+            async with await RawClient.open(served.broker.pulsar_address) as client:
+                with pytest.raises(Refused, match="quota 'b' of this client is used up") as refused:
+                    await client.ask()
+                assert refused.value.code is ServerError.TooManyRequests
+                await client.ping()
+
+
+async def _by_pulsar(served: ApiServed) -> None:
+    async with await RawClient.open(served.broker.pulsar_address) as client:
+        assert len((await client.ask()).topics) == 3
+
+
+async def _by_http(served: ApiServed) -> None:
+    assert (await served.ask(f"{NAMESPACE}/topics")).status == 200
+
+
+async def _by_kafka(served: ApiServed) -> None:
+    """Kafka has a field for it: how long the client is not read."""
+    assert served.broker.kafka_address is not None
+    async with raw_client(served.broker.kafka_address) as client:
+        answer = await client.ask(METADATA, 9, {"topics": None})
+        assert answer["throttle_time_ms"] > 1000
+        assert {topic["name"] for topic in answer["topics"]} == {"orders", "bills"}
+
+
+async def test_kafka_a_client_that_would_wait_for_too_long_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("broker_core.servers.kafka.request_handler._MOST_HELD", 0.01)
+    async with api_served(tmp_path, quotas=[SPENT], kafka={"listen": "127.0.0.1:0"}) as served:  # type: ignore[arg-type]
+        assert (await served.ask(f"{NAMESPACE}/topics")).status == 200  # which the quota has no more
+        assert served.broker.kafka_address is not None
+        async with raw_client(served.broker.kafka_address) as client:
+            client.send(METADATA, 9, {"topics": None})
+            assert await client.message() == b""
+        assert served.sample("quota_requests_total", quota="q", outcome="refused") == 1
 
 
 async def test_of_quotas_that_do_not_match_nothing_is_seen(tmp_path: Path) -> None:
