@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from broker_core.quantities import counted
 from broker_core_spark.batch.errors import BatchError, NothingToKeep
 from broker_core_spark.batch.sources.open_catalogue import open_catalogue
 from broker_core_spark.batch.sources.parquet_and_tables import TableSource
@@ -84,7 +85,8 @@ def _look(place: Store, manifest: Manifest, source: TableSource) -> TableChanges
         names |= {(place, *name) for place, changed in found.items() for name in changed or ()}
         if len(names) > MOST_CHANGED:
             raise BatchError(
-                f"{len(names):,} names changed since the generation, more than {MOST_CHANGED:,}: build again"
+                f"{counted(len(names), 'name', spec=',')} changed since the generation, more than "
+                f"{MOST_CHANGED:,}: build again"
             )
         states = snapshot.states(names, manifest.property_keys)
     return TableChanges(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final, Literal
@@ -12,6 +11,7 @@ from aiohttp import web
 from pydantic import ConfigDict, Field
 
 from broker_core.catalog import AclRow
+from broker_core.compact_json import ascii_json
 from broker_core.kafka.acls.acl_filters import AclFilter, mistake_in
 from broker_core.kafka.acls.bindings import (
     AclBinding,
@@ -261,7 +261,7 @@ def _acl_page(
     rows: Sequence[AclRow], asked: AclFilter, after: str, limit: int
 ) -> tuple[list[_Acl], str | None]:
     """The page behind ``after``, and where the next one begins."""
-    keyed = sorted((json.dumps(each), each) for each in _matching(rows, asked))
+    keyed = sorted((ascii_json(each), each) for each in _matching(rows, asked))
     rest = [each for each in keyed if each[0] > after]
     following = rest[limit - 1][0] if len(rest) > limit else None
     return [_Acl.of(binding) for _, binding in rest[:limit]], following
