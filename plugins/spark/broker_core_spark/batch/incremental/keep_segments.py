@@ -118,11 +118,7 @@ def _blocks(runs: Sequence[SortedRun], ranges: Sequence[tuple[bytes, bytes]]) ->
         return {}
     low, high = ranges[0][0], ranges[-1][1]
     found = {run.path: blocks_within(run.blocks, low, high) for run in runs if run.blocks}
-    return {
-        path: [[block.first.hex(), block.start, block.stop, block.rows] for block in blocks]
-        for path, blocks in found.items()
-        if blocks
-    }
+    return {path: [block.record() for block in blocks] for path, blocks in found.items() if blocks}
 
 
 def _between(selectors: StagedSelectors, edges: Sequence[bytes]) -> list[_Place]:
@@ -183,10 +179,7 @@ class KeepTask:
     def _kept(self, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
         invalid: list[str] | None = None
         found = CarriedSegments()
-        blocks = {
-            path: [RunBlock(bytes.fromhex(first), *rest) for first, *rest in own]
-            for path, own in record["blocks"].items()
-        }
+        blocks = {path: list(map(RunBlock.of, own)) for path, own in record["blocks"].items()}
         keys = self.staging.property_keys
 
         def changes(within: Sequence[str], changed: Sequence[str]) -> NameChanges | None:

@@ -62,10 +62,7 @@ class TaskAssignment:
         """The assignment as the store carries it to the task."""
         record = {
             "segments": [[part.low.hex(), part.high.hex(), part.rows] for part in self.segments],
-            "blocks": {
-                path: [[block.first.hex(), block.start, block.stop, block.rows] for block in blocks]
-                for path, blocks in self.blocks.items()
-            },
+            "blocks": {path: [block.record() for block in blocks] for path, blocks in self.blocks.items()},
             "selectors": self.selectors.record(),
             "group": [self.group, self.groups],
         }
@@ -80,10 +77,7 @@ class TaskAssignment:
                 SegmentRange(bytes.fromhex(low), bytes.fromhex(high), rows)
                 for low, high, rows in record["segments"]
             ),
-            {
-                path: tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in blocks)
-                for path, blocks in record["blocks"].items()
-            },
+            {path: tuple(map(RunBlock.of, blocks)) for path, blocks in record["blocks"].items()},
             StagedSelectors.of_record(record["selectors"]),
             *record["group"],
         )

@@ -58,6 +58,16 @@ class RunBlock:
     stop: int
     rows: int
 
+    def record(self) -> list[Any]:
+        """The block as JSON has it."""
+        return [self.first.hex(), self.start, self.stop, self.rows]
+
+    @classmethod
+    def of(cls, record: Sequence[Any]) -> RunBlock:
+        """The inverse of :meth:`record`."""
+        first, *rest = record
+        return cls(bytes.fromhex(first), *rest)
+
 
 @dataclass(frozen=True, slots=True)
 class SortedRun:
@@ -76,7 +86,7 @@ class SortedRun:
         """The run as a task sends it to the driver."""
         record = {
             "path": self.path,
-            "blocks": [[block.first.hex(), block.start, block.stop, block.rows] for block in self.blocks],
+            "blocks": [block.record() for block in self.blocks],
             "segment_starts": [key.hex() for key in self.segment_starts],
             "names": [[*place, count] for place, count in self.names.items()],
             "system": self.system,
@@ -89,7 +99,7 @@ class SortedRun:
         record = json.loads(data)
         return cls(
             record["path"],
-            tuple(RunBlock(bytes.fromhex(first), *rest) for first, *rest in record["blocks"]),
+            tuple(map(RunBlock.of, record["blocks"])),
             tuple(map(bytes.fromhex, record["segment_starts"])),
             {(namespace, domain): count for namespace, domain, count in record["names"]},
             record["system"],
