@@ -8,13 +8,13 @@ for a namespace that is there and for any other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from broker_core.access.access import Access
 from broker_core.access.asker import OPERATOR, Asker
-from broker_core.access.rights import RULES_OF
 from broker_core.errors import BrokerCoreError, Cause, ListingFailed
 from broker_core.listing.topic_filter import TopicFilter, TopicPatterns
 from broker_core.names.namespace_name import MAX_NAMESPACE
@@ -23,6 +23,7 @@ from broker_core.redaction.quoted import quoted
 from broker_core.settings import AuthorizationRule, AuthorizationSettings
 
 __all__ = [
+    "RULES_OF",
     "RULE_ACTIONS",
     "AllowsEverybody",
     "Authorization",
@@ -34,6 +35,20 @@ __all__ = [
 
 #: What a rule may allow.
 RULE_ACTIONS: Final = ("list", "lookup", "monitor", "admin")
+#: The actions of the rules of which one is enough, by what gates are asked (``access.ACTIONS``), and ``monitor``:
+#: ``list`` sees topics and what is known of them, ``lookup`` is where a topic is served, ``admin`` changes, and
+#: ``monitor`` looks at the server, as ``admin`` does.
+RULES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "list": ("list",),
+        "describe": ("list", "lookup"),
+        "lookup": ("lookup",),
+        "schema": ("list", "lookup"),
+        "put_schema": ("lookup",),
+        "admin": ("admin",),
+        "monitor": ("monitor",),
+    }
+)
 #: The verdicts that are kept, and the roles whose rules are.
 _VERDICTS: Final = 8192
 _ROLES: Final = 1024
@@ -133,7 +148,7 @@ class Authorization:
     def check_action(self, asker: Asker, action: str, namespace: str | None) -> None:
         """Raise what :meth:`check` raises, unless an action of the table of rights is allowed in a namespace.
 
-        The table is :data:`~broker_core.access.rights.RULES_OF`; ``None`` is the whole server.
+        The table is :data:`RULES_OF`; ``None`` is the whole server.
         """
         for role in () if not self.on or asker.transport == OPERATOR else _roles(asker):
             if not any(

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from broker_core.access.access import ACTIONS, Access
 from broker_core.access.asker import OPERATOR, Asker
-from broker_core.access.authorization import AllowsEverybody, Authorization
-from broker_core.access.rights import RULES_OF
+from broker_core.access.authorization import RULES_OF, AllowsEverybody, Authorization
 from broker_core.errors import Cause, ListingFailed, ServerError
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import AuthorizationSettings

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from broker_core.access.access import ACTIONS
-from broker_core.access.rights import RIGHTS, RULES_OF, rights_table
+from broker_core.access.authorization import RULES_OF
 from broker_core.errors import ServerError
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api import Api as HttpApi
@@ -21,6 +21,7 @@ from broker_core.wire.pulsar import LOOKUP_COMMANDS, BaseCommand, CommandWatchTo
 from tests.support.api_serving import ApiServed, Said, api_served
 from tests.support.kafka_serving import raw_client
 from tests.support.raw_client import RawClient
+from tests.support.rights_table import RIGHTS, rights_table
 
 PAGE: Final = Path(__file__).parents[2] / "docs/how-to/secure.md"
 RULES: Final = ("list", "lookup", "monitor", "admin")

@@ -1,29 +1,16 @@
 """The table of rights: which action each operation of each transport asks of gates, and which of the rules.
 
-``list`` sees topics and what is known of them, ``lookup`` is where a topic is served, ``admin`` changes, and
-``monitor`` looks at the server, as ``admin`` does.
+tests/servers/test_rights.py holds the servers and docs/how-to/secure.md to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-__all__ = ["RIGHTS", "RULES_OF", "Right", "rights_table"]
+from broker_core.access.authorization import RULES_OF
 
-#: The actions of the rules of which one is enough, by what gates are asked (``access.ACTIONS``), and ``monitor``.
-RULES_OF: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "list": ("list",),
-        "describe": ("list", "lookup"),
-        "lookup": ("lookup",),
-        "schema": ("list", "lookup"),
-        "put_schema": ("lookup",),
-        "admin": ("admin",),
-        "monitor": ("monitor",),
-    }
-)
+__all__ = ["RIGHTS", "Right", "rights_table"]
 
 
 class Right(NamedTuple):
