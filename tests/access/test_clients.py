@@ -9,18 +9,11 @@ import pytest
 from broker_core.access.asker import Asker
 from broker_core.access.clients import Client, ClientFilter, Clients, note_held
 from broker_core.memory.permit_budget import PermitBudget
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import SetClock
 
 
 def test_rates_are_those_of_the_last_minute() -> None:
-    time = Time()
+    time = SetClock()
     client = Client("pulsar", "192.0.2.1:1", clock=time)
     for _ in range(60):
         time.now += 1
@@ -35,7 +28,7 @@ def test_rates_are_those_of_the_last_minute() -> None:
 
 
 def test_a_namespace_counts_for_a_minute_and_their_number_is_bounded() -> None:
-    time = Time()
+    time = SetClock()
     client = Client("pulsar", "192.0.2.1:1", clock=time)
     client.asks("LOOKUP", "a/b")
     time.now += 59
@@ -53,7 +46,7 @@ def test_a_namespace_counts_for_a_minute_and_their_number_is_bounded() -> None:
 
 
 def test_a_request_under_way_is_seen_until_it_ends() -> None:
-    time = Time()
+    time = SetClock()
     client = Client("http", "192.0.2.1:1", clock=time)
     with pytest.raises(KeyError), client.asking("listTopics", "a/b"):
         time.now += 100

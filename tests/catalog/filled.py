@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import json
 
-from broker_core.catalog import SqliteCatalog, import_topics
-from broker_core.names import NamespaceName
+from broker_core.catalog import SqliteCatalog, TopicRecord, import_topics
+from broker_core.names import NamespaceName, TopicName
 
-__all__ = ["NAMESPACE", "all_names", "bring"]
+__all__ = ["NAMESPACE", "all_names", "bring", "read"]
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -21,3 +21,10 @@ def bring(catalog: SqliteCatalog, *lines: object, namespace: NamespaceName = NAM
 def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
     with catalog.topics(NAMESPACE) as (_, records):
         return {name: dict(record.properties) for record in records for name in record.names}
+
+
+def read(catalog: SqliteCatalog, local: str) -> TopicRecord:
+    """A topic that is there."""
+    record = catalog.topic(TopicName("persistent", NAMESPACE, local))
+    assert record is not None
+    return record

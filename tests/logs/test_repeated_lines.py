@@ -6,27 +6,21 @@ from typing import Any
 import pytest
 
 from broker_core.logs.repeated_lines import RepeatedLines, reason_of
+from tests.support.clock import SetClock
 
 OURS = "broker_core.servers.connection.client_connection"
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> SetClock:
+    return SetClock()
 
 
 def bad_frame(peer: int) -> dict[str, Any]:
     return {"event": "bad frame", "reason": "bad_frame", "peer": peer, "level": "info"}
 
 
-def test_the_first_is_shown_and_the_others_are_counted(clock: Clock) -> None:
+def test_the_first_is_shown_and_the_others_are_counted(clock: SetClock) -> None:
     repeats = RepeatedLines(5.0, clock=clock)
     assert [repeats.folds(OURS, bad_frame(peer)) for peer in range(300)] == [False] + [True] * 299
     assert repeats.due() == []
@@ -41,14 +35,14 @@ def test_the_first_is_shown_and_the_others_are_counted(clock: Clock) -> None:
     assert repeats.due() == [{**bad_frame(8), "repeats": 2}]
 
 
-def test_a_single_one_is_shown_as_it_is(clock: Clock) -> None:
+def test_a_single_one_is_shown_as_it_is(clock: SetClock) -> None:
     repeats = RepeatedLines(5.0, clock=clock)
     assert not repeats.folds(OURS, bad_frame(1))
     assert repeats.folds(OURS, bad_frame(2))
     assert repeats.due(everything=True) == [bad_frame(2)]
 
 
-def test_after_a_silence_it_is_a_first_one_again(clock: Clock) -> None:
+def test_after_a_silence_it_is_a_first_one_again(clock: SetClock) -> None:
     repeats = RepeatedLines(5.0, clock=clock)
     assert not repeats.folds(OURS, bad_frame(1))
     clock.now += 5.0
@@ -100,7 +94,7 @@ def test_what_no_client_causes_is_never_counted(logger: str) -> None:
     assert not any(repeats.folds(logger, {"event": "x"}) for _ in range(3))
 
 
-def test_the_number_of_reasons_is_bounded(clock: Clock) -> None:
+def test_the_number_of_reasons_is_bounded(clock: SetClock) -> None:
     repeats = RepeatedLines(5.0, max_reasons=10, clock=clock)
     folded = [repeats.folds(OURS, {"event": "x", "reason": str(number)}) for number in range(100)]
     assert folded == [False] * 11 + [True] * 89

@@ -8,15 +8,8 @@ import time
 import pytest
 
 from broker_core.service.expiries import Expiries
+from tests.support.clock import SetClock
 from tests.support.eventually import eventually
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 async def looked(expiries: Expiries) -> None:
@@ -28,7 +21,7 @@ async def looked(expiries: Expiries) -> None:
 
 
 async def test_what_is_due_is_called_back_once_in_order() -> None:
-    clock, called = Clock(), list[int]()
+    clock, called = SetClock(), list[int]()
     expiries = Expiries(clock)
     for seconds in (30, 10, 20):
         expiries.call_at(clock.now + seconds, lambda seconds=seconds: called.append(seconds))  # type: ignore[misc]
@@ -53,7 +46,7 @@ async def test_the_clock_is_looked_at_each_second() -> None:
 
 
 async def test_one_that_is_cancelled_is_not_called() -> None:
-    clock, called = Clock(), list[str]()
+    clock, called = SetClock(), list[str]()
     expiries = Expiries(clock)
     first = expiries.call_at(clock.now, lambda: called.append("first"))
     expiries.call_at(clock.now, lambda: called.append("second"))
@@ -67,7 +60,7 @@ async def test_one_that_is_cancelled_is_not_called() -> None:
 
 
 async def test_those_that_are_cancelled_take_no_memory_for_long() -> None:
-    clock = Clock()
+    clock = SetClock()
     expiries = Expiries(clock)
     kept = expiries.call_at(clock.now + 5.0, lambda: None)
     for _ in range(10_000):
@@ -79,7 +72,7 @@ async def test_those_that_are_cancelled_take_no_memory_for_long() -> None:
 
 
 async def test_one_that_is_called_back_may_wait_again() -> None:
-    clock, called = Clock(), list[str]()
+    clock, called = SetClock(), list[str]()
     expiries = Expiries(clock)
     expiries.call_at(clock.now, lambda: expiries.call_at(clock.now + 1.0, lambda: called.append("again")))
     await looked(expiries)
@@ -90,7 +83,7 @@ async def test_one_that_is_called_back_may_wait_again() -> None:
 
 
 async def test_a_crowd_that_is_due_together_leaves_turns_to_others() -> None:
-    clock, called = Clock(), 0
+    clock, called = SetClock(), 0
     expiries = Expiries(clock)
 
     def expired() -> None:
@@ -109,7 +102,7 @@ async def test_a_crowd_that_is_due_together_leaves_turns_to_others() -> None:
 
 
 async def test_after_the_end_nobody_is_called() -> None:
-    clock, called = Clock(), list[str]()
+    clock, called = SetClock(), list[str]()
     expiries = Expiries(clock)
     one = expiries.call_at(clock.now, lambda: called.append("late"))
     expiries.close()
@@ -119,7 +112,7 @@ async def test_after_the_end_nobody_is_called() -> None:
 
 
 async def test_one_that_fails_does_not_keep_the_others() -> None:
-    clock, called = Clock(), list[str]()
+    clock, called = SetClock(), list[str]()
     expiries = Expiries(clock)
 
     def fails() -> None:

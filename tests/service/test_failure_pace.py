@@ -3,25 +3,18 @@ from __future__ import annotations
 import pytest
 
 from broker_core.service.failure_pace import _ADDRESSES, _LONGEST, FailurePace
+from tests.support.clock import SetClock
 
 HOST = "192.0.2.1"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> SetClock:
+    return SetClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def pace(clock: Clock) -> FailurePace:
+def pace(clock: SetClock) -> FailurePace:
     return FailurePace(clock)
 
 
@@ -49,7 +42,7 @@ def test_each_failure_more_delays_longer_up_to_the_longest(pace: FailurePace) ->
     assert pace.delay(HOST) == _LONGEST
 
 
-def test_an_address_is_forgiven_by_and_by(pace: FailurePace, clock: Clock) -> None:
+def test_an_address_is_forgiven_by_and_by(pace: FailurePace, clock: SetClock) -> None:
     fail(pace, HOST, 40)
     assert pace.delay(HOST) == pytest.approx(3.2)
     clock.now += 10

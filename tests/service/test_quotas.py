@@ -12,22 +12,15 @@ from broker_core.errors import Cause, QuotaExceeded
 from broker_core.metrics.metrics import Metrics
 from broker_core.service import Quotas, quotas
 from broker_core.settings import QuotaSettings, Settings
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.support.clock import SetClock
 
 
 def quota(name: str = "q", **values: Any) -> QuotaSettings:
     return QuotaSettings.model_validate({"name": name, **values})
 
 
-def of(*settings: QuotaSettings) -> tuple[Quotas, Time, Metrics]:
-    time, metrics = Time(), Metrics()
+def of(*settings: QuotaSettings) -> tuple[Quotas, SetClock, Metrics]:
+    time, metrics = SetClock(), Metrics()
     return Quotas(settings, metrics, time), time, metrics
 
 

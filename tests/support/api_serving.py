@@ -17,7 +17,7 @@ from broker_core.names import TopicName
 from broker_core.settings import Settings
 from tests.support.eventually import eventually
 
-__all__ = ["NAMESPACE", "TOPICS", "ApiServed", "Said", "api_served"]
+__all__ = ["NAMESPACE", "TOPICS", "ApiServed", "Said", "api_served", "catalog_of"]
 
 #: What is in the catalogue where a test says nothing else: partitions and properties by full name.
 TOPICS: Mapping[str, tuple[int, Mapping[str, str]]] = {
@@ -103,3 +103,9 @@ async def api_served(
         permits = broker.pipeline.permits
         await eventually(lambda: permits.heap.acquired == 0)
         await eventually(lambda: permits.direct.acquired == 0)
+
+
+def catalog_of(served: ApiServed) -> SqliteCatalog:
+    """The embedded catalogue of a server."""
+    assert served.broker.catalog is not None
+    return served.broker.catalog

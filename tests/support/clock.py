@@ -9,7 +9,7 @@ import pytest
 
 from broker_core.plugins.call.circuit_breaker import THRESHOLD, CircuitBreaker
 
-__all__ = ["AGES", "WallClock", "breakers_stay_open", "time_passes", "time_stands", "wall_clock"]
+__all__ = ["AGES", "SetClock", "WallClock", "breakers_stay_open", "time_passes", "time_stands", "wall_clock"]
 
 #: Seconds that no test takes.
 AGES = 3600.0
@@ -28,6 +28,16 @@ def time_stands(monkeypatch: pytest.MonkeyPatch) -> float:
     now = loop.time()
     monkeypatch.setattr(loop, "time", lambda: now)
     return now
+
+
+class SetClock:
+    """A clock that says ``now``."""
+
+    def __init__(self, now: float = 1000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
 
 
 class WallClock:

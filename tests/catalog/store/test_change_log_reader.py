@@ -18,12 +18,6 @@ NAMESPACE = NamespaceName("a", "b")
 
 
 @pytest.fixture
-async def catalog(tmp_path: Path) -> AsyncIterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
 async def reader(catalog: SqliteCatalog) -> AsyncIterator[CatalogLogReader]:
     reader = CatalogLogReader(catalog)
     yield reader

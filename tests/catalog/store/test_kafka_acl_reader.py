@@ -17,12 +17,6 @@ ROW = AclRow(2, "orders", 3, "User:ann", "*", 8, 3)
 
 
 @pytest.fixture
-async def catalog(tmp_path: Path) -> AsyncIterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
-
-
-@pytest.fixture
 async def reader(catalog: SqliteCatalog) -> AsyncIterator[KafkaAclReader]:
     reader = KafkaAclReader(catalog)
     yield reader

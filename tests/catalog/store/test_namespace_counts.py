@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,12 +13,6 @@ from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
 SYSTEM = NamespaceName("pulsar", "system")
-
-
-@pytest.fixture
-def catalog(tmp_path: Path) -> Iterator[SqliteCatalog]:
-    with SqliteCatalog(tmp_path / "c.sqlite") as opened:
-        yield opened
 
 
 def test_namespaces_come_in_pages_by_name(catalog: SqliteCatalog) -> None:

@@ -16,10 +16,10 @@ from broker_core.catalog.errors import CatalogBusy, CatalogUnusable, ImportRefus
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
-from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes, Gap, Operation
 from broker_core.mass_deletion_guard import Deletions, MassDeletion
 from broker_core.names import NamespaceName, TopicName
+from tests.catalog.filled import all_names, read
 from tests.support.import_rules import LINES, Line, Model, after_import, as_rows, listed_names
 
 NAMESPACE = NamespaceName("a", "b")
@@ -30,18 +30,6 @@ def bring(
 ) -> ImportReport:
     data = "\n".join(line if isinstance(line, str) else json.dumps(line) for line in lines)
     return import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()), exact=exact, dry_run=dry_run)
-
-
-def read(catalog: SqliteCatalog, local: str) -> TopicRecord:
-    record = catalog.topic(TopicName("persistent", NAMESPACE, local))
-    assert record is not None
-    return record
-
-
-def all_names(catalog: SqliteCatalog) -> dict[str, dict[str, str]]:
-    """Every listed full name with its properties."""
-    with catalog.topics(NAMESPACE) as (_, records):
-        return {name: dict(record.properties) for record in records for name in record.names}
 
 
 def test_names_that_come_again_are_counted(catalog: SqliteCatalog) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import ImportReport, import_topics
-from broker_core.catalog.topic_record import TopicRecord
 from broker_core.change_log import CatalogVersion, Changes
 from broker_core.mass_deletion_guard import Deletions
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.topic_id import topic_id_text
+from tests.catalog.filled import read
 
 NAMESPACE = NamespaceName("a", "b")
 
@@ -25,12 +25,6 @@ def bring(
 ) -> ImportReport:
     data = "\n".join(json.dumps(line) for line in lines)
     return import_topics(catalog, NAMESPACE, io.BytesIO(data.encode()), exact=exact, dry_run=dry_run)
-
-
-def read(catalog: SqliteCatalog, local: str) -> TopicRecord:
-    record = catalog.topic(TopicName("persistent", NAMESPACE, local))
-    assert record is not None
-    return record
 
 
 def facts(catalog: SqliteCatalog, local: str) -> tuple[uuid.UUID, dict[str, str], int | None]:

@@ -2,59 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
-from broker_core import ListingRequest, TopicListingResult
 from broker_core.plugins import (
     ChainStep,
-    Dispatcher,
     PluginFailed,
-    PluginRegistry,
 )
 from broker_core.plugins.hooks.masks import and_masks
+from tests.support.plugin_chains import SUCCESS, TOPICS, dispatcher, masks
 from tests.support.plugins import PluginOf, asked
-
-TOPICS = pa.array([f"persistent://acme/orders/{n}" for n in "abc"], pa.large_string())
-
-
-def dispatcher(
-    plugins: dict[str, object], tables: dict[str, dict[str, object]] | None = None, **options: Any
-) -> Dispatcher:
-    return Dispatcher(PluginRegistry.load(tables=tables, given=plugins), **options)
-
-
-def lists(answer: object) -> PluginOf:
-    async def function(request: ListingRequest) -> object:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return PluginOf(list_topics=function)
-
-
-def masks(answer: object) -> PluginOf:
-    def function(topics: object) -> object:
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
-
-    return PluginOf(visible=function)
-
-
-SUCCESS = TopicListingResult.success(["persistent://acme/orders/a"])
-PASS = TopicListingResult.pass_through()
-
-
-async def answers(chain: Dispatcher, request: ListingRequest | None = None) -> list[tuple[str, str]]:
-    try:
-        steps = (await chain.lister_hook.ask(request or asked())).steps
-    except PluginFailed as failure:
-        steps = failure.steps
-    return [(step.plugin, step.answer) for step in steps]
 
 
 async def test_masks_are_anded() -> None:

@@ -4,7 +4,6 @@ import asyncio
 import io
 import json
 import uuid
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -29,13 +28,6 @@ _ROWS = """SELECT CASE domain WHEN 'persistent' THEN local_name ELSE 'np:' || lo
 
 class EndedByUser(Exception):
     """What a progress callback may raise."""
-
-
-@pytest.fixture
-async def connection(database: Database) -> AsyncIterator[Any]:
-    connection = await database.connect()
-    yield connection
-    await connection.close()
 
 
 async def load(connection: Any, data: bytes | str, **options: Any) -> LoadReport:

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-
 from broker_core_postgres.fill.merge import MergeCounts, compare, merge, namespaces_of_database, version_of
 from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from tests.support.eventually import eventually
@@ -14,13 +12,6 @@ from tests.support.postgres_server import Database
 _ROWS = (
     "SELECT local_name, properties::text, topic_id FROM broker_core.topics WHERE namespace = 'a/b' ORDER BY 1"
 )
-
-
-@pytest.fixture
-async def connection(database: Database) -> AsyncIterator[Any]:
-    connection = await database.connect()
-    yield connection
-    await connection.close()
 
 
 async def stage(connection: Any, topics: dict[str, str | None], namespace: str = "a/b") -> None:

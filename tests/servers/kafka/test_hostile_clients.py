@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import random
 import struct
-from collections.abc import Iterator
 
 import pytest
 
 from broker_core.service import Logins
 from broker_core.wire.kafka import APIS, SASL_AUTHENTICATE, SASL_HANDSHAKE, request_frame
 from tests.support.kafka_hostile_connection import HostileConnection
-from tests.support.kafka_logins import ALL, StoredUsersOfTest, logins_of
+from tests.support.kafka_logins import ALL
 from tests.support.kafka_mutations import damaged
-
-
-@pytest.fixture(scope="module")
-def logins() -> Iterator[Logins]:
-    logins = logins_of(StoredUsersOfTest(alice="pencil"))
-    yield logins
-    logins.close()
 
 
 def shake(mechanism: str, version: int = 1) -> bytes:

@@ -4,20 +4,10 @@ import json
 from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-
 from broker_core_postgres.fill.staging_table import StagingTable, copy_rows
 from broker_core_postgres.fill.sync.differences import Difference, as_json, as_line, differences
-from tests.support.postgres_server import Database
 
 P = "persistent://a/b/"
-
-
-@pytest.fixture
-async def connection(database: Database) -> AsyncIterator[Any]:
-    connection = await database.connect()
-    yield connection
-    await connection.close()
 
 
 async def put(connection: Any, **topics: str) -> None:

@@ -12,19 +12,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from broker_core.catalog import AsyncCatalog, SqliteCatalog, import_topics, parse_topic_id
+from broker_core.catalog import AsyncCatalog, import_topics, parse_topic_id
 from broker_core.names import NamespaceName, TopicName
-from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.chain_plugins import lists
 from tests.support.plugins import PluginOf
 
 TOPICS = f"{NAMESPACE}/topics"
 BY_ID = "/v1/topics/by-id"
-
-
-def catalog_of(served: ApiServed) -> SqliteCatalog:
-    assert served.broker.catalog is not None
-    return served.broker.catalog
 
 
 def id_of(served: ApiServed, local: str) -> uuid.UUID:

@@ -1,20 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
 from broker_core.servers.kafka.sasl.plain_exchange import PlainExchange
 from broker_core.service import Logins
-from tests.support.kafka_logins import StoredUsersOfTest, attempt_of_kafka, logins_of
-
-
-@pytest.fixture(scope="module")
-def logins() -> Iterator[Logins]:
-    logins = logins_of(StoredUsersOfTest(alice="pencil"))
-    yield logins
-    logins.close()
+from tests.support.kafka_logins import attempt_of_kafka
 
 
 async def step(logins: Logins, token: bytes) -> Accepted:

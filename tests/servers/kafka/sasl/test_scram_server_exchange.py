@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from broker_core.kafka.scram.client_exchange import ScramClientExchange
@@ -9,14 +7,7 @@ from broker_core.kafka.scram.credentials import HASHES
 from broker_core.servers.kafka.sasl.exchange import Accepted, SaslRefused
 from broker_core.servers.kafka.sasl.scram_server_exchange import ScramServerExchange
 from broker_core.service import Logins
-from tests.support.kafka_logins import StoredUsersOfTest, attempt_of_kafka, logins_of
-
-
-@pytest.fixture(scope="module")
-def logins() -> Iterator[Logins]:
-    logins = logins_of(StoredUsersOfTest(alice="pencil"))
-    yield logins
-    logins.close()
+from tests.support.kafka_logins import attempt_of_kafka
 
 
 def exchange(logins: Logins, mechanism: str = "SCRAM-SHA-256") -> ScramServerExchange:

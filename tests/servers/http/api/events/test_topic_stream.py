@@ -18,7 +18,7 @@ from broker_core.catalog import Edit, SqliteCatalog, creation, deletion
 from broker_core.names import TopicName
 from broker_core.servers.http.api.events import event_text, topic_stream
 from broker_core.service import ListingFeeds
-from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.clock import AGES, wall_clock
 from tests.support.event_reader import EventReader
 from tests.support.eventually import eventually
@@ -35,11 +35,6 @@ ALL = {BILLS, TICKS, *ORDERS}
 
 def topic(local: str) -> TopicName:
     return TopicName.parse(f"persistent://public/default/{local}")
-
-
-def catalog_of(served: ApiServed) -> SqliteCatalog:
-    assert served.broker.catalog is not None
-    return served.broker.catalog
 
 
 @asynccontextmanager

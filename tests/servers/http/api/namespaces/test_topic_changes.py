@@ -14,7 +14,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Change, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
 from broker_core.settings import Settings
-from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.chain_plugins import lists
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
@@ -25,11 +25,6 @@ PATH = f"{NAMESPACE}/changes"
 
 def topic(local: str) -> TopicName:
     return TopicName.parse(f"persistent://public/default/{local}")
-
-
-def catalog_of(served: ApiServed) -> SqliteCatalog:
-    assert served.broker.catalog is not None
-    return served.broker.catalog
 
 
 async def version(served: ApiServed) -> str:
