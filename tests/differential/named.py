@@ -54,7 +54,7 @@ _NAMED: Final = (
     ),
     _Named(
         "+find-ids-over-http.security.md",
-        r'"target": "[A-Za-z0-9_-]{22}"',
+        r'"target": "[A-Za-z0-9_-]{22,36}"',
         r'"namespace": "[^"]*", "target": "persistent://[^"]*"',
         "audit line .* DELETE /v1/topics/by-id",
     ),
