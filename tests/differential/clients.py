@@ -79,7 +79,7 @@ class Clients:
     """The clients of a server; ``async with``."""
 
     def __init__(self, server: Served) -> None:
-        self._server = server
+        self.server = server
         self._open: dict[tuple[str, Persona], _Connection] = {}
         self._http = aiohttp.ClientSession(
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -163,7 +163,7 @@ class Clients:
         for frame in handshake(persona, password or persona.password):
             connection.writer.write(frame)
             message = await asyncio.wait_for(connection.message(), _PATIENCE)
-            said += message
+            said += len(message).to_bytes(4, "big") + message
             if not message:
                 break
         if data:
@@ -190,7 +190,7 @@ class Clients:
         return connection, b""
 
     async def _connect(self, road: str, source: str | None = None) -> _Connection:
-        host, _, port = self._server.ready[road].rpartition(":")
+        host, _, port = self.server.ready[road].rpartition(":")
         local = None if source is None else (source, 0)
         return _Connection(*await asyncio.open_connection(host, int(port), local_addr=local, limit=_LARGEST))
 
@@ -201,7 +201,7 @@ class Clients:
 
     async def http(self, persona: Persona, request: HttpRequest, client: str) -> tuple[bytes, bytes]:
         """The head of an answer without its date, and the body; of a stream of events, the first one."""
-        host = self._server.ready["http"]
+        host = self.server.ready["http"]
         headers = {"User-Agent": client, "Host": "broker.example", **_credentials(persona), **request.headers}
         url = URL(f"http://{host}{request.target}", encoded=True)
         try:
