@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Protocol
+from typing import Any, Protocol
 
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.names import NamespaceName, TopicName
 from broker_core.names.listed_names import ListedNames
+from broker_core.names.topic_id import topic_id_text
 
 __all__ = ["Catalog", "TopicRecord"]
 
@@ -42,6 +43,18 @@ class TopicRecord:
     def names(self) -> Iterator[str]:
         """The full names that the topic is listed by: the plain one first, then the partitions by index."""
         return self.listed.names(str(self.name))
+
+    def shown(self) -> dict[str, Any]:
+        """The topic as JSON has it, over HTTP and in the output of commands."""
+        return {
+            "name": str(self.name),
+            "topic_id": topic_id_text(self.topic_id),
+            "partitions": self.partitions,
+            "properties": dict(self.properties),
+            "configs": dict(self.configs),
+            "replication": self.replication,
+            "created": self.created.isoformat(timespec="milliseconds"),
+        }
 
 
 class Catalog(Protocol):

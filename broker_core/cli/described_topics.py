@@ -13,18 +13,7 @@ __all__ = ["described", "named_topic", "print_rows"]
 
 def described(record: TopicRecord) -> dict[str, Any]:
     """All that is known of a topic."""
-    from broker_core.catalog import topic_id_text
-
-    return {
-        "name": str(record.name),
-        "topic_id": topic_id_text(record.topic_id),
-        "partitions": record.partitions,
-        "properties": dict(record.properties),
-        "configs": dict(record.configs),
-        "replication": record.replication,
-        "created": record.created.isoformat(timespec="milliseconds"),
-        "names": list(record.names),
-    }
+    return {**record.shown(), "names": list(record.names)}
 
 
 def named_topic(catalog: SqliteCatalog, name: TopicName) -> TopicRecord:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from dataclasses import fields
 from hashlib import blake2b
 from typing import Final
 
 from broker_core.catalog import PreconditionFailed, TopicRecord, topic_id_text
+from broker_core.names.listed_names import ListedNames
 from broker_core.servers.http.api.operation import Parameter, Schema
 
 __all__ = [
@@ -19,6 +22,8 @@ __all__ = [
     "topic_etag",
 ]
 
+#: What of a topic never changes; its id is a part of the tag beside the rest.
+_FIXED: Final = frozenset({"name", "topic_id", "created"})
 _TAG: Final = re.compile(r'[ \t]*(?:(W/)?("[\x21\x23-\x7e\x80-\U0010ffff]*")[ \t]*)?(?:,|$)')
 
 #: What :class:`EntityTags` reads, for the document; spaces and empty elements of the list aside.
@@ -37,15 +42,16 @@ def listing_etag(opaque: str) -> str:
 def topic_etag(topic: TopicRecord) -> str:
     """The strong tag of a topic as it is: another one with each change, and for a topic of the same name made anew."""
     content = repr(
-        (
-            str(topic.listed),
-            sorted(topic.properties.items()),
-            sorted(topic.configs.items()),
-            topic.replication,
-        )
+        tuple(_content(getattr(topic, each.name)) for each in fields(topic) if each.name not in _FIXED)
     )
     digest = blake2b(content.encode(errors="surrogatepass"), digest_size=8).hexdigest()
     return f'"{topic_id_text(topic.topic_id)}-{digest}"'
+
+
+def _content(value: object) -> object:
+    if isinstance(value, Mapping):
+        return sorted(value.items())
+    return str(value) if isinstance(value, ListedNames) else value
 
 
 class EntityTags:

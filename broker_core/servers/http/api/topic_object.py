@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from pydantic import Field, create_model
 
-from broker_core.catalog import TopicRecord, topic_id_text
+from broker_core.catalog import TopicRecord
 from broker_core.change_log import CatalogVersion
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.service import version_text
@@ -47,16 +47,7 @@ class TopicObject(JsonObject):
     @classmethod
     def of(cls, topic: TopicRecord, version: CatalogVersion) -> TopicObject:
         """A topic as it was at a version."""
-        return cls(
-            name=str(topic.name),
-            partitions=topic.partitions,
-            topic_id=topic_id_text(topic.topic_id),
-            properties=dict(topic.properties),
-            configs=dict(topic.configs),
-            replication=topic.replication,
-            created=topic.created.isoformat(timespec="milliseconds"),
-            version=version_text(version),
-        )
+        return cls(**topic.shown(), version=version_text(version))
 
 
 def _or_null(name: str) -> Any:

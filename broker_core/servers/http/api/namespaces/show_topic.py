@@ -106,15 +106,14 @@ def _object(topic: TopicName, found: Found) -> TopicObject:
     told = found.told
     created = told.get("created")
     content: dict[str, Any] = {
+        **dict.fromkeys(ShownTopic.model_fields),
         "name": str(topic),
         "partitions": found.partitions,
         "topic_id": topic_id_text(uuid.UUID(bytes=told["topic_id"])) if "topic_id" in told else None,
         "properties": told.get("properties"),
         "configs": told.get("configs"),
-        "replication": None,
         "created": None
         if created is None
         else created.replace(tzinfo=UTC).isoformat(timespec="milliseconds"),
-        "version": None,
     }
     return ShownTopic(**content)
