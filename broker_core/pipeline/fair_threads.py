@@ -2,6 +2,7 @@
 
 1. Each work has a level, by what it may cost and by what it has taken so far. A level has four times the share of the
    next dearer one while both have something to do, so cheap work does not wait for dear work, and dear work goes on.
+   Most of what may be dear is over soon: so it begins a level below what it may cost, and stays there for a moment.
 2. Within a level the connections take turns, one slice each. The works of one connection come one after another.
 3. A connection that has used up its allowance waits until it has some again; the others go on.
 
@@ -32,7 +33,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 #: Where a level ends: millions of bytes times instructions that a work may take, and seconds that it took.
 _COSTS: Final = (1_000, 4_000, 16_000)
-_SECONDS: Final = (0.1, 0.4, 1.6)
+_SECONDS: Final = (0.02, 0.1, 0.4, 1.6)
 _SHARE: Final = 4
 _WAIT_BOUNDS: Final = (0.001, 0.005, 0.02, 0.1, 0.5, 1.0, 5.0, 28.0)
 #: Connections whose allowance is remembered, until it is looked whether they have all of it again.
@@ -120,7 +121,8 @@ class _Job:
 
     def judged(self) -> int:
         """The level where it belongs now."""
-        return max(bisect_right(_COSTS, self.work.cost), bisect_right(_SECONDS, self.seconds))
+        taken = bisect_right(_SECONDS, self.seconds)
+        return max(bisect_right(_COSTS, self.work.cost) + (taken > 0), taken)
 
     def take(self) -> Callable[[], None] | None:
         work, self.ready = self.ready, None
@@ -156,7 +158,7 @@ class FairThreads:
         self._balances: dict[Hashable, tuple[float, float]] = {}  # seconds left, and when
         self._threads = ThreadPoolExecutor(size, thread_name_prefix=name)
         self._lock = threading.Lock()  # held for some microseconds, by the event loop too
-        self._levels = [_Level() for _ in range(len(_COSTS) + 1)]
+        self._levels = [_Level() for _ in range(len(_SECONDS) + 1)]
         self._jobs: set[_Job] = set()  # that a caller waits for
         self._same: dict[Hashable, _Job] = {}
         self._loop: asyncio.AbstractEventLoop | None = None

@@ -45,7 +45,15 @@ class Steps:
     """Work of a number of slices, each of which is written down; ``at_once`` may run at a time."""
 
     def __init__(
-        self, name: str, count: int, log: list[str], *, cost: int = 0, same: Any = None, at_once: int = 1
+        self,
+        name: str,
+        count: int,
+        log: list[str],
+        *,
+        cost: int = 0,
+        same: Any = None,
+        at_once: int = 1,
+        after: Callable[[], object] = int,
     ) -> None:
         self.name = name
         self.cost = cost
@@ -54,6 +62,7 @@ class Steps:
         self._log = log
         self._running = 0
         self._at_once = at_once
+        self._after = after
         self._lock = threading.Lock()
 
     def take(self) -> Callable[[], None] | None:
@@ -69,11 +78,26 @@ class Steps:
         while time.thread_time() < until:
             pass
         _clock.used += SLICE
+        self._after()
         with self._lock:
             self._running -= 1
 
     def result(self) -> str:
         return self.name
+
+
+class Pause:
+    """Lets the thread stand still that adds to the log for the ``at``-th time, so that other work comes meanwhile."""
+
+    def __init__(self, log: list[str], at: int) -> None:
+        self._log, self._at = log, at
+        self.stands, self.go_on = threading.Event(), threading.Event()
+
+    def reached(self) -> None:
+        """A slice of a work that may stand still."""
+        if len(self._log) == self._at:
+            self.stands.set()
+            self.go_on.wait()
 
 
 class Gate:
@@ -129,24 +153,32 @@ async def test_what_is_cheap_goes_before_what_is_dear_and_both_go_on(one: FairTh
 
 
 async def test_what_turns_out_to_be_dear_comes_behind(one: FairThreads) -> None:
-    class Liar(Steps):
-        """Stands still after a while, so that the other comes meanwhile."""
-
-        def _step(self) -> None:
-            super()._step()
-            if len(log) == 150:
-                stands.set()
-                go_on.wait()
-
     log: list[str] = []
-    stands, go_on = threading.Event(), threading.Event()
-    (liar,) = await started(one.run("liar", Liar("liar", 500, log)))
-    await eventually(stands.is_set)
+    pause = Pause(log, at=150)
+    (liar,) = await started(one.run("liar", Steps("liar", 500, log, after=pause.reached)))
+    await eventually(pause.stands.is_set)
     (other,) = await started(one.run("other", Steps("cheap", 60, log)))
-    go_on.set()
+    pause.go_on.set()
     await asyncio.gather(liar, other)
     last = len(log) - log[::-1].index("cheap")
     assert log[150:last].count("liar") < 30
+
+
+async def test_what_comes_new_does_not_wait_for_many_that_have_gone_on_a_while(one: FairThreads) -> None:
+    """Though it may cost as much as each of them."""
+    log: list[str] = []
+    pause = Pause(log, at=250)
+    gate = Gate(one)
+    works = (Steps(name, 100, log, cost=1_500, after=pause.reached) for name in "abcdefghij")
+    others = await started(*(one.run(work.name, work) for work in works))
+    await gate.open()
+    await eventually(pause.stands.is_set)
+    (new,) = await started(one.run("new", Steps("new", 15, log, cost=1_500)))
+    pause.go_on.set()
+    await asyncio.gather(new, *others)
+    last = len(log) - log[::-1].index("new")
+    beside = last - 250 - 15
+    assert 0 < beside < 30, "some go on beside it, and not ten slices for each of its own"
 
 
 async def test_the_same_work_is_done_once_for_all(one: FairThreads) -> None:
