@@ -128,6 +128,7 @@ def follow_authentication(
         return put_in_force
 
     read_files_again()
+    reloads.on_reload.append(authenticator.look_again)  # authorities of clients are of the listeners
     live.add("authentication", prepare)
     live.add(("authorization", "authentication"), prepare_rules)
 

@@ -45,6 +45,8 @@ class Reloads:
         self._parts: dict[str, Callable[[], object]] = {}
         self._files: dict[str, Callable[[], Iterable[Path]]] = {}
         self._one_at_a_time = asyncio.Lock()
+        #: Called when a part was read again.
+        self.on_reload: list[Callable[[], object]] = []
         #: Of each part whose last reload has failed, why it has.
         self.problems: dict[str, str] = {}
         #: Of each part, whether its last reload has failed, so that what it had before is in force.
@@ -130,6 +132,8 @@ class Reloads:
             self._ended(name, error)
             raise
         self._ended(name)
+        for each in self.on_reload:
+            each()
 
     def _ended(self, name: str, error: Exception | None = None) -> None:
         self.failing[name] = error is not None

@@ -22,6 +22,16 @@ async def test_all_parts_are_read_again_in_order_and_one_line_says_so() -> None:
     assert logs == [{"event": "reloaded", "log_level": "info", "reloaded": ["log file", "certificates"]}]
 
 
+async def test_a_part_that_was_read_again_is_told() -> None:
+    reloads = Reloads()
+    told: list[int] = []
+    reloads.add("good", lambda: None)
+    reloads.add("bad", lambda: 1 / 0)
+    reloads.on_reload.append(lambda: told.append(1))
+    await reloads.reload_all()
+    assert told == [1]
+
+
 async def test_what_fails_keeps_nobody_else_from_it() -> None:
     reloads = Reloads()
     done: list[int] = []

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Self
 
 from broker_core.immutable.sealed import seal_value
 
 __all__ = ["Peer"]
+
+
+def _always() -> bool:
+    return True
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -16,23 +21,31 @@ class Peer:
 
     ``remote_address`` is ``HOST:PORT``, with brackets around an IPv6 host; ``transport`` is ``"pulsar"`` or ``"http"``;
     ``is_tls`` says whether the connection is encrypted. ``common_name`` is the name in the client's certificate, which
-    TLS has verified; ``None`` without a verified certificate.
+    TLS has verified; ``None`` without a verified certificate. ``is_trusted`` says whether the authority of the
+    certificate is still one that clients may have.
     """
 
     remote_address: str
     transport: str
     is_tls: bool = False
     common_name: str | None = None
+    is_trusted: Callable[[], bool] = field(default=_always, compare=False, repr=False)
 
     def __new__(
-        cls, remote_address: str, transport: str, is_tls: bool = False, common_name: str | None = None
+        cls,
+        remote_address: str,
+        transport: str,
+        is_tls: bool = False,
+        common_name: str | None = None,
+        is_trusted: Callable[[], bool] = _always,
     ) -> Self:
         peer = object.__new__(cls)
         _put_address(peer, remote_address)
         _put_transport(peer, transport)
         _put_is_tls(peer, is_tls)
         _put_common_name(peer, common_name)
+        _put_is_trusted(peer, is_trusted)
         return peer
 
 
-_put_address, _put_transport, _put_is_tls, _put_common_name = seal_value(Peer)
+_put_address, _put_transport, _put_is_tls, _put_common_name, _put_is_trusted = seal_value(Peer)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import aiohttp
 import pytest
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
@@ -15,15 +17,17 @@ from broker_core.broker import Broker
 from broker_core.catalog import ScramRow, SqliteCatalog
 from broker_core.kafka.scram.credentials import HASHES, derive_credential
 from broker_core.service import live_sessions
-from broker_core.settings import AuthenticationSettings, AuthorizationSettings
+from broker_core.settings import AuthenticationSettings, AuthorizationSettings, Settings
 from broker_core.wire.kafka import METADATA, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
+from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.htpasswd import bcrypt_hash
 from tests.support.kafka_logins import ALL
 from tests.support.kafka_serving import RawKafkaClient, kafka_broker, raw_client
 from tests.support.raw_client import Closed, RawClient
+from tests.support.tls_client import TlsClient
 from tests.support.tokens import SECRET, token
 
 OTHER = SECRET[::-1]
@@ -83,6 +87,88 @@ async def logged_in(client: RawKafkaClient, user: str, password: str) -> None:
     assert (await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"}))["error_code"] == 0
     told = await client.ask(SASL_AUTHENTICATE, 2, {"auth_bytes": f"\0{user}\0{password}".encode()})
     assert (told["error_code"], told["session_lifetime_ms"]) == (0, 0)
+
+
+@pytest.fixture
+def authorities(tmp_path: Path) -> tuple[Authority, Authority]:
+    return Authority(tmp_path, "staying"), Authority(tmp_path, "going")
+
+
+@pytest.fixture
+async def over_tls(
+    quick: None, tmp_path: Path, authorities: tuple[Authority, Authority]
+) -> AsyncIterator[Broker]:
+    """A server of all protocols over TLS, with both authorities of clients."""
+    staying, going = authorities
+    issued = staying.issue("server")
+    (tmp_path / "clients.pem").write_bytes(staying.ca.read_bytes() + going.ca.read_bytes())
+    listener = {
+        "listen": "127.0.0.1:0",
+        "certificate": issued.certificate,
+        "key": issued.key,
+        "client_ca": tmp_path / "clients.pem",
+    }
+    plain = {"listen": "127.0.0.1:0", "tls": listener}
+    tables = {"authentication": {"methods": ["tls"]}, "authorization": {"super_roles": ["app"]}}
+    settings = Settings.model_validate(
+        {
+            "pulsar": plain,
+            "http": plain,
+            "kafka": plain,
+            "catalog": {"path": tmp_path / "catalog.sqlite"},
+            **tables,
+        }
+    )
+    async with Broker(settings) as broker:
+        yield broker
+
+
+def client_context(authority: Authority, ca: Path) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=ca)
+    issued = authority.issue("app")
+    context.load_cert_chain(issued.certificate, issued.key)
+    return context
+
+
+async def test_an_authority_that_is_taken_away_ends_its_clients(
+    over_tls: Broker, tmp_path: Path, authorities: tuple[Authority, Authority]
+) -> None:
+    broker, (staying, going) = over_tls, authorities
+    assert broker.pulsar_tls_address is not None
+    assert broker.kafka_tls_address is not None
+    assert broker.https_address is not None
+    pulsar, kafka, http = [], [], []
+    url = "https://{}:{}/v1/namespaces".format(*broker.https_address)
+    async with AsyncExitStack() as stack:
+        for authority in (staying, going):
+            context = client_context(authority, staying.ca)
+            client = await TlsClient.open_tls(broker.pulsar_tls_address, context, handshake=False)
+            stack.callback(client.close)
+            await client.send(commands.connect("v", auth_method_name="tls"))
+            assert (await client.receive()).type == BaseCommand.CONNECTED
+            pulsar.append(client)
+            reader, writer = await asyncio.open_connection(*broker.kafka_tls_address, ssl=context)
+            stack.callback(writer.close)
+            kafka.append(RawKafkaClient(reader, writer))
+            await asks(kafka[-1])
+            connector = aiohttp.TCPConnector(ssl=context)
+            http.append(await stack.enter_async_context(aiohttp.ClientSession(connector=connector)))
+            async with http[-1].get(url) as response:
+                assert response.status == 200
+        (tmp_path / "clients.pem").write_text("no certificate")
+        await eventually(lambda: "kafka.tls" in broker.reloads.problems)
+        for each in pulsar:
+            await each.ping()
+        (tmp_path / "clients.pem").write_bytes(staying.ca.read_bytes())
+        assert await pulsar[1].closed() == []
+        assert await kafka[1].message() == b""
+        await eventually(lambda: not broker.reloads.problems)
+        async with http[1].get(url) as response:
+            assert response.status == 401
+        await pulsar[0].ping()
+        await asks(kafka[0])
+        async with http[0].get(url) as response:
+            assert response.status == 200
 
 
 def store(path: Path, user: str, password: str | None) -> None:

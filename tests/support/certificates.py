@@ -41,13 +41,20 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
+        self.ca = self._written(folder / f"{name}.pem")
+
+    def renewed(self) -> Path:
+        """Another certificate of its own, with the same name and key."""
+        return self._written(self.ca.with_suffix(".renewed.pem"))
+
+    def _written(self, file: Path) -> Path:
         certificate = (
             _builder(self._name, self._name, self._key)
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
             .sign(self._key, hashes.SHA256())
         )
-        self.ca = folder / f"{name}.pem"
-        self.ca.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+        return file
 
     def issue(
         self,

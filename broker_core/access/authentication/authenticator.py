@@ -190,6 +190,10 @@ class Authenticator:
         verifier = self._verifiers.get(grounds.method)
         return verifier is not None and verifier.upholds(grounds.role, grounds.evidence)
 
+    def look_again(self) -> None:
+        """Something else has changed that credentials may stand on; from any thread."""
+        self.generation += 1
+
     def reload(self) -> None:
         """Read keys and files again: of one that is broken the former state stays, and the others are read.
 

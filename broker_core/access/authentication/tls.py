@@ -22,6 +22,8 @@ class TlsVerifier:
             raise AuthenticationFailed(
                 "certificate", "the connection has no verified client certificate with a common name"
             )
+        if not peer.is_trusted():
+            raise AuthenticationFailed("certificate", "its authority is none of client_ca any more")
         try:
             return Principal(peer.common_name)
         except ValueError as error:

@@ -9,6 +9,7 @@ from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
     ServerCertificate,
     certificate_names,
+    is_trusted,
 )
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_entrances import tls_entrances as tls_entrances
@@ -26,5 +27,6 @@ __all__ = [
     "TlsTransport",
     "certificate_names",
     "common_name",
+    "is_trusted",
     "tls_entrances",
 ]

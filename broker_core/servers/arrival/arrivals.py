@@ -19,6 +19,7 @@ from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import Acceptor, ConnectionLimits
 from broker_core.servers.arrival.preamble_sources import PreambleSources
 from broker_core.servers.arrival.refused_arrival import RefusedArrival
+from broker_core.servers.arrival.server_certificate import is_trusted
 from broker_core.servers.arrival.tls_entrance import TlsEntrance, common_name
 from broker_core.servers.arrival.tls_transport import TlsTransport
 
@@ -187,7 +188,9 @@ class Arrivals:
             gone()
             raise
         else:
-            peer = Peer(str(address), self._transport, True, common_name(secured))
+            peer = Peer(
+                str(address), self._transport, True, common_name(secured), partial(is_trusted, secured)
+            )
             TlsTransport(secured, protocol(peer), (address.host, address.port))
 
 

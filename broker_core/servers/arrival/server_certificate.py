@@ -17,7 +17,7 @@ from broker_core.errors import BrokerCoreError
 if TYPE_CHECKING:
     from cryptography.x509 import Certificate
 
-__all__ = ["CertificateUnusable", "ServerCertificate", "certificate_names"]
+__all__ = ["CertificateUnusable", "ServerCertificate", "certificate_names", "is_trusted"]
 
 _log = structlog.get_logger(__name__)
 
@@ -28,6 +28,12 @@ _DAY: Final = 86400.0
 
 class _Encrypted(Exception):
     """The key has a password."""
+
+
+class _Context(ssl.SSLContext):
+    """The context of the handshakes to come, for the certificate that it is of."""
+
+    owner: ServerCertificate
 
 
 class CertificateUnusable(BrokerCoreError):
@@ -60,6 +66,7 @@ class ServerCertificate:
         self._clock = clock
         #: The context of the handshakes to come. It is never changed, only replaced.
         self.context, self.expires_at = self._read()
+        self._authorities: tuple[ssl.SSLContext, frozenset[bytes]] | None = None
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -93,9 +100,23 @@ class ServerCertificate:
         if warning is not None:
             _log.warning("a certificate expires", setting=f"{self._table}.certificate", certificate=warning)
 
+    def trusts(self, secured: ssl.SSLSocket) -> bool:
+        """Whether the authority of a client's certificate, which a handshake of ours has verified, is still one of
+        ``client_ca``. If it is not known which one that is, all of that time must be.
+        """
+        current = self.context
+        if secured.context is current:
+            return True
+        if self._authorities is None or self._authorities[0] is not current:
+            self._authorities = current, _authorities(current)
+        authorities = self._authorities[1]
+        anchor = _anchor(secured)
+        return _authorities(secured.context) <= authorities if anchor is None else anchor in authorities
+
     def _read(self) -> tuple[ssl.SSLContext, float]:
         expires_at = _parsed(self._certificate, f"{self._table}.certificate").not_valid_after_utc.timestamp()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context = _Context(ssl.PROTOCOL_TLS_SERVER)
+        context.owner = self
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         context.options |= ssl.OP_NO_RENEGOTIATION
         if not self._tickets:
@@ -153,6 +174,38 @@ def _accept_clients(context: ssl.SSLContext, client_ca: Path, setting: str) -> N
     except OSError as error:
         raise CertificateUnusable(f"{setting}: cannot read {client_ca}: {_reason(error)}") from None
     context.verify_mode = ssl.CERT_OPTIONAL
+
+
+def is_trusted(secured: ssl.SSLSocket) -> bool:
+    """Whether the authority of a client's certificate is still one of ``client_ca`` of its listener."""
+    return not isinstance(secured.context, _Context) or secured.context.owner.trusts(secured)
+
+
+def _anchor(secured: ssl.SSLSocket) -> bytes | None:
+    """The authority that the certificate of a client was verified by; ``None`` of a session that was resumed, or of a
+    connection that is over.
+    """
+    if hasattr(secured, "get_verified_chain"):  # from Python 3.13 on
+        chain = secured.get_verified_chain()
+    else:
+        inner = secured._sslobj  # type: ignore[attr-defined]  # noqa: SLF001 - which has it from 3.10 on
+        found = None if inner is None else inner.get_verified_chain()
+        chain = [ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in found or ()]
+    return _identity(chain[-1]) if chain else None
+
+
+def _authorities(context: ssl.SSLContext) -> frozenset[bytes]:
+    return frozenset(map(_identity, context.get_ca_certs(binary_form=True)))
+
+
+def _identity(der: bytes) -> bytes:
+    """The name and the key of an authority, which a certificate that renews it has too."""
+    from cryptography import x509
+    from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+    certificate = x509.load_der_x509_certificate(der)
+    key = certificate.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    return certificate.subject.public_bytes() + key
 
 
 def _parsed(file: Path, setting: str) -> Certificate:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from aiohttp import hdrs, web
@@ -19,7 +20,7 @@ from broker_core.access.authorization import Authorization
 from broker_core.access.peer import Peer
 from broker_core.access.sessions import ClientCredentials
 from broker_core.errors import BrokerCoreError, ListingFailed
-from broker_core.servers.arrival import common_name
+from broker_core.servers.arrival import common_name, is_trusted
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.http_credentials import challenges, read_credentials
 from broker_core.service import Admission, LoginAttempt
@@ -116,7 +117,9 @@ class HttpAccess:
         name = None if tls is None else common_name(tls)
         method, data = read_credentials(request, name if "tls" in admission.authenticator.methods else None)
         attempt = LoginAttempt(
-            Peer(asker.remote_address, "http", tls is not None, name),
+            Peer(asker.remote_address, "http", True, name, partial(is_trusted, tls))
+            if tls is not None
+            else Peer(asker.remote_address, "http"),
             asker.client_version,
             method,
             data,

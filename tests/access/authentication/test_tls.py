@@ -22,6 +22,7 @@ async def test_the_role_is_the_common_name_whatever_the_data() -> None:
         (Peer("127.0.0.1:1", "pulsar"), "certificate"),
         (Peer("127.0.0.1:1", "pulsar", is_tls=True), "certificate"),
         (Peer("127.0.0.1:1", "pulsar", is_tls=False, common_name="alice"), "certificate"),
+        (Peer("127.0.0.1:1", "pulsar", True, "alice", lambda: False), "certificate"),
         (Peer("127.0.0.1:1", "pulsar", is_tls=True, common_name=""), "bad_role"),
         (Peer("127.0.0.1:1", "pulsar", is_tls=True, common_name="a\nb"), "bad_role"),
     ],

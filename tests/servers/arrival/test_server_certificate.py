@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import ssl
 from pathlib import Path
@@ -13,6 +14,7 @@ from broker_core.servers.arrival.server_certificate import (
     CertificateUnusable,
     ServerCertificate,
     certificate_names,
+    is_trusted,
     warn_daily,
 )
 from tests.support.certificates import Authority, Issued
@@ -134,3 +136,38 @@ async def test_the_warning_comes_at_once_and_again(issued: Issued, monkeypatch: 
         await warn_daily([certificate])
     assert len(logs) == 3  # it ends in ten days
     assert sleeps == [DAY] * 3
+
+
+def shaken(certificate: ServerCertificate, client: Issued, authority: Authority) -> ssl.SSLObject:
+    """The server's side of a connection that a client with a certificate has made."""
+    context = ssl.create_default_context(cafile=authority.ca)
+    context.load_cert_chain(client.certificate, client.key)
+    ours, theirs = ssl.MemoryBIO(), ssl.MemoryBIO()
+    server = certificate.context.wrap_bio(ours, theirs, server_side=True)
+    sides = [context.wrap_bio(theirs, ours, server_hostname="localhost"), server]
+    for side in sides * 3:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return server
+
+
+def test_the_authority_of_a_client_that_is_there_was_taken_away_or_renewed(
+    issued: Issued, authority: Authority, tmp_path: Path
+) -> None:
+    other, file = Authority(tmp_path, "other"), tmp_path / "clients"
+    both = authority.ca.read_bytes() + other.ca.read_bytes()
+    file.write_bytes(both)
+    certificate = read(issued, file)
+    ours = shaken(certificate, authority.issue("app"), authority)
+    theirs = shaken(certificate, other.issue("app"), authority)
+
+    def trusted(text: bytes) -> list[bool]:
+        file.write_bytes(text)
+        certificate.reload()
+        return [is_trusted(each) for each in (ours, theirs)]  # type: ignore[arg-type]
+
+    assert trusted(both) == [True, True]
+    assert trusted(authority.ca.read_bytes()) == [True, False]
+    assert trusted(Authority(tmp_path, "other").ca.read_bytes()) == [False, False], "the name alone"
+    assert trusted(other.renewed().read_bytes()) == [False, True]
+    assert is_trusted(ssl.create_default_context().wrap_bio(ssl.MemoryBIO(), ssl.MemoryBIO()))  # type: ignore[arg-type]

@@ -252,6 +252,8 @@ def test_what_is_protected_from_all_is_refused() -> None:
 
 
 class _Tls:
+    context = None
+
     def __init__(self, certificate: dict[str, Any]) -> None:
         self._certificate = certificate
 
