@@ -17,7 +17,6 @@ from broker_core.access.authentication import Authenticator, Grounds, InvalidRol
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.concurrency.loop_turn import has_time, loop_turn
-from broker_core.errors import BrokerCoreError
 from broker_core.service.expiries import Expiries, Expiry
 
 __all__ = ["Ended", "LiveSession", "LiveSessions"]
@@ -139,6 +138,7 @@ class LiveSessions:
         self._keys: _Keys | None = None  # that of the catalogue's users, once they were read
         self._keys_changed = 0
         self._swept = self.generation  # by which all sessions were looked at
+        self._is_due = False  # whether a session has begun that has to be looked at again
         self._unreadable = False
 
     def __len__(self) -> int:
@@ -165,23 +165,27 @@ class LiveSessions:
         if principal.expires_at is not None:
             session.expires(self.expiries, principal.expires_at)
         if not is_known:
-            self._swept = -1  # what it was let in by may be over already
+            self._is_due = True  # what it was let in by may be over already
         return session
 
     async def watch(self) -> None:
-        """Sweep again and again, until cancelled."""
+        """Sweep again and again, until cancelled. Whatever fails is logged, and tried again."""
         while True:
             await asyncio.sleep(_PERIOD)
-            await self.sweep()
+            try:
+                await self.sweep()
+            except Exception:  # noqa: BLE001 - without it nobody's credentials would be looked at any more
+                self._is_due = True
+                _log.exception("looking for revoked credentials has failed: it is done again")
 
     async def sweep(self) -> None:
         """End the sessions whose credentials are good no more."""
         if any(session.stored for session in self._sessions):
             await self._read_keys()
         generation = self.generation
-        if generation == self._swept:
+        if generation == self._swept and not self._is_due:
             return
-        self._swept = generation
+        self._swept, self._is_due = generation, False
         for session in list(self._sessions):
             if not has_time():
                 await loop_turn().time()
@@ -222,7 +226,7 @@ class LiveSessions:
         assert self.users is not None
         try:
             keys = await asyncio.to_thread(_keys_of, self.users)
-        except BrokerCoreError as error:
+        except Exception as error:  # noqa: BLE001 - whatever it is, the sessions of others are looked at
             if not self._unreadable:
                 _log.warning(
                     "the users of the catalogue cannot be read: no session of theirs is ended",

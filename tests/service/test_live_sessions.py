@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,9 @@ from broker_core.access.authentication import Authenticator, Grounds
 from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.errors import BrokerCoreError
-from broker_core.service import Admission, Admitted, Ended, LiveSession, LoginAttempt, Logins
+from broker_core.service import Admission, Admitted, Ended, LiveSession, LoginAttempt, Logins, live_sessions
 from broker_core.settings import AuthenticationSettings
+from tests.support.eventually import eventually
 from tests.support.htpasswd import bcrypt_hash, write_htpasswd
 from tests.support.kafka_logins import StoredUsersOfTest, attempt_of_kafka, logins_of
 from tests.support.tokens import SECRET, data_url, token
@@ -271,3 +273,25 @@ async def _scram(door: Door, name: str, user: str, mechanism: str) -> None:
     attempt = attempt_of_kafka()
     await door.logins.credential(attempt, mechanism, user)
     door.begin(name, await door.admission.proven(attempt, Principal(user)))
+
+
+async def test_a_sweep_that_fails_is_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_sessions, "_PERIOD", 0.001)
+    door = Door(**tokens())
+    await door.enter("alice", "token", hs256("alice"))
+    looks: list[Grounds] = []
+
+    def upholds(grounds: Grounds) -> bool:
+        looks.append(grounds)
+        if len(looks) < 3:
+            raise KeyError("a bug")
+        return False
+
+    monkeypatch.setattr(door.authenticator, "upholds", upholds)
+    door.authenticator.look_again()
+    with capture_logs() as logs:
+        watching = asyncio.create_task(door.admission.live.watch())
+        await eventually(lambda: door.ended)
+        watching.cancel()
+    assert door.ended == {"alice": "revoked"}
+    assert [line["log_level"] for line in logs] == ["error"] * 2

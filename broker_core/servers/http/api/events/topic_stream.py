@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import secrets
 from collections.abc import Hashable
 from functools import partial
@@ -156,15 +157,18 @@ class _TopicStream:
         """Whether the credentials are good and those of the same role, as it was a moment ago; the client is told if
         they are not.
         """
-        if self._loop.time() - self._looked < _CREDENTIALS:
-            return True
-        self._looked = self._loop.time()
         try:
-            asker = await self._request.admitted_again()
+            return await self._is_admitted()
         except Exception as error:  # noqa: BLE001 - whatever it is, the client has no more right to this
             await self._write(error_text(error, self._request.http))
             return False
-        own = self._request.asker
+
+    async def _is_admitted(self) -> bool:
+        """Whether the role is the same, as it was a moment ago; raises what refuses the credentials."""
+        if self._loop.time() - self._looked < _CREDENTIALS:
+            return True
+        self._looked = self._loop.time()
+        asker, own = await self._request.admitted_again(), self._request.asker
         return (asker.role, asker.original_principal) == (own.role, own.original_principal)
 
     async def _write_all(self) -> None:
@@ -220,3 +224,13 @@ class _TopicStream:
             if http.transport is not None:
                 http.transport.abort()
             raise ConnectionResetError("the client does not read") from None
+        await self._check_slow_reader()
+
+    async def _check_slow_reader(self) -> None:
+        """Cut a client off that is refused now, in the middle of an event: it may read for hours what it has asked."""
+        with contextlib.suppress(Exception):  # as above
+            if await self._is_admitted():
+                return
+        if self._request.http.transport is not None:
+            self._request.http.transport.abort()
+        raise ConnectionResetError("the client may not read any more") from None

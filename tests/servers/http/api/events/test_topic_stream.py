@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -299,6 +301,41 @@ class Lister:
             return TopicListingResult.success(self.names)
 
         self.plugin = PluginOf(list_topics=broker_core_list_topics, depends_on=lambda: ())
+
+
+async def test_a_slow_reader_that_is_refused_is_cut_off_in_the_middle(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_stream, "_CREDENTIALS", 0.0)
+    clock = wall_clock(monkeypatch)
+    lister = Lister(*(f"persistent://public/default/{'x' * 100}-{number}" for number in range(100_000)))
+    rule = {"roles": ["a"], "namespaces": ["public/*"], "actions": ["list"]}
+    served = api_served(
+        tmp_path,
+        plugins={"lister": lister.plugin},
+        plugin_settings={"enabled": ["lister"]},
+        **tables(rule),
+    )
+    async with served as broker:
+        ends = token({"sub": "a", "exp": int(time.time() + AGES)}).decode()
+        sock = socket.socket()
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        sock.setblocking(False)
+        assert broker.broker.http_address is not None
+        await asyncio.get_running_loop().sock_connect(sock, broker.broker.http_address)
+        reader, writer = await asyncio.open_connection(sock=sock, limit=1024)
+        writer.write(
+            f"GET {NAMESPACE}/topics HTTP/1.1\r\nHost: h\r\nAccept: text/event-stream\r\n"
+            f"Authorization: Bearer {ends}\r\n\r\n".encode()
+        )
+        assert (await reader.read(100)).startswith(b"HTTP/1.1 200")
+        clock.ahead = AGES + 60
+        rest = b""
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 20):
+                rest = data
+        writer.close()
+        assert not rest.endswith(b"0\r\n\r\n"), "the client sees that it is not whole"
 
 
 @pytest.mark.parametrize("on_failure", ["error", "next", "stale"])
