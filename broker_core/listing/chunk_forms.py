@@ -88,8 +88,8 @@ class PlainForms:
         """The positions of these rows."""
         return rows
 
-    def range(self, low: bytes, high: bytes) -> tuple[int, int]:
-        """The positions of the forms within ``[low, high)`` bytes."""
+    def range(self, low: bytes, high: bytes, start: int = 0) -> tuple[int, int]:
+        """The positions of the forms within ``[low, high)`` bytes; those before ``start`` are known to be less."""
         data, offsets, head = memoryview(self.text), self.offsets.data, self._head
 
         def form(position: int) -> bytes:
@@ -97,7 +97,7 @@ class PlainForms:
             size = stop - start
             return data[start + head + (2 if size <= SHORT_FIELD else name_start(size)) : stop].tobytes()
 
-        return _range(len(self), form, low, high)
+        return _range(len(self), form, low, high, start)
 
     @property
     def bounds(self) -> tuple[bytes, bytes]:
@@ -181,9 +181,9 @@ class SortedForms:
         found: _Array = self._places[rows]
         return found
 
-    def range(self, low: bytes, high: bytes) -> tuple[int, int]:
+    def range(self, low: bytes, high: bytes, start: int = 0) -> tuple[int, int]:
         data, offsets = memoryview(self.text), self.offsets.data
-        return _range(len(self), lambda at: data[offsets[at] : offsets[at + 1]].tobytes(), low, high)
+        return _range(len(self), lambda at: data[offsets[at] : offsets[at + 1]].tobytes(), low, high, start)
 
     @property
     def bounds(self) -> tuple[bytes, bytes]:
@@ -196,11 +196,12 @@ class SortedForms:
 ChunkForms: TypeAlias = PlainForms | SortedForms
 
 
-def _range(size: int, form: Callable[[int], bytes], low: bytes, high: bytes) -> tuple[int, int]:
+def _range(size: int, form: Callable[[int], bytes], low: bytes, high: bytes, start: int) -> tuple[int, int]:
     every = range(size)
-    first = bisect_left(every, low, key=form)
+    near = start and start < size and form(start) >= low
+    first = start if near else bisect_left(every, low, start, size, key=form)
     # As a rule the end is near, and the longer the steps the farther it is.
-    start, step = first if low <= high else 0, 8
-    while start + step < size and form(start + step) < high:
-        start, step = start + step, 16 * step
-    return first, bisect_left(every, high, start, min(start + step, size), key=form)
+    at, step = first if low <= high else 0, 8
+    while at + step < size and form(at + step) < high:
+        at, step = at + step, 16 * step
+    return first, bisect_left(every, high, at, min(at + step, size), key=form)

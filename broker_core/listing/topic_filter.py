@@ -84,8 +84,9 @@ class TopicPatterns:
         head = f"{chunk.namespace}/".encode()
         least, most = (bound[len(head) :] for bound in chunk.form_bounds)
         forms = chunk.forms
-        for prefix in self._prefixes.between(least, most):
-            low, high = forms.range(head + prefix, _behind(head + prefix))
+        high = 0
+        for prefix in self._prefixes.between(least, most):  # in order, and none begins with another
+            low, high = forms.range(head + prefix, _behind(head + prefix), high)
             marks[low:high] = value
         literals = self._literals
         for name in literals[bisect_left(literals, least) : bisect_right(literals, most)]:
@@ -138,7 +139,10 @@ class TopicFilter:
                 return rows
             known = _KeptRows(np.packbits(marks))
             chunk.memo.put(self.key, known, int(known.packed.nbytes))
-        return _FilteredRows.kept(known, chunk.size)
+            return _FilteredRows.kept(known, rows.rows)
+        return _FilteredRows.kept(
+            known, np.flatnonzero(np.unpackbits(known.packed, count=chunk.size)).astype(np.int32)
+        )
 
     def _marks(self, chunk: Chunk) -> _Array:
         """Whether each row is left."""
@@ -175,8 +179,7 @@ class _FilteredRows(ChunkRows):
     _kept: _KeptRows
 
     @classmethod
-    def kept(cls, kept: _KeptRows, size: int) -> _FilteredRows:
-        rows = np.flatnonzero(np.unpackbits(kept.packed, count=size)).astype(np.int32)
+    def kept(cls, kept: _KeptRows, rows: _Array) -> _FilteredRows:
         made = cls(int(rows[0]), int(rows[-1]) + 1, rows)
         made._text, made._kept = kept.text, kept
         return made
