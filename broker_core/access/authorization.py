@@ -176,8 +176,14 @@ class Authorization:
         return verdict
 
     def filter(self, asker: Asker, namespace: str) -> TopicFilter | None:
-        """The filter of the topics that an asker may list, of one that may list some; ``None``: all."""
+        """The filter of the topics that an asker may list, of one that may list some; ``None``: all.
+
+        Raises what :meth:`check` raises of one that may list none: there may be other rules since that was asked.
+        """
         listed = self.listed(asker, namespace)
+        if listed is False:
+            denied = (role for role in _roles(asker) if not self._has(role, "list", namespace))
+            raise _denied(next(denied, None), "list", f"in namespace {namespace}")
         return listed if isinstance(listed, TopicFilter) else None
 
     def narrows(self, asker: Asker, action: str, namespace: str) -> bool:

@@ -253,9 +253,9 @@ class Pipeline:
         return allowed and not self.dispatcher.gates(namespace)
 
     def hides(self, asker: Asker, namespace: NamespaceName) -> bool:
-        """Whether masks or rules may hide topics of a namespace from an asker that may list it."""
+        """Whether masks or rules may hide topics of a namespace from an asker."""
         return (
-            self.dispatcher.masks(namespace) or self.authorization.filter(asker, str(namespace)) is not None
+            self.dispatcher.masks(namespace) or self.authorization.listed(asker, str(namespace)) is not True
         )
 
     async def authorize(

@@ -245,6 +245,8 @@ def test_a_denial_wins_whatever_the_order(turned: bool) -> None:
     assert topics is not None
     assert [topics.shows(name) for name in ("orders-1", "orders-secret", "bills")] == [True, False, False]
     assert authorization.filter(Asker("admin"), "t/n") is None
+    with pytest.raises(ListingFailed, match="Role 'b' has no right to list in namespace t/n"):
+        authorization.filter(Asker("b"), "t/n")
 
 
 @pytest.mark.parametrize(
