@@ -112,11 +112,12 @@ class _Check:
 class _Lane:
     """The checks of one address that are awaited."""
 
-    __slots__ = ("__weakref__", "_is_busy", "_is_newest_next", "_waiting", "places")
+    __slots__ = ("__weakref__", "_arrived", "_is_busy", "_is_newest_next", "_waiting", "places")
 
     def __init__(self) -> None:
         self.places = asyncio.Semaphore(_AT_ONCE)
         self._waiting: TurnQueue[_Check] = TurnQueue()
+        self._arrived: dict[_Check, None] = {}  # those that wait, the newest last
         self._is_busy = False
         self._is_newest_next = True
 
@@ -130,10 +131,12 @@ class _Lane:
         if self._is_busy:
             check = _Check(name, asyncio.get_running_loop().create_future())
             self._waiting.put(check)
+            self._arrived[check] = None
             try:
                 await check.begins
             except asyncio.CancelledError:
                 self._waiting.remove(check)
+                self._arrived.pop(check, None)
                 if not check.begins.cancelled():  # its turn has come
                     self._begin_next()
                 raise
@@ -147,11 +150,12 @@ class _Lane:
         waiting = self._waiting
         while len(waiting):
             if self._is_newest_next:
-                check = max(waiting.first(len(waiting)), key=lambda each: each.turn[1])
+                check, _ = self._arrived.popitem()
                 waiting.remove(check)
             else:
                 check = waiting.head
                 waiting.take(check)
+                del self._arrived[check]
             if not check.begins.done():  # else its client has just gone
                 self._is_newest_next = not self._is_newest_next
                 check.begins.set_result(None)

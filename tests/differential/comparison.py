@@ -21,7 +21,7 @@ Token = tuple[str, str]
 _RANDOM: Final = re.compile(
     rb"(?<![A-Za-z0-9_-])[A-Za-z0-9_-]{22}(?=-[0-9a-f]{16}\\?\"|[^A-Za-z0-9_=-]|$)|(?<=\.)[0-9a-f]{24}(?![0-9a-f])"
 )
-_TIME: Final = re.compile(rb'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)|(?<="ms": )[0-9.e-]+')
+_TIME: Final = re.compile(rb'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|\+00:00)|(?<="ms":) ?[0-9.e-]+')
 #: The length of an answer with times in it, whose digits are as many as they are.
 _LENGTH: Final = re.compile(rb"Content-Length: \d+")
 #: Where a client's connection comes from.
