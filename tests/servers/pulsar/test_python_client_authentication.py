@@ -117,6 +117,30 @@ async def test_it_reconnects_where_it_has_no_new_token(
             await asyncio.to_thread(made.close)
 
 
+async def test_it_is_disconnected_when_its_user_is_removed_and_another_goes_on(
+    tmp_path: Path, quiet: logging.Logger
+) -> None:
+    checks = authenticator(tmp_path)
+    async with serving(authenticator=checks) as s:
+        removed = client(s, pulsar.AuthenticationBasic("alice", "s3cret"), quiet, seconds=3)
+        staying = client(s, pulsar.AuthenticationToken(of_alice(3600)), quiet)
+        try:
+            for made in (removed, staying):
+                await asyncio.to_thread(subscribed, made)
+            write_htpasswd(tmp_path / "htpasswd", bob="s3cret")
+            checks.reload()
+            await s.admission.live.sweep()
+            await eventually(lambda: outcome(s, "bad_password") >= 1)
+            await eventually(lambda: len(s.admission.live) == 1)
+            with pytest.raises(pulsar.PulsarException):
+                await asyncio.to_thread(removed.get_topic_partitions, "acme/empty/topic")
+            await asyncio.to_thread(staying.get_topic_partitions, "acme/empty/topic")
+        finally:
+            for made in (removed, staying):
+                await asyncio.to_thread(made.close)
+        checks.close()
+
+
 @pytest.mark.parametrize(
     ("authentication", "reason"),
     [
