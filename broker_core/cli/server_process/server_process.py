@@ -101,6 +101,8 @@ class _Process:
         self._stopping = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
         self._reload_again = False
+        #: Whether that was wished before the settings were followed: the file may have changed since it was read.
+        self._reload_once_ready = False
         self._status = ""  # of a server that is ready
 
     async def run(self, when_ready: WhenReady | None, log_ready: bool = True) -> None:
@@ -128,6 +130,8 @@ class _Process:
                         "ready", **{name: str(ListenAddress(*address)) for name, address in addresses.items()}
                     )
                 self._manager.ready(self._status)
+                if self._reload_once_ready:
+                    self._reload()
                 if when_ready is not None:
                     await when_ready(broker)
                 await self._stopping.wait()
@@ -158,6 +162,7 @@ class _Process:
         return self._log.prepare(logged.file, "debug" if self._debug else logged.level, logged.format)
 
     def _reload(self) -> None:
+        self._reload_once_ready = not self._broker.live.are_followed
         if self._reloading is None:
             self._reloading = asyncio.get_running_loop().create_task(self._reload_all(), name="reload")
         else:

@@ -7,11 +7,9 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -22,47 +20,8 @@ from broker_core.errors import ServerError
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.cli.server_process.serving import COMMAND, Server, started
 from tests.support.eventually import eventually_sync
-from tests.support.program_lines import ProgramLines
-
-COMMAND = [sys.executable, "-m", "broker_core.cli"]
-
-
-class Server:
-    """`broker-core serve` as a process."""
-
-    def __init__(self, folder: Path, *arguments: str, command: Sequence[str] = COMMAND) -> None:
-        self.log = folder / "log"
-        with self.log.open("wb") as log:
-            self.process = subprocess.Popen(
-                [*command, "serve", *arguments], stdout=subprocess.PIPE, stderr=log, cwd=folder
-            )
-        self.lines = ProgramLines(self.process)
-
-    def ready(self) -> dict[str, str]:
-        """The addresses of the line `ready`."""
-        line = self.lines.wait_for(lambda said: said.startswith("ready "), 60, what="ready")
-        return dict(pair.split("=", 1) for pair in line.split()[1:])
-
-    def end(self) -> int:
-        """Wait for the end; the exit code."""
-        return self.process.wait(60)
-
-
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[list[Server]]:
-    started: list[Server] = []
-    yield started
-    for server in started:
-        if server.process.poll() is None:
-            server.process.kill()
-        server.process.wait()
-
-
-def _started(servers: list[Server], folder: Path, *arguments: str) -> Server:
-    server = Server(folder, *arguments)
-    servers.append(server)
-    return server
 
 
 def test_the_line_ready() -> None:
@@ -75,7 +34,7 @@ def test_the_line_ready() -> None:
 def test_it_says_ready_once_and_drains_on_a_signal(
     servers: list[Server], tmp_path: Path, number: signal.Signals
 ) -> None:
-    server = _started(servers, tmp_path, "--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0", "--http", "127.0.0.1:0")
     ready = server.ready()
     assert list(ready) == ["pulsar", "http"]
 
@@ -96,7 +55,7 @@ def test_it_says_ready_once_and_drains_on_a_signal(
 
 
 def test_without_the_table_there_is_no_http(servers: list[Server], tmp_path: Path) -> None:
-    server = _started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
+    server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
     assert list(server.ready()) == ["pulsar"]
     server.process.terminate()
     assert server.end() == 0
@@ -139,7 +98,7 @@ def test_a_second_signal_ends_it_at_once(
     servers: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_HANGS.format(in_startup=False))
-    server = _started(servers, tmp_path, "--config", config)
+    server = started(servers, tmp_path, "--config", config)
     url = f"pulsar://{server.ready()['pulsar']}"
     asking = subprocess.Popen([*COMMAND, "list", "a/b", "--url", url], stderr=subprocess.PIPE)
     server.lines.wait_for(lambda said: said == "ready asked", 60, what="the plugin asked")
@@ -158,7 +117,7 @@ def test_a_signal_during_the_start_ends_it(
     servers: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_HANGS.format(in_startup=True))
-    server = _started(servers, tmp_path, "--config", config)
+    server = started(servers, tmp_path, "--config", config)
     server.lines.wait_for(lambda said: said == "ready starting", 60, what="the plugin starting")
     os.kill(server.process.pid, signal.SIGTERM)
     assert server.end() == 0
@@ -178,7 +137,7 @@ def test_a_thread_that_never_ends_does_not_hold_the_process(
     servers: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_IS_STUCK)
-    server = _started(servers, tmp_path, "--config", config)
+    server = started(servers, tmp_path, "--config", config)
     server.ready()
     server.process.terminate()
     assert server.end() == 0
@@ -284,7 +243,7 @@ def test_lines_that_somebody_reads_are_all_there(
     servers: list[Server], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = _with_plugin(tmp_path, monkeypatch, PLUGIN_THAT_TALKS.format(lines=1000))
-    server = _started(servers, tmp_path, "--config", config, "--http", "127.0.0.1:0")
+    server = started(servers, tmp_path, "--config", config, "--http", "127.0.0.1:0")
     ready = server.ready()
     host, _, port = ready["pulsar"].rpartition(":")
     _bad_frames((host, int(port)), 100)
@@ -360,37 +319,6 @@ def test_more_clients_than_descriptors_stop_nobody_inside(
 # -- reloading, draining, systemd -------------------------------------------------------------------------------------
 
 
-def test_a_hangup_opens_the_log_file_anew_and_ends_nothing(servers: list[Server], tmp_path: Path) -> None:
-    config = tmp_path / "f.toml"
-    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "served.log"\n')
-    server = _started(servers, tmp_path, "--config", str(config))
-    log, moved = tmp_path / "served.log", tmp_path / "served.log.1"
-    eventually_sync(log.exists, what="it has begun to start")
-    server.process.send_signal(signal.SIGHUP)
-    server.ready()
-    eventually_sync(lambda: '"ready"' in log.read_text(), what="the log")
-    log.rename(moved)
-    server.process.send_signal(signal.SIGHUP)
-    eventually_sync(lambda: log.exists() and '"log file"]' in log.read_text(), what="a new log")
-    log.unlink()
-    (tmp_path / "served.log").mkdir()  # now it cannot be opened: what is open goes on
-    for _ in range(3):
-        server.process.send_signal(signal.SIGHUP)
-    server.process.terminate()
-    assert server.end() == 0
-    assert '"ready"' in moved.read_text()
-    assert server.log.read_text() == ""
-
-
-def test_a_hangup_without_anything_to_reload_says_so(servers: list[Server], tmp_path: Path) -> None:
-    server = _started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
-    server.ready()
-    server.process.send_signal(signal.SIGHUP)
-    eventually_sync(lambda: '"event":"reloaded"' in server.log.read_text(), what="the line")
-    server.process.terminate()
-    assert server.end() == 0
-
-
 def _status(address: str, path: str = "/-/ready") -> tuple[int, str]:
     try:
         with urllib.request.urlopen(f"http://{address}{path}", timeout=60) as answer:
@@ -403,7 +331,7 @@ def _status(address: str, path: str = "/-/ready") -> tuple[int, str]:
 def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path) -> None:
     config = tmp_path / "f.toml"
     config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 1\n')
-    server = _started(servers, tmp_path, "--config", str(config))
+    server = started(servers, tmp_path, "--config", str(config))
     server.ready()
     begun = time.monotonic()
     server.process.terminate()
@@ -414,7 +342,7 @@ def test_it_ends_by_itself_after_the_delay(servers: list[Server], tmp_path: Path
 def test_clients_are_served_in_the_delay(servers: list[Server], tmp_path: Path) -> None:
     config = tmp_path / "f.toml"
     config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\ndrain_delay = 600\n[http]\nlisten = "127.0.0.1:0"\n')
-    server = _started(servers, tmp_path, "--config", str(config))
+    server = started(servers, tmp_path, "--config", str(config))
     ready = server.ready()
     assert _status(ready["http"])[0] == 200
     server.process.terminate()
@@ -447,7 +375,7 @@ def test_systemd_is_told_from_the_start_to_the_end(
 
         monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
         monkeypatch.setenv("WATCHDOG_USEC", "100000")
-        server = _started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
+        server = started(servers, tmp_path, "--pulsar", "127.0.0.1:0")
         ready = server.ready()
         assert told("READY")["STATUS"] == f"ready pulsar={ready['pulsar']}"
         assert told("WATCHDOG") == {"WATCHDOG": "1"}
