@@ -202,7 +202,9 @@ def check_topics(
     named = {question.namespace for question in loaded.questions}
     has = sum(count for segment in segments for namespace, _, count in segment.runs if namespace in named)
     best = max(before, key=lambda one: one.topics)
-    _refuse(_loss("topics in the namespaces of the questions", has, best.topics, gates.max_topic_loss, best))
+    _refuse(
+        _loss("topic", " in the namespaces of the questions", has, best.topics, gates.max_topic_loss, best)
+    )
 
 
 def _question_faults(
@@ -217,7 +219,7 @@ def _question_faults(
     if not before:
         return
     most = max(before, key=lambda one: one.questions)
-    yield from _loss("questions", len(questions), most.questions, gates.max_question_loss, most)
+    yield from _loss("question", "", len(questions), most.questions, gates.max_question_loss, most)
     if loaded.times_asked:
         # All are measured by what is asked now. What is refused now may have been precomputed before.
         has = sum(loaded.times[question] for question in questions) / loaded.times_asked
@@ -230,12 +232,11 @@ def _question_faults(
             )
 
 
-def _loss(what: str, has: int, had: int, most: float, before: HadBefore) -> Iterator[str]:
+def _loss(what: str, where: str, has: int, had: int, most: float, before: HadBefore) -> Iterator[str]:
     if had - has > most * had + _ROUNDING:
-        name = "max_question_loss" if what == "questions" else "max_topic_loss"
         yield (
-            f"{has:,} {what}, and generation {_short(before)} has {had:,}: a loss of {1 - has / had:.1%}, at most "
-            f"{most:.1%} ({name})"
+            f"{counted(has, what, spec=',')}{where}, and generation {_short(before)} has {had:,}: a loss of "
+            f"{1 - has / had:.1%}, at most {most:.1%} (max_{what}_loss)"
         )
 
 
