@@ -21,7 +21,7 @@ from structlog.testing import capture_logs
 from broker_core import ListingRequest, NamespaceName, Principal, TopicListingResult, hookimpl
 from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError, opened_pipeline
-from broker_core.catalog import CatalogError, SqliteCatalog
+from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot
 from broker_core.catalog.warm_start import stored_snapshots, warm_start
 from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
@@ -65,6 +65,7 @@ async def test_a_restart_finds_large_namespaces_in_the_folder(
 ) -> None:
     monkeypatch.setattr(warm_start, "LEAST_TOPICS", 2)
     monkeypatch.setattr(stored_snapshots, "LEAST_TOPICS", 2)
+    monkeypatch.setattr(newest_snapshot, "_FEW", 1)
     filled(tmp_path)
     given = settings(
         tmp_path,

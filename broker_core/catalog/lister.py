@@ -408,10 +408,18 @@ class CatalogLister(LookedAt):
         """The newest snapshot of a namespace of few topics that is not in memory, if this turn has time to read it."""
         if key in self._reads or self._kept.known(key[0]) or not self._turn.has_time():
             return None
-        permit_for = partial(self._kept.permit_now, key)
+        permits: list[Permit | None] = []
+
+        def permit_for(size: int) -> Permit | None:
+            permits.append(self._kept.permit_now(key, size))
+            return permits[-1]
+
         read = self._watch.read(partial(self._by.read_tiny, key, permit_for), self._turn.received)
         if read is not None:
             self._keep(key, read[0], self._watch.state, read[1])
+        else:  # what was read may be of a file that was written meanwhile
+            for permit in filter(None, permits):
+                permit.release()
         return self._kept.get(key)
 
     def _keep(self, key: SnapshotKey, made: Snapshot, seen: int, permit: Permit | None) -> None:
