@@ -15,10 +15,20 @@ import pytest
 from broker_core.listing.topics_hash import topics_hash
 from broker_core.patterns import compile_pattern
 from broker_core.testing import Server, serve
+from broker_core_spark.format.segment_patch import PATCHES, patched_segment
 from broker_core_spark.plugin import SparkPlugin
-from broker_core_spark.store import open_store
+from broker_core_spark.serving.opened import verify_and_map
+from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.publishing import use_generation
-from tests.support.spark_model import Asked, CatalogueModel, publish, random_name, random_question
+from tests.support.spark_model import (
+    Asked,
+    Built,
+    CatalogueModel,
+    publish,
+    publish_upon,
+    random_name,
+    random_question,
+)
 
 #: Questions of the published generations. ``REGISTERED_QUESTIONS=100000`` is as many as a large installation has.
 REGISTERED = int(os.environ.get("REGISTERED_QUESTIONS", "0"))
@@ -123,3 +133,69 @@ async def test_answers_before_during_and_after_changes_and_swaps(effort: int) ->
         ended = {"gap", "overlay_limit", "unreachable", "other_catalogue", "answers_limit", "property_keys"}
         assert not any(tally.passed[reason] for reason in ended)
         assert tally.passed["not_registered"] > 0
+
+
+def damage(store: Store, former: Built, now: Built, random: Random) -> None:
+    """Damage patches and files that are new in a generation."""
+    old = {file.name for file in former.manifest.files}
+    patches = sorted(file.path for file in store.list(PATCHES))
+    paths = [*patches, *(file.name for file in now.manifest.files if file.name not in old)]
+    for path in random.sample(paths, min(len(paths), random.choice([1, 2, 6]))):
+        data = store.get(path, 10**9) or b"-"
+        at = random.randrange(len(data))
+        kind = random.randrange(4)
+        if kind == 0:
+            store.replace(path, data[:at])
+        elif kind == 1:
+            store.replace(path, data[:at] + bytes([data[at] ^ 1 << random.randrange(8)]) + data[at + 1 :])
+        elif kind == 2:
+            store.delete(path)
+        else:
+            store.replace(path, store.get(random.choice(paths), 10**9) or b"")
+
+
+@pytest.mark.parametrize("swaps", [6, pytest.param(40, marks=pytest.mark.long)])
+async def test_answers_beside_changes_while_swaps_by_patches_meet_a_damaged_store(
+    monkeypatch: pytest.MonkeyPatch, swaps: int
+) -> None:
+    """Half of the generations are damaged: those are refused, or made of what is whole."""
+    made: list[bool] = []
+
+    def patched(*arguments: Any) -> Any:
+        made.append(False)
+        result = patched_segment(*arguments)
+        made[-1] = True
+        return result
+
+    monkeypatch.setattr(verify_and_map, "patched_segment", patched)
+    random = Random(6)
+    registered = [random_question(random) for _ in range(250)]
+    async with serving() as (server, plugin, model, uri):
+        refresher = plugin.lister.refresher
+        await model.fill({random_name(random) for _ in range(900)}, random)
+        _, former = await publish_upon(uri, model, registered, None)
+        await refresher.refresh()
+        store = await asyncio.to_thread(open_store, uri)
+        for swap in range(swaps):
+            for _ in range(5):
+                await model.change(random)
+                for _ in range(5):
+                    await check(server, model, random.choice(registered), random)
+            pointer, now = await publish_upon(uri, model, registered, former)
+            if swap % 2:
+                await asyncio.to_thread(damage, store, former, now, random)
+            for _ in range(3):
+                await model.change(random)
+            questions = random.sample(registered, 30)
+            await swap_under_questions(server, plugin, model, questions, random)
+            served = refresher.served
+            assert served is not None
+            assert swap % 2 or served.generation.id == pointer.generation
+            for _ in range(20):
+                await check(server, model, random.choice(registered), random)
+            former = now
+        tally = plugin.lister.counts
+        assert sum(made) > swaps  # segments that patches made
+        assert tally.answers["served"] > 20 * swaps
+        assert not tally.passed["wrong_answer"]
+        assert tally.checks["ok"] > swaps // 2

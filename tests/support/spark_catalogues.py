@@ -9,28 +9,42 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.names import NamespaceName
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
+from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.keep_segments import added_selectors
+from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration, SegmentReuse, first_key
 from broker_core_spark.batch.job import BuildResult
 from broker_core_spark.batch.questions.load_questions import load_questions, questions_of_rows
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import read_tallies
-from broker_core_spark.batch.staging.order_keys import name_of_key
-from broker_core_spark.batch.staging.sorted_runs import SortedRun, joined_names, read_blocks
+from broker_core_spark.batch.staging.order_keys import name_of_key, order_key
+from broker_core_spark.batch.staging.sorted_runs import (
+    KeyedNames,
+    RunBlock,
+    SortedRun,
+    joined_names,
+    read_blocks,
+)
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation
 
 __all__ = [
+    "Names",
+    "changes_of",
     "expected_generation",
     "fill",
     "generation_files",
     "kept_selectors",
+    "keyed",
     "questions_about",
     "reread_all",
     "result_of",
@@ -38,6 +52,9 @@ __all__ = [
     "staging_area",
     "write_patterns",
 ]
+
+#: Namespace, domain and local name, and a value of the selecting property.
+Names = Mapping[tuple[str, str, str], str | None]
 
 
 def fill(path: Path, topics: Mapping[str, Iterable[str | Mapping[str, Any]]]) -> None:
@@ -124,6 +141,49 @@ def reread_all(store: Store, manifest: Manifest, questions: Iterable[CanonicalQu
     return carry_segments(
         store, manifest, every, kept_selectors(store, questions, questions), "temporary/kept", again=1
     )
+
+
+def keyed(names: Names) -> KeyedNames:
+    """Names in any order, as they are staged."""
+    keys = [
+        order_key(namespace, domain, pa.array([local], pa.large_string()))[0].as_py()
+        for namespace, domain, local in names
+    ]
+    return KeyedNames(pa.array(keys, pa.large_binary()), (pa.array(list(names.values()), pa.large_string()),))
+
+
+def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool) -> dict[int, NameChanges]:
+    """The staged names of each stretch: all of them, or those that changed."""
+    changed = {name for name in before.keys() | now.keys() if before.get(name, "-") != now.get(name, "-")}
+    firsts = [first_key(stretch[0]) for stretch in manifest.stretches()][1:]
+
+    def within(names: Names, number: int) -> dict[tuple[str, str, str], str | None]:
+        keys = keyed(names).keys.to_pylist()
+        return {
+            name: value
+            for (name, value), key in zip(names.items(), keys, strict=True)
+            if sum(first <= key for first in firsts) == number
+        }
+
+    begins = [
+        order_key(namespace, domain, name)[0].as_py()
+        for namespace, domain, local in now
+        for name in [pa.array([local], pa.large_string())]
+        if begins_segment(namespace, domain, name, target=manifest.segment_bytes)[0]
+    ]
+    first = min(keyed(now).keys.to_pylist())
+    run = SortedRun("", (RunBlock(first, 0, 0, 1),), tuple(begins))
+    reuse = SegmentReuse(PreviousGeneration(manifest, ()), dict.fromkeys(range(len(firsts) + 1), ()))
+    found: dict[int, NameChanges] = {}
+    for number in reuse.cut_by([run]).carried:
+        own = within(now, number)
+        if compared:
+            found[number] = NameChanges(keyed(own))
+            continue
+        touched = within(dict.fromkeys(changed), number)
+        staged = {name: value for name, value in own.items() if name in touched}
+        found[number] = NameChanges(keyed(staged), tuple(sorted(keyed(touched).keys.to_pylist())))
+    return found
 
 
 def kept_selectors(

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
+from uuid import uuid4
 
 import re2
 
@@ -15,13 +17,17 @@ from broker_core.names import DOMAINS, Mode, NamespaceName, TopicName
 from broker_core.patterns import compile_pattern
 from broker_core.patterns.scheme import strip_scheme
 from broker_core.testing import Server
+from broker_core_spark.batch.incremental.carry_segments import carry_segments
 from broker_core_spark.format.canonical_question import CanonicalQuestion
-from broker_core_spark.store import open_store
+from broker_core_spark.format.manifest import Manifest
+from broker_core_spark.store import Store, open_store
 from broker_core_spark.store.published_pointers import PublishedPointer
 from broker_core_spark.store.publishing import begin_build
+from broker_core_spark.store.verified_files import put_verified
 from tests.support.generation_builder import build_generation
+from tests.support.spark_catalogues import Names, changes_of, kept_selectors
 
-__all__ = ["Asked", "CatalogueModel", "publish", "random_name", "random_question"]
+__all__ = ["Asked", "Built", "CatalogueModel", "publish", "publish_upon", "random_name", "random_question"]
 
 NAMESPACES = ("public/default", "public/orders", "acme/eu")
 TEAMS = ("red", "blue", "green")
@@ -149,37 +155,59 @@ class CatalogueModel:
         return lambda form: engine.fullmatch(form) is not None
 
 
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A generation, and the names and questions that it was built of."""
+
+    manifest: Manifest
+    names: Names
+    questions: Sequence[CanonicalQuestion]
+
+
 async def publish(
     uri: str, model: CatalogueModel, asked: Iterable[Asked], **options: Any
 ) -> PublishedPointer:
     """Build a generation of the current catalogue for these questions and publish it."""
+    pointer, _ = await publish_upon(uri, model, asked, None, **options)
+    return pointer
+
+
+async def publish_upon(
+    uri: str, model: CatalogueModel, asked: Iterable[Asked], former: Built | None, **options: Any
+) -> tuple[PublishedPointer, Built]:
+    """Publish a generation like :func:`publish`, with its segments carried over from a ``former`` one of the store."""
     catalogue: dict[str, dict[str, list[str]]] = {
         name: {domain: [] for domain in DOMAINS} for name in NAMESPACES
     }
     properties: dict[str, Mapping[str, str]] = {}
+    names: dict[tuple[str, str, str], str | None] = {}
     for name, (partitions, own) in model.topics.items():
         topic = TopicName.parse(name)
         locals_ = [f"{topic.local}-partition-{index}" for index in range(partitions)] or [topic.local]
         catalogue[str(topic.namespace)][topic.domain] += locals_
         properties[name] = own
-    questions = {
+        if not topic.is_system:
+            names |= {(str(topic.namespace), topic.domain, local): own.get("team") for local in locals_}
+    found = {
         CanonicalQuestion.of(
             namespace, mode, pattern, {key: value for key, value in given.items() if key == "team"}
         )
         for namespace, mode, pattern, given in asked
         if pattern is None or compile_pattern(pattern).supported
     }
+    questions = sorted(found, key=lambda question: question.line)
     states = {name: model.catalog.version(NamespaceName.parse(name)) for name in NAMESPACES}
     versions = {name: state.number for name, state in states.items()}
     stamps = {name: state.stamp for name, state in states.items() if state.stamp}
 
-    def build() -> PublishedPointer:
+    def build() -> tuple[PublishedPointer, Built]:
         store = open_store(uri)
+        whole = store if former is None else open_store(f"memory://{uuid4()}")
         with begin_build(store) as begun:
             manifest = build_generation(
-                store,
+                whole,
                 catalogue,
-                sorted(questions, key=lambda question: question.line),
+                questions,
                 **{
                     "catalogue_id": model.catalog.catalog_id,
                     "versions": versions,
@@ -190,6 +218,22 @@ async def publish(
                     **options,
                 },
             )
-            return begun.publish(manifest)
+            built = Built(manifest, names, questions)
+            if former is not None:
+                _carry_over(store, former, built)
+                for file in (*manifest.files, manifest.entry):  # what was made anew
+                    put_verified(store, file, whole.get(file.name, file.size) or b"")
+            return begun.publish(manifest), built
 
     return await asyncio.to_thread(build)
+
+
+def _carry_over(store: Store, former: Built, now: Built) -> None:
+    carry_segments(
+        store,
+        former.manifest,
+        changes_of(former.manifest, former.names, now.names, compared=False).items(),
+        kept_selectors(store, former.questions, now.questions),
+        "temporary/kept",
+        ("team",),
+    )

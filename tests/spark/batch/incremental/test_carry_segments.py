@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -15,26 +15,21 @@ from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
-from broker_core_spark.batch.incremental.segment_reuse import PreviousGeneration, SegmentReuse, first_key
 from broker_core_spark.batch.segments.tallies import read_tallies
-from broker_core_spark.batch.staging.order_keys import order_key
-from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, SortedRun
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion
 from broker_core_spark.format.manifest import FileEntry, Manifest
-from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.format.segment_patch import PATCHES, patch_name
 from broker_core_spark.serving.opened.generation import Generation
 from broker_core_spark.serving.opened.verify_and_map import SampleChecks
 from broker_core_spark.store import Store, open_store
 from tests.support.generation_builder import build_generation, mapped_bytes
-from tests.support.spark_catalogues import kept_selectors, reread_all
+from tests.support.spark_catalogues import Names, changes_of, kept_selectors, keyed, reread_all
 
 NAMES = {"a/b": {"persistent": [f"t{number}" for number in range(500)]}, "a/c": {"persistent": ["t7"]}}
 QUESTIONS = [CanonicalQuestion.of("a/b", Mode.ALL, ".*7"), CanonicalQuestion.of("a/c", Mode.PERSISTENT, None)]
 PATTERNS = [".*7", "a/b/t1.*", None, ".*[0-4]", "a/b/t33", "a/b/t(1|2).", "none", ".*[0-8]"]
-#: Namespace, domain and local name, and a value of the property ``k``.
-Names = Mapping[tuple[str, str, str], str | None]
 
 
 @pytest.fixture
@@ -70,49 +65,6 @@ def built(store: Store, names: Names, questions: Sequence[CanonicalQuestion]) ->
         segment_bytes=1500,
         largest_segment_bytes=2000,
     )
-
-
-def keyed(names: Names) -> KeyedNames:
-    """Names in any order, as they are staged."""
-    keys = [
-        order_key(namespace, domain, pa.array([local], pa.large_string()))[0].as_py()
-        for namespace, domain, local in names
-    ]
-    return KeyedNames(pa.array(keys, pa.large_binary()), (pa.array(list(names.values()), pa.large_string()),))
-
-
-def changes_of(manifest: Manifest, before: Names, now: Names, *, compared: bool) -> dict[int, NameChanges]:
-    """The staged names of each stretch: all of them, or those that changed."""
-    changed = {name for name in before.keys() | now.keys() if before.get(name, "-") != now.get(name, "-")}
-    firsts = [first_key(stretch[0]) for stretch in manifest.stretches()][1:]
-
-    def within(names: Names, number: int) -> dict[tuple[str, str, str], str | None]:
-        keys = keyed(names).keys.to_pylist()
-        return {
-            name: value
-            for (name, value), key in zip(names.items(), keys, strict=True)
-            if sum(first <= key for first in firsts) == number
-        }
-
-    begins = [
-        order_key(namespace, domain, name)[0].as_py()
-        for namespace, domain, local in now
-        for name in [pa.array([local], pa.large_string())]
-        if begins_segment(namespace, domain, name, target=manifest.segment_bytes)[0]
-    ]
-    first = min(keyed(now).keys.to_pylist())
-    run = SortedRun("", (RunBlock(first, 0, 0, 1),), tuple(begins))
-    reuse = SegmentReuse(PreviousGeneration(manifest, ()), dict.fromkeys(range(len(firsts) + 1), ()))
-    found: dict[int, NameChanges] = {}
-    for number in reuse.cut_by([run]).carried:
-        own = within(now, number)
-        if compared:
-            found[number] = NameChanges(keyed(own))
-            continue
-        touched = within(dict.fromkeys(changed), number)
-        staged = {name: value for name, value in own.items() if name in touched}
-        found[number] = NameChanges(keyed(staged), tuple(sorted(keyed(touched).keys.to_pylist())))
-    return found
 
 
 def check(
