@@ -201,21 +201,22 @@ class EncodedNames:
         if (came.namespace, came.domain) != (self.namespace, self.domain):
             raise InvalidListing(f"names of {came.namespace} among those of {self.namespace}")
         # Neighbours that stay together are copied together.
-        first = len(self) + 1  # of the rows that came: no neighbour of what stays
-        rows = np.insert(np.arange(len(self)), before, first + np.arange(len(came)))
-        stays = np.ones(len(self), bool)
-        stays[gone] = False
-        rows = rows[np.insert(stays, before, True)]
-        starts = np.flatnonzero(np.diff(rows, prepend=-2) != 1).tolist()
-        parts = [
-            column.slice(row - offset, stop - start)
-            for start, stop, row in zip(starts, [*starts[1:], len(rows)], rows[starts].tolist(), strict=True)
-            for column, offset in [(self.fields, 0) if row < first else (came.fields, first)]
+        bounds = np.unique(np.concatenate((np.array([0, len(self)]), gone, gone + 1, before)))
+        stays = ~np.isin(bounds[:-1], gone)
+        rows = [
+            (low, 1, self.fields.slice(low, high - low))
+            for low, high in zip(bounds[:-1][stays].tolist(), bounds[1:][stays].tolist(), strict=True)
         ]
-        fields = pa.concat_arrays(parts) if parts else self.fields.slice(0, 0)
+        places, firsts, counts = np.unique(before, return_index=True, return_counts=True)
+        rows += [
+            (row, 0, came.fields.slice(first, count))
+            for row, first, count in zip(places.tolist(), firsts.tolist(), counts.tolist(), strict=True)
+        ]
+        rows.sort(key=lambda part: part[:2])
+        fields = pa.concat_arrays([part for *_, part in rows]) if rows else self.fields.slice(0, 0)
         # What stays is in order, so only the neighbours of what came are compared.
-        at = np.flatnonzero(rows >= first)
-        near = np.unique(np.concatenate((at - 1, at, at + 1)).clip(0, max(0, len(rows) - 1)))
+        at = before - np.searchsorted(gone, before) + np.arange(len(came))
+        near = np.unique(np.concatenate((at - 1, at, at + 1)).clip(0, max(0, len(fields) - 1)))
         if len(at) and not is_ascending(hash_order_key(self._local(fields.take(pa.array(near))))):
             raise InvalidListing(f"the changed names of {self.namespace} are not in order, each once")
         return EncodedNames(self.namespace, self.domain, None, fields)

@@ -70,7 +70,7 @@ class Pair:
 
     def made(self, data: bytes, successor: SegmentEntry | None = None) -> bytes:
         """The postings that a patch of these bytes makes."""
-        _, file = patched_segment(SegmentPatch.parse(data), successor or self.successor, self.runs, KEYS)
+        _, file = patched_segment([SegmentPatch.parse(data)], successor or self.successor, self.runs, KEYS)
         with file.file:
             return file.file.read()
 
@@ -86,7 +86,7 @@ def test_a_patch_makes_the_files_of_the_successor() -> None:
     assert len(one.patch.data) <= patch_limit(one.successor)
     assert SegmentPatch.between(one.former, one.successor, [one.run]) == one.patch
     assert one.made(one.patch.data) == one.wanted[1]
-    made, file = patched_segment(one.patch, one.successor, one.runs, KEYS)
+    made, file = patched_segment([one.patch], one.successor, one.runs, KEYS)
     file.file.close()
     assert made[0][1].names.to_pylist()[-1] == "zz"
     for before, now in ((["a"], ["b"]), (["a", "b"], ["b"]), (["b"], ["a", "b", "c7"])):
@@ -126,8 +126,8 @@ def test_another_successor_is_not_made() -> None:
     for what, other in others.items():
         with pytest.raises(InvalidGeneration, match=f"{what} that it makes have another checksum") as caught:
             one.made(one.patch.data, other)
-        assert caught.value.file == patch_name(other)
-    assert len({patch_name(entry) for entry in (one.successor, *others.values())}) == 3
+        assert caught.value.file == patch_name(other.files)
+    assert len({patch_name(entry.files) for entry in (one.successor, *others.values())}) == 3
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"former":["a"],"runs":[]}', b"\xff", b"[" * 100_000])
@@ -175,7 +175,7 @@ def test_hostile_patches_make_the_successor_or_nothing() -> None:
         runs = changed(record["runs"])
         patch = SegmentPatch(one.patch.former, tuple(runs) if isinstance(runs, list) else (runs,))
         try:
-            _, file = patched_segment(patch, one.successor, one.runs, KEYS)
+            _, file = patched_segment([patch], one.successor, one.runs, KEYS)
         except InvalidGeneration:
             refused += 1
             continue
@@ -197,3 +197,16 @@ def test_a_run_patch_that_cannot_be_is_refused() -> None:
         with pytest.raises(ValueError, match=r"row|place|key"):
             patch.check(3)
     assert pa.array(came.names).to_pylist() == ["x"]
+
+
+def test_patches_that_follow_each_other_make_the_last_segment() -> None:
+    names = [f"{letter}{number:02}" for letter in "abc" for number in range(40)]
+    middle = [*(name for name in names if name[1:] not in ("03", "17")), "a20-new", "zz"]
+    first, last = Pair(names, middle), Pair(middle, [*middle[3:], "b7", "zzz"])
+    made, file = patched_segment([first.patch, last.patch], last.successor, first.runs, KEYS)
+    with file.file:
+        assert file.file.read() == last.wanted[1]
+    assert made[0][1].names.to_pylist()[-1] == "zzz"
+    for wrong in ([last.patch], [last.patch, first.patch], [first.patch]):
+        with pytest.raises(InvalidGeneration):
+            patched_segment(wrong, last.successor, first.runs, KEYS)

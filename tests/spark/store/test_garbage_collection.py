@@ -58,7 +58,7 @@ def paths(store: Store) -> set[str]:
 def test_the_last_generations_stay_whole_and_nothing_else() -> None:
     store = memory()
     generations = [publish(store, number) for number in range(5)]
-    patches = [{patch_name(entry) for entry in one.segments} for one in generations]
+    patches = [{patch_name(entry.files) for entry in one.segments} for one in generations]
     for path in set().union(*patches):
         store.put_new(path, b"{}")
     done = collect_garbage(store, keep=2, grace=AT_ONCE)

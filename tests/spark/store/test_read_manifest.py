@@ -38,6 +38,6 @@ def test_a_generation_of_another_version_is_refused_and_its_files_are_known(vers
     store.put_new(manifest_name(name), other)
     with pytest.raises(OtherFormatVersion, match=f"format version {version}: only 2 .* Build the generation"):
         read_manifest(store, name)
-    patches = {patch_name(entry) for entry in made.segments}
+    patches = {patch_name(entry.files) for entry in made.segments}
     assert files_of(store, name) | patches == files_of(store, made.id)
     assert files_of(store, name) == {file.name for file in made.files}

@@ -180,9 +180,16 @@ def _packed(
     picked: tuple[list[bytes], list[_Array], _Array],
 ) -> tuple[_Array, _Array]:
     """The entries that are packed again, and those of selectors that had none, with their words."""
-    entries = former.entries[again]
     keys, found, numbers = picked
-    every = np.zeros(len(former.entries) + len(keys), ENTRY)  # by number
+    ranges, again = _ranges(former.entries, moved, names, again, picked)
+    wanted = np.append(again, np.ones(len(keys), bool))[numbers]
+    keys, found, numbers = (
+        [key for key, own in zip(keys, wanted, strict=True) if own],
+        [rows for rows, own in zip(found, wanted, strict=True) if own],
+        numbers[wanted],
+    )
+    entries = former.entries[again]
+    every = np.zeros(len(former.entries) + len(picked[0]), ENTRY)  # by number
     if keys:
         every["key"][numbers] = np.frombuffer(b"".join(keys), np.uint8).reshape(-1, 16)
     every[: len(former.entries)] = former.entries
@@ -213,4 +220,38 @@ def _packed(
     own = counts[chosen]
     crcs = names.crcs(rows[np.repeat(chosen, counts)], np.cumsum(own) - own)
     result["crc"][chosen], result["joined"][chosen] = crcs
-    return result, words
+    return np.concatenate((ranges, result)), words
+
+
+def _ranges(
+    entries: _Array,
+    moved: MovedRows,
+    names: HashedNames,
+    again: _Array,
+    picked: tuple[list[bytes], list[_Array], _Array],
+) -> tuple[_Array, _Array]:
+    """The entries that were a range and are one again, and which entries are left to pack, row by row.
+
+    Those of the whole run and other wide ones are mostly such.
+    """
+    at = np.flatnonzero(again & (entries["kind"] == KIND_RANGE))
+    begin = entries["first"][at].astype(np.int64)
+    stay = np.flatnonzero(moved.to >= 0)
+    first, last = np.searchsorted(stay, begin), np.searchsorted(stay, begin + entries["count"][at])
+    counts = last - first
+    lows, highs = np.full(len(at), len(names)), np.full(len(at), -1)
+    left = counts > 0
+    lows[left], highs[left] = moved.to[stay[first[left]]], moved.to[stay[last[left] - 1]]
+    place = {number: row for row, number in enumerate(at.tolist())}
+    for number, rows in zip(picked[2].tolist(), picked[1], strict=True):
+        row = place.get(number)
+        if row is not None:
+            counts[row] += len(rows)
+            lows[row], highs[row] = min(lows[row], rows[0]), max(highs[row], rows[-1])
+    same = (counts > 0) & (highs - lows + 1 == counts)
+    found = entries[at[same]]
+    found["first"], found["count"] = lows[same], counts[same]
+    found["crc"], found["joined"] = names.crcs_of_ranges(lows[same], highs[same] + 1)
+    others = again.copy()
+    others[at[same | (counts == 0)]] = False
+    return found, others

@@ -66,6 +66,11 @@ class SegmentEntry(FileEntry):
     continues: bool = False
 
     @property
+    def files(self) -> tuple[str, str]:
+        """The names of its two files."""
+        return self.name, self.postings.name
+
+    @property
     def names(self) -> int:
         return sum(run[2] for run in self.runs)
 

@@ -17,7 +17,7 @@ from broker_core_spark.format.picked_words import word_counts
 from broker_core_spark.format.postings_file import PostingsWriter, RunPostings, StoredPostings
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
-__all__ = ["merge_postings"]
+__all__ = ["joined_postings", "merge_postings"]
 
 _Array = np.ndarray[Any, Any]
 
@@ -53,14 +53,23 @@ def merge_postings(
         raise
 
 
-def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys) -> RunPostings:
+def joined_postings(parts: Sequence[StoredPostings]) -> StoredPostings:
+    """The postings of one run, of parts of it, with all selectors that they have. Raises :exc:`ValueError`."""
+    first = parts[0]
+    made = _merged(first.names, parts, None)
+    words = np.concatenate([np.empty(0, "<u4"), *made.words])
+    return StoredPostings(first.namespace, first.domain, first.asked_digest, first.names, made.entries, words)
+
+
+def _merged(names: int, found: Sequence[StoredPostings], asked: SelectorKeys | None) -> RunPostings:
     if not found:
         return RunPostings(names, np.zeros(0, segment_layout.ENTRY), [])
     entries = np.concatenate([postings.entries for postings in found])
     source = np.repeat(np.arange(len(found)), [len(postings.entries) for postings in found])
     halves = np.ascontiguousarray(entries["key"]).view(">u8").reshape(-1, 2)
     order = np.lexsort((halves[:, 1], halves[:, 0]))
-    order = order[_among(entries["key"][order].tobytes(), asked.keys)]
+    if asked is not None:
+        order = order[_among(entries["key"][order].tobytes(), asked.keys)]
     entries, source, halves = entries[order], source[order], halves[order]
     if len(entries) > 1 and (halves[1:] == halves[:-1]).all(axis=1).any():
         raise ValueError("two parts have postings of the same selector")

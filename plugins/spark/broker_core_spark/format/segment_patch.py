@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
@@ -32,7 +32,7 @@ from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import SegmentEntry
 from broker_core_spark.format.names_writer import NamesWriter
 from broker_core_spark.format.postings_file import StoredPostings
-from broker_core_spark.format.postings_merge import merge_postings
+from broker_core_spark.format.postings_merge import joined_postings, merge_postings
 from broker_core_spark.format.segment_layout import ENTRY
 from broker_core_spark.format.selector_keys import NOTHING_ASKED, SelectorKeys
 
@@ -56,9 +56,9 @@ _Array = np.ndarray[Any, Any]
 _Place: TypeAlias = tuple[str, str]
 
 
-def patch_name(successor: SegmentEntry) -> str:
-    """The path of the patch that makes this segment."""
-    stem = hashlib.sha256(f"{successor.name}\n{successor.postings.name}".encode()).hexdigest()
+def patch_name(files: tuple[str, str]) -> str:
+    """The path of the patch that makes the segment with these two files."""
+    stem = hashlib.sha256("\n".join(files).encode()).hexdigest()
     return f"{PATCHES}/{stem}.json"
 
 
@@ -200,7 +200,7 @@ class SegmentPatch:
         """The patch of a segment, or ``None`` if it would surely be too large: it is not even made then."""
         if sum(run.least_size for run in runs) > patch_limit(successor):
             return None
-        return cls((former.name, former.postings.name), tuple(run.record() for run in runs))
+        return cls(former.files, tuple(run.record() for run in runs))
 
     @property
     def data(self) -> bytes:
@@ -218,37 +218,48 @@ class SegmentPatch:
 
 
 def patched_segment(
-    patch: SegmentPatch,
+    patches: Sequence[SegmentPatch],
     successor: SegmentEntry,
     former: Mapping[_Place, tuple[EncodedNames, StoredPostings]],
     asked: Mapping[_Place, SelectorKeys],
 ) -> tuple[list[tuple[RunPatch, EncodedNames]], FramedFile]:
-    """The runs of a patch's successor, and its postings file. ``former`` are the verified runs of the segment before.
+    """The runs of a successor, and its postings file, by patches that follow each other.
 
-    Raises :exc:`InvalidGeneration` where the patch does not make the files that ``successor`` has.
+    ``former`` are the verified runs of the segment that the first is of. Raises :exc:`InvalidGeneration` where the
+    patches do not make the files that ``successor`` has.
     """
     writer = NamesWriter(kept=False)
-    made: list[tuple[RunPatch, EncodedNames]] = []
-    parts: list[StoredPostings] = []
     try:
-        for record in patch.runs:
-            names, postings = former.get((record["namespace"], record["domain"]), (None, None))
-            run = RunPatch.of(record, 0 if names is None else len(names))
-            made.append((run, run.names(names)))
-            writer.add_run(made[-1][1])
-            parts += run.postings(postings, len(made[-1][1]))
+        for patch in patches[:-1]:
+            former = {
+                run.place: (names, joined_postings(parts)) for run, names, parts in _applied(patch, former)
+            }
+        made = list(_applied(patches[-1], former))
+        for _, names, _ in made:
+            writer.add_run(names)
         file = writer.finish()
         if (file.name, file.size) != (successor.name, successor.size):
             raise ValueError("the names that it makes have another checksum")
-        merged = merge_postings(writer.runs, [[part] for part in parts], asked)
+        merged = merge_postings(writer.runs, [[part] for *_, parts in made for part in parts], asked)
         if (merged.name, merged.size) != (successor.postings.name, successor.postings.size):
             merged.file.close()
             raise ValueError("the postings that it makes have another checksum")
     except (*_WRONG, BrokerCoreError, pa.ArrowException) as error:
-        raise InvalidGeneration(patch_name(successor), f"{error!s:.200}") from None
+        raise InvalidGeneration(patch_name(successor.files), f"{error!s:.200}") from None
     finally:
         writer.close()
-    return made, merged
+    return [(run, names) for run, names, _ in made], merged
+
+
+def _applied(
+    patch: SegmentPatch, former: Mapping[_Place, tuple[EncodedNames, StoredPostings]]
+) -> Iterator[tuple[RunPatch, EncodedNames, list[StoredPostings]]]:
+    """Each run after a patch, and its postings in parts."""
+    for record in patch.runs:
+        before, postings = former.get((record["namespace"], record["domain"]), (None, None))
+        run = RunPatch.of(record, 0 if before is None else len(before))
+        names = run.names(before)
+        yield run, names, run.postings(postings, len(names))
 
 
 def entry_keys(entries: _Array) -> list[bytes]:

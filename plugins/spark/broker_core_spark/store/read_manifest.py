@@ -33,7 +33,10 @@ def files_of(store: Store, generation: str) -> set[str]:
     data = _data(store, generation)
     try:
         manifest = Manifest.parse(data, manifest_name(generation))
-        return {*(file.name for file in manifest.files), *map(patch_name, manifest.segments)}
+        return {
+            *(file.name for file in manifest.files),
+            *(patch_name(one.files) for one in manifest.segments),
+        }
     except OtherFormatVersion:
         return {name.decode() for name in _NAMED.findall(data)}
 

@@ -105,7 +105,7 @@ def check_patches(stores: tuple[Store, Store], former: Manifest, full: Manifest)
     """A broker that has the former generation makes segments of the whole one by patches, with the same answers."""
     store, other = stores
     patches = {file.path for file in store.list(PATCHES)}
-    assert patches <= {patch_name(entry) for entry in full.segments}
+    assert patches <= {patch_name(entry.files) for entry in full.segments}
     for path in patches:
         other.put_new(path, store.get(path, 10**6) or b"")
     before = Generation.open(store, former.id)
@@ -128,7 +128,7 @@ def check_patches(stores: tuple[Store, Store], former: Manifest, full: Manifest)
         assert mapped_bytes(Generation.open(other, full.id, before=before, checks=checks)) == whole
     known = set(former.segments)
     unpatched = [
-        entry.name for entry in full.segments if entry not in known and patch_name(entry) not in patches
+        entry.name for entry in full.segments if entry not in known and patch_name(entry.files) not in patches
     ]
     assert sorted(name for name in fetched if name.startswith("segments/")) == sorted(unpatched)
 

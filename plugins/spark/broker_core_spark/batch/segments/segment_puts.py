@@ -53,7 +53,7 @@ class SegmentPuts:
         """
         self._waiting.append((result, files))
         if patch is not None and len(data := patch.data) <= patch_limit(result.entry):
-            self._patches[patch_name(result.entry)] = data
+            self._patches[patch_name(result.entry.files)] = data
         self._files += len(files)
         self._bytes += sum(written.size for written in files)
         return self.finish() if self._files >= _MOST_FILES or self._bytes >= _MOST_BYTES else []

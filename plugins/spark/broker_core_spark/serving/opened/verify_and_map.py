@@ -46,6 +46,8 @@ __all__ = ["MappedFiles", "SampleChecks", "VerifiedSegment", "verify_and_map"]
 _MOST_NAMES: Final = 2**31 - 1
 #: The share of the selectors of a sample that are matched again in a segment that a patch made.
 _OF_PATCHED: Final = 64
+#: Patches behind each other of a segment, of which a broker makes the last from the first.
+_MOST_PATCHES: Final = 8
 _Array = np.ndarray[Any, Any]
 
 
@@ -169,7 +171,7 @@ class _FormerSegments:
 
     @classmethod
     def of(cls, mapped: MappedFiles) -> _FormerSegments:
-        return cls(mapped, {(entry.name, entry.postings.name): entry for entry in mapped.segments})
+        return cls(mapped, {entry.files: entry for entry in mapped.segments})
 
     def patched(
         self,
@@ -178,16 +180,19 @@ class _FormerSegments:
         directory: str | None,
         asked: Mapping[tuple[str, str], SelectorKeys],
     ) -> _PatchedSegment | None:
-        """A segment made by its patch, with the checksums of its files, or ``None`` if they have to be fetched."""
-        try:
-            data = store.get(patch_name(entry), patch_limit(entry))
-            patch = None if data is None else SegmentPatch.parse(data)
-        except (DamagedFile, ValueError):
-            return None
-        known = None if patch is None else self.entries.get(patch.former)
-        if patch is None or known is None:
-            return None
-        segment = self.mapped.segments[known]
+        """A segment made by patches, with the checksums of its files, or ``None`` if they have to be fetched."""
+        patches: list[SegmentPatch] = []
+        files = entry.files
+        while files not in self.entries:
+            try:
+                data = store.get(patch_name(files), patch_limit(entry))
+                patches.insert(0, SegmentPatch.parse(data or b""))
+            except (DamagedFile, ValueError):
+                return None
+            files = patches[0].former
+            if len(patches) > _MOST_PATCHES:
+                return None
+        segment = self.mapped.segments[self.entries[files]]
         former, row = {}, segment.first
         for run in segment.postings:
             fields = self.mapped.names(row, run.names)
@@ -195,13 +200,13 @@ class _FormerSegments:
             former[run.namespace, run.domain] = (names, run)
             row += run.names
         try:
-            made, file = patched_segment(patch, entry, former, asked)
+            made, file = patched_segment(patches, entry, former, asked)
         except InvalidGeneration:
             return None
         with file.file, PrivateFile(directory) as private:
             private.write(file.file.read())
             postings = read_postings(private.mapped(), entry.postings.name)
-        return _PatchedSegment(entry, postings, made)
+        return _PatchedSegment(entry, postings, made, trusted=len(patches) == 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,11 +214,13 @@ class _PatchedSegment:
     """A segment that a patch made: its postings in a private file, and its names.
 
     All is verified but what the patch says that selectors pick of the names that came, and postings of added selectors.
+    ``trusted`` says that no other patch before it may have added some.
     """
 
     entry: SegmentEntry
     postings: Sequence[StoredPostings]
     made: Sequence[tuple[RunPatch, EncodedNames]]
+    trusted: bool
 
     @property
     def came(self) -> list[_Array]:
@@ -227,7 +234,7 @@ class _PatchedSegment:
         for (patch, names), own in zip(self.made, self.postings, strict=True):
             files = self.entry.name, self.entry.postings.name
             run = SegmentRun(*files, names, own.asked_digest, own.entries, own.words)
-            if patch.added is not None:
+            if patch.added is not None or not self.trusted:
                 run.check_entries()
             yield run
 
