@@ -49,7 +49,7 @@ async def test_list_and_accept(cli: Cli, tmp_path: Path) -> None:
             assert "t/n" in await asked("list")
             (held,) = json.loads(await asked("list", "--format", "json"))
             assert held["missing"] == 45
-            assert "accepted: 1 held listings of t/n" in await asked("accept", "t/n")
+            assert "accepted: 1 held listing of t/n" in await asked("accept", "t/n")
             assert await topics() == NAMES[:5]
 
 
