@@ -18,6 +18,7 @@ from broker_core.change_log import CatalogVersion, ChangeLog, Changes, Gap
 from broker_core.client import Address, default_client_version
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing
+from broker_core.memory.permit_budget import Keep
 from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import Mode, NamespaceName
@@ -198,9 +199,9 @@ class Gateway:
     def feature_flags(self) -> FeatureFlags:
         return self.cluster.relay.feature_flags
 
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         async with self.in_use() as cluster:
-            return await cluster.relay.answer(command, asker)
+            return await cluster.relay.answer(command, asker, keep)
 
     # -- listings
 

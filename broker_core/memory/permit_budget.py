@@ -26,7 +26,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Hashable
-from typing import Any, Final, SupportsIndex
+from typing import Any, Final, SupportsIndex, TypeAlias
 
 from broker_core.concurrency.turn_queue import TurnQueue
 from broker_core.memory.permit_errors import (
@@ -37,7 +37,7 @@ from broker_core.memory.permit_errors import (
     PermitTimeout,
 )
 
-__all__ = ["Permit", "PermitBudget", "whole_count"]
+__all__ = ["Keep", "Permit", "PermitBudget", "whole_count"]
 
 
 #: The share of the timeout after which a waiting demand presses the holders of permits, and the share between repeats.
@@ -79,6 +79,10 @@ class Permit:
 
     def __repr__(self) -> str:
         return f"<Permit {self.count} of {self.budget!r}>"
+
+
+#: Takes permits, which are its own to release.
+Keep: TypeAlias = Callable[[Permit], None]
 
 
 class _Waiter:

@@ -353,11 +353,14 @@ class LookupSession:
         properties = {pair.key: pair.value for pair in schema.properties}
         return TopicSchema(schema.name, schema.type, schema.schema_data, properties, body.schema_version)
 
-    async def raw(self, command: BaseCommand, *, timeout: float | None = None) -> BaseCommand:
+    async def raw(
+        self, command: BaseCommand, *, timeout: float | None = None, admit: Admit | None = None
+    ) -> BaseCommand:
         """Forward another client's lookup command, under a request id of ours.
 
-        ``command`` is changed by that. The answer comes as the server sent it, with our request id, which means
-        nothing; an ERROR is raised as :exc:`~broker_core.client.errors.ServerRefused`.
+        ``command`` is changed by that; ``admit`` is that of :meth:`get_topics`. The answer comes as the server sent it,
+        with our request id, which means nothing; an ERROR is raised as
+        :exc:`~broker_core.client.errors.ServerRefused`.
         """
         row = LOOKUP_COMMANDS[command.type]
         body = row.request_body(command)
@@ -366,7 +369,7 @@ class LookupSession:
             body.request_id = request_id
             return commands.encode(command)
 
-        return await self._ask_for(row.response, encode, timeout)
+        return await self._ask_for(row.response, encode, timeout, admit)
 
     async def _ask(
         self, encode: Encode, kind: int, timeout: float | None, admit: Admit | None = None

@@ -30,8 +30,8 @@ _MAX_RUNS: Final = (
 _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
 #: Bytes; a shorter run of names is read one by one, without numpy and Arrow: the command line shall start quickly.
 _WALKED: Final = 64 * 1024
-#: How answers that have topics begin: the type, and the tag of its body.
-_ANSWERS: Final = (b"\x08\x21\x8a\x02", b"\x08\x41\x8a\x04")
+#: How answers that may be large begin, those that have topics and schemas: the type, and the tag of its body.
+_ANSWERS: Final = (b"\x08\x21\x8a\x02", b"\x08\x41\x8a\x04", b"\x08\x23\x9a\x02")
 _INLINE: Final = 12  # bytes; a name that is not longer stands within Arrow's view of it
 
 
@@ -184,7 +184,7 @@ def _no_utf8() -> UnexpectedAnswer:
 
 
 def peek_request_id(beginning: bytes | memoryview) -> int | None:
-    """The request id of an answer to a listing, or to a watch, by its first 32 bytes, where it stands first.
+    """The request id of an answer to a listing, a watch or GET_SCHEMA, by its first 32 bytes, where it stands first.
 
     Else ``None``.
     """

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from broker_core.access.asker import Asker
 from broker_core.errors import InvalidName, ServerError
+from broker_core.memory.permit_budget import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.servers.pulsar.lookup_access import ask_rights, topic_of
@@ -22,7 +23,7 @@ class CatalogLookups:
         # True: asking for the partitions of a topic never creates one here.
         self.feature_flags = FeatureFlags(supports_get_partitioned_metadata_without_auto_creation=True)
 
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, asker: Asker, _keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command. Raises :exc:`~broker_core.errors.ListingFailed`."""
         if command.type != BaseCommand.PARTITIONED_METADATA:
             await ask_rights(self._pipeline, command, asker)

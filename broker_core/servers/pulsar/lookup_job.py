@@ -7,7 +7,7 @@ import structlog
 from broker_core.access.asker import Asker
 from broker_core.errors import InvalidName, ListingFailed, ServerError
 from broker_core.errors.server_error import lookup_code
-from broker_core.memory.permit_budget import PermitBudget
+from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.names import TopicName
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.servers.pulsar.listing_job import TOO_MANY_LOOKUPS
@@ -22,19 +22,20 @@ _log = structlog.get_logger(__name__)
 class LookupJob:
     """``deadline`` is a time of the event loop's clock."""
 
-    __slots__ = ("_asker", "_command", "_deadline", "_lookups")
+    __slots__ = ("_asker", "_command", "_deadline", "_lookups", "_permits")
 
     def __init__(self, lookups: LookupService, command: BaseCommand, asker: Asker, deadline: float) -> None:
         self._lookups = lookups
         self._command = command
         self._asker = asker
         self._deadline = deadline
+        self._permits: list[Permit] = []  # of a large answer
 
     def small_answer(self) -> None:
         """None is known before it is asked for."""
 
     async def answer(self) -> OutgoingAnswer:
-        frame = await self._lookups.answer(self._command, self._asker)
+        frame = await self._lookups.answer(self._command, self._asker, self._permits.append)
         # Of another's making, so of any size: a schema has permits like a listing.
         return OutgoingAnswer(b"", frame, b"", self._deadline)
 
@@ -52,11 +53,12 @@ class LookupJob:
         # docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
         return commands.refuse(self._command, ServerError.MetadataError, TOO_MANY_LOOKUPS)
 
-    def holds(self, _budget: PermitBudget) -> bool:
-        return False
+    def holds(self, budget: PermitBudget) -> bool:
+        return any(permit.budget is budget for permit in self._permits)
 
     def release(self) -> None:
-        """It holds nothing."""
+        while self._permits:
+            self._permits.pop().release()
 
 
 def namespace_of_lookup(command: BaseCommand) -> str:

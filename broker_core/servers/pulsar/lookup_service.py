@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from broker_core.access.asker import Asker
+from broker_core.memory.permit_budget import Keep
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags
 
 __all__ = ["LookupService"]
@@ -17,8 +18,10 @@ class LookupService(Protocol):
     def feature_flags(self) -> FeatureFlags:
         """What CONNECTED may promise of these commands."""
 
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command, mostly its refusal too. The first one asks rules and gates.
+
+        ``keep`` is given the permits of a large frame, which are its own to release; without it they are given back.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
         """

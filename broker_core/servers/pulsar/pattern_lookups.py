@@ -15,6 +15,7 @@ from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed, ServerError
 from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.memory.permit_budget import Keep
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.quantities import ListenAddress
@@ -110,7 +111,7 @@ class PatternLookups:
     def feature_flags(self) -> FeatureFlags:
         return self._behind.feature_flags
 
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command. Raises :exc:`ListingFailed`."""
         if command.type == BaseCommand.PARTITIONED_METADATA:
             self.asked.note_topic(asker, command.partitionMetadata.topic)
@@ -119,7 +120,7 @@ class PatternLookups:
             if namespace is not None and not await self._is_topic(command, asker):
                 await self._pipeline.authorize(Access("list", namespace, None, asker))
                 return commands.lookup_response(command.lookupTopic.request_id, *await self.own.urls())
-        return await self._behind.answer(command, asker)
+        return await self._behind.answer(command, asker, keep)
 
     async def _is_topic(self, command: BaseCommand, asker: Asker) -> bool:
         """Whether a topic of this name may be there, for this client; no topic is made by asking."""

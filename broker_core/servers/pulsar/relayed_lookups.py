@@ -12,6 +12,7 @@ from typing import Final
 
 from broker_core.access.asker import Asker
 from broker_core.errors import InvalidName, ServerError
+from broker_core.memory.permit_budget import Keep
 from broker_core.names import TopicName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -40,15 +41,15 @@ class RelayedLookups:
     def feature_flags(self) -> FeatureFlags:
         return self._brokers.feature_flags
 
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
         """The whole frame that answers the command. Raises :exc:`~broker_core.errors.ListingFailed`."""
         await ask_rights(self._pipeline, command, asker)
         try:
             topic = topic_of(command)
         except InvalidName:
-            return await self._brokers.answer(command, asker)  # that no plugin lists
+            return await self._brokers.answer(command, asker, keep)  # that no plugin lists
         if not self._plugins.concern(topic.namespace):
-            return await self._brokers.answer(command, asker)
+            return await self._brokers.answer(command, asker, keep)
         request = self._pipeline.topic_questions.request(
             topic.namespace, topic.domain, asker, frozenset({"partitions"})
         )
@@ -57,7 +58,7 @@ class RelayedLookups:
             return await lookup.metadata(command)
         if not await lookup.may_be_seen():
             return not_found(command, topic)
-        return await self._brokers.answer(command, asker)
+        return await self._brokers.answer(command, asker, keep)
 
 
 class _RelayedLookup:

@@ -5,8 +5,8 @@ docs/reference/pulsar-behaviour.md#lookups
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias
 
 from broker_core.access.asker import Asker
 from broker_core.client import LookupSession, ServiceUrl, UnexpectedAnswer, broker_url, follow_redirects
@@ -20,7 +20,10 @@ from broker_core.wire.pulsar import (
     LookupCommand,
 )
 
-__all__ = ["BrokerLookups"]
+__all__ = ["Admit", "BrokerLookups"]
+
+#: Waits until an answer of so many bytes may be read.
+Admit: TypeAlias = Callable[[int], Awaitable[None]]
 
 #: Bytes of a question up to which any number may be under way. Larger ones wait for each other: a connection that has
 #: too much to send is given up, with the lookups of others.
@@ -40,25 +43,30 @@ class BrokerLookups:
         self._is_tls = ServiceUrl.parse(options.upstream.service_url).is_tls
         self._large = PermitBudget(_LARGE_AT_ONCE, name="large lookups")
 
-    async def ask(self, row: LookupCommand, question: BaseCommand, asker: Asker) -> BaseCommand:
+    async def ask(
+        self, row: LookupCommand, question: BaseCommand, asker: Asker, admit: Admit | None = None
+    ) -> BaseCommand:
         """The brokers' answer, which may be a refusal; ``question`` is changed.
 
-        Raises :exc:`~broker_core.client.ClientError`.
+        ``admit`` is awaited with the size of an answer of more than 64 KiB before it is read. Raises
+        :exc:`~broker_core.client.ClientError`, and what ``admit`` raises.
         """
         size = question.ByteSize()
         if size <= _SMALL:
-            return await self._answer(row, question, asker)
+            return await self._answer(row, question, asker, admit)
         permit = await self._large.acquire(size, key=asker.connection)
         try:
-            return await self._answer(row, question, asker)
+            return await self._answer(row, question, asker, admit)
         finally:
             permit.release()
 
-    async def _answer(self, row: LookupCommand, question: BaseCommand, asker: Asker) -> BaseCommand:
+    async def _answer(
+        self, row: LookupCommand, question: BaseCommand, asker: Asker, admit: Admit | None
+    ) -> BaseCommand:
         if row.request == BaseCommand.LOOKUP:
             return await self._look_up(question, asker)
         if not row.asks_owner:
-            return await self._send(question, asker, None)
+            return await self._send(question, asker, None, admit)
         lookup = BaseCommand(type=BaseCommand.LOOKUP)
         lookup.lookupTopic.topic = row.request_body(question).topic
         found = await self._look_up(lookup, asker)
@@ -70,7 +78,7 @@ class BrokerLookups:
             return row.failed(0, body.error, body.message)  # type: ignore[arg-type]  # any number, as it came
         # A broker that is behind its service URL alone says so.
         owner = None if body.proxy_through_service_url else broker_url(body, is_tls=self._is_tls)
-        return await self._send(question, asker, owner)
+        return await self._send(question, asker, owner, admit)
 
     async def _look_up(self, question: BaseCommand, asker: Asker) -> BaseCommand:
         """The answer to LOOKUP that names the broker, or refuses."""
@@ -82,8 +90,10 @@ class BrokerLookups:
 
         return await follow_redirects(send, is_tls=self._is_tls, redirected=self._redirected)
 
-    async def _send(self, question: BaseCommand, asker: Asker, address: str | None) -> BaseCommand:
+    async def _send(
+        self, question: BaseCommand, asker: Asker, address: str | None, admit: Admit | None = None
+    ) -> BaseCommand:
         async def ask(client: LookupSession) -> BaseCommand:
-            return await client.raw(question, timeout=self._timeout)
+            return await client.raw(question, timeout=self._timeout, admit=admit)
 
         return await self._connections.use(asker, ask, address=address)

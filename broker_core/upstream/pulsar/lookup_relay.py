@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+import weakref
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
@@ -23,8 +24,10 @@ from broker_core.client import (
 )
 from broker_core.errors import ServerError
 from broker_core.errors.server_error import lookup_code
+from broker_core.memory.permit_budget import Keep, Permit, PermitBudget
+from broker_core.memory.permit_errors import PermitError
 from broker_core.metrics.metrics import Metrics
-from broker_core.upstream.pulsar.broker_lookups import BrokerLookups
+from broker_core.upstream.pulsar.broker_lookups import Admit, BrokerLookups
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.relay_metrics import RelayMetrics
 from broker_core.upstream.pulsar.relay_places import RelayPlaces
@@ -47,12 +50,19 @@ _MAX_QUESTION: Final = (
 )  # bytes; brokers close a connection, which others share, over a frame too large
 
 
-@dataclass(frozen=True, slots=True)
+#: Frames whose bytes a large answer takes until all who asked have it: as it came, as a message, and one that leaves.
+_FRAMES: Final = 3
+_NO_ROOM: Final = "there is no memory for their answer now"
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class _Relayed:
     """The answer for all who asked, whose request ids are put into it. ``outcome`` is a label of the metrics."""
 
     outcome: str
     answer: BaseCommand
+    #: Of a large answer, until all who asked have it.
+    permit: Permit | None = None
 
 
 class LookupRelay:
@@ -65,6 +75,8 @@ class LookupRelay:
     MetadataError: ServiceNotReady and TooManyRequests in these answers close connections at clients.
     docs/reference/pulsar-behaviour.md#answers-that-close-a-connection
 
+    A large answer, such as a schema, is read and kept under permits of ``heap``.
+
     One that takes the place of a ``former`` one shares its places and metrics with it.
     """
 
@@ -73,8 +85,10 @@ class LookupRelay:
         connections: UpstreamConnections,
         options: UpstreamOptions,
         metrics: Metrics,
+        heap: PermitBudget,
         former: LookupRelay | None = None,
     ) -> None:
+        self._heap = heap
         self._connections = connections
         self._options = options
         self.places: RelayPlaces = RelayPlaces(options.lookups) if former is None else former.places
@@ -109,8 +123,11 @@ class LookupRelay:
         """The connection to it ended."""
         self._connected[_knows_metadata(server)] -= 1
 
-    async def answer(self, command: BaseCommand, asker: Asker) -> bytes:
-        """The whole frame that answers the command; raises nothing but a cancellation."""
+    async def answer(self, command: BaseCommand, asker: Asker, keep: Keep | None = None, /) -> bytes:
+        """The whole frame that answers the command; raises nothing but a cancellation.
+
+        Whoever asks is given the permits of a large frame by ``keep``; without it they are given back.
+        """
         row = LOOKUP_COMMANDS[command.type]
         size = command.ByteSize()
         if size > _MAX_QUESTION:
@@ -133,8 +150,24 @@ class LookupRelay:
             self.places.give_back(address)
             self.metrics.ended(row, outcome, time.perf_counter() - started)
         answer = relayed.answer
+        if relayed.permit is not None:
+            size = answer.ByteSize()
+            try:
+                permit = await self._permit_of(relayed.permit, size, asker)
+            except PermitError:
+                return self._failed(command, _NO_ROOM)
+            if keep is None:
+                permit.release()
+            else:
+                keep(permit)
         row.response_body(answer).request_id = row.request_body(command).request_id
         return commands.encode(answer)
+
+    async def _permit_of(self, read: Permit, size: int, asker: Asker) -> Permit:
+        """Permits for the frame of one asker: of those that the answer was read under, while there are some."""
+        if read.count:
+            return self._heap.split(read, size)
+        return await self._heap.acquire(size, key=asker.connection)
 
     async def _ask(self, row: LookupCommand, question: BaseCommand, asker: Asker, askers: int) -> _Relayed:
         self.metrics.asked_for(row, askers)
@@ -148,14 +181,36 @@ class LookupRelay:
                 action=row.action,
                 message=denial,
             )
-        return relayed if denial is None else replace(relayed, outcome="denied")
+        if denial is not None:
+            relayed = replace(relayed, outcome="denied")
+        if relayed.permit is not None:
+            weakref.finalize(relayed, relayed.permit.release)
+        return relayed
 
     async def _asked(self, row: LookupCommand, question: BaseCommand, asker: Asker) -> _Relayed:
+        held: list[Permit] = []
+
+        async def admit(size: int) -> None:
+            while held:  # of a connection that was lost
+                held.pop().release()
+            held.append(await self._heap.acquire(_FRAMES * size, key=asker.connection))
+
+        try:
+            relayed = await self._asked_under(row, question, asker, admit)
+        except BaseException:
+            for permit in held:
+                permit.release()
+            raise
+        return replace(relayed, permit=held[0]) if held else relayed
+
+    async def _asked_under(
+        self, row: LookupCommand, question: BaseCommand, asker: Asker, admit: Admit
+    ) -> _Relayed:
         timeout = self._options.lookup_timeout
         try:
             # Both times are needed: this one also covers the wait for a connection, and a second try.
             async with asyncio.timeout(timeout):
-                answer = await self._lookups.ask(row, question, asker)
+                answer = await self._lookups.ask(row, question, asker, admit)
         except HandshakeRefused as refused:
             reason = f"they refused the connection: {refused}"
             if self._connections.is_of_client(refused):  # asking again helps nobody
@@ -167,6 +222,8 @@ class LookupRelay:
             return _Relayed("refused", row.failed(0, lookup_code(refused.code), message))
         except (TimeoutError, OperationTimeout):
             return _no_answer(row, "timeout", f"no answer within {timeout:g} s")
+        except PermitError:
+            return _no_answer(row, "timeout", _NO_ROOM)
         except UnexpectedAnswer as error:
             return _no_answer(row, "bad_answer", str(error))
         except ClientError as error:

@@ -102,7 +102,11 @@ class UpstreamCluster:
         self.listings = UpstreamConnections(*parts, size=options.listing_connections, busy=1, max_frame=None)
         self._sweeping: asyncio.Task[None] | None = None
         self.relay: LookupRelay = LookupRelay(
-            self.lookups, options, metrics or Metrics(), None if former is None else former.relay
+            self.lookups,
+            options,
+            metrics or Metrics(),
+            (permits or Permits()).heap,
+            None if former is None else former.relay,
         )
         self.on_change: list[Callable[[NamespaceName], None]] = [] if former is None else former.on_change
         #: Connections of the role that lists for all clients.

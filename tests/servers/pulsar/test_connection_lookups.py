@@ -6,6 +6,7 @@ import asyncio
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
+from broker_core.memory.permit_budget import Keep
 from broker_core.settings import LimitsSettings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand, FeatureFlags
@@ -27,7 +28,7 @@ class Lookups:
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def answer(self, command: BaseCommand, asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, asker: Asker, _keep: Keep | None = None, /) -> bytes:
         await self.gate.wait()
         if self.error is not None:
             raise self.error

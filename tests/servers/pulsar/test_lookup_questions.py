@@ -6,6 +6,7 @@ import pytest
 
 from broker_core import Asker, Cause, TopicName
 from broker_core.errors import ListingFailed, ServerError
+from broker_core.memory.permit_budget import Keep
 from broker_core.servers.pulsar import LookupQuestions
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags, commands
 
@@ -21,7 +22,7 @@ class Refusing:
         self._code = code
         self._plainly = plainly
 
-    async def answer(self, command: BaseCommand, _asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, _asker: Asker, _keep: Keep | None = None, /) -> bytes:
         if self._plainly:
             error = BaseCommand(type=BaseCommand.ERROR)
             error.error.request_id, error.error.error, error.error.message = 0, int(self._code), "no"

@@ -13,6 +13,7 @@ import pytest
 from broker_core import Cause, DescribeRequest, Details, Refused, TopicListingResult
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed, ServerError
+from broker_core.memory.permit_budget import Keep
 from broker_core.servers.pulsar.relayed_lookups import RelayedLookups
 from broker_core.service import PluginTopics
 from broker_core.wire.pulsar import HEADER_SIZE, BaseCommand, FeatureFlags, commands
@@ -30,7 +31,7 @@ class Cluster:
         self.asked: list[tuple[int, str, bool]] = []
         self.feature_flags = FeatureFlags()
 
-    async def answer(self, command: BaseCommand, _asker: Asker, /) -> bytes:
+    async def answer(self, command: BaseCommand, _asker: Asker, _keep: Keep | None = None, /) -> bytes:
         if command.type != BaseCommand.PARTITIONED_METADATA:
             body: Any = command.lookupTopic if command.type == BaseCommand.LOOKUP else command.getSchema
             self.asked.append((command.type, body.topic, False))

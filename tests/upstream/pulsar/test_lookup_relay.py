@@ -12,7 +12,9 @@ import pytest
 
 from broker_core.access.asker import Asker
 from broker_core.errors import ServerError
-from broker_core.settings import UpstreamSettings
+from broker_core.memory.permit_budget import Permit
+from broker_core.memory.permits import Permits
+from broker_core.settings import LimitsSettings, UpstreamSettings
 from broker_core.upstream.pulsar import LookupRelay, UpstreamCluster, UpstreamConnections, UpstreamOptions
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.frame_decoder import FrameDecoder
@@ -133,6 +135,55 @@ async def test_a_lookup_names_the_broker_and_never_this_server() -> None:
             True,
             "outside",
         )
+
+
+async def test_a_large_schema_is_read_and_kept_under_permits() -> None:
+    size = 1 << 20
+    found = CommandGetSchemaResponse(schema=Schema(name="s", schema_data=bytes(size), type=2))
+    permits = Permits()
+    granted: list[int] = []
+    acquire = permits.heap.acquire
+
+    async def counted(count: int, **more: Any) -> Permit:
+        granted.append(count)
+        return await acquire(count, **more)
+
+    permits.heap.acquire = counted  # type: ignore[method-assign,assignment]
+    kept: list[Permit] = []
+    async with ScriptedServer(replying(getSchemaResponse=found)) as server:
+        upstream = UpstreamCluster(options_for(server.port), permits=permits)
+        await upstream.start()
+        try:
+            answer = only(await upstream.relay.answer(SCHEMA, ASKER, kept.append)).getSchemaResponse
+            assert answer.schema == found.schema
+            assert len(granted) == 1
+            assert granted[0] > 2 * size
+            await eventually(lambda: permits.heap.acquired == sum(permit.count for permit in kept))
+            assert kept[0].count >= size
+            kept.pop().release()
+            await upstream.relay.answer(SCHEMA, ASKER)
+            await eventually(lambda: permits.heap.acquired == 0)
+        finally:
+            await upstream.stop()
+
+
+async def test_a_large_schema_without_permits_is_an_error() -> None:
+    found = CommandGetSchemaResponse(schema=Schema(name="s", schema_data=bytes(1 << 20), type=2))
+    permits = Permits(LimitsSettings(heap_permits=1 << 20, permit_timeout=0.01))
+    taken = permits.heap.try_acquire(1 << 20)
+    assert taken is not None
+    async with ScriptedServer(replying(getSchemaResponse=found)) as server:
+        upstream = UpstreamCluster(options_for(server.port), permits=permits)
+        await upstream.start()
+        try:
+            answer = only(await upstream.relay.answer(SCHEMA, ASKER)).getSchemaResponse
+            assert answer.error_code == ServerError.MetadataError
+            assert "no memory" in answer.error_message
+            taken.release()
+            again = only(await upstream.relay.answer(SCHEMA, ASKER)).getSchemaResponse
+            assert again.schema == found.schema
+        finally:
+            await upstream.stop()
 
 
 async def test_a_schema_is_passed_on_whole() -> None:
