@@ -61,7 +61,7 @@ class TopicListing(Sequence[str]):
     @property
     def warnings(self) -> tuple[str, ...]:
         """What its question may not have meant: a pattern that can match no topic of the namespace, or properties that
-        nothing selects by (as a server over HTTP says). Each was a :exc:`ListingWarning` too.
+        nothing selects by (as a server of this project says). Each was a :exc:`ListingWarning` too.
         """
         return self._warnings
 

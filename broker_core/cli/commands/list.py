@@ -178,7 +178,7 @@ async def _ask(
         answer.changed,
         answer.topics_hash,
         matched_by if pattern else None,
-        () if len(answer) else question.warnings_of_none(),
+        answer.warnings or (() if len(answer) else question.warnings_of_none()),
     )
 
 

@@ -95,7 +95,11 @@ class PulsarService:
         )
         names = answer.topics if answer.size <= _LARGE else await asyncio.to_thread(answer.column)
         return await question.listing(
-            names, filtered=answer.filtered, changed=answer.changed, topics_hash=answer.topics_hash
+            names,
+            filtered=answer.filtered,
+            changed=answer.changed,
+            topics_hash=answer.topics_hash,
+            warnings=answer.warnings,
         )
 
     async def watch(self, namespace: str, pattern: str, watcher: Watcher) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias, cast
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.counted import counted
 from broker_core.listing.topic_field import TAG, MalformedFields, read_varint, walk_fields
-from broker_core.wire.pulsar import BaseCommand
+from broker_core.wire.pulsar import WARNING, BaseCommand
 
 __all__ = ["TopicsAnswer", "peek_request_id"]
 
@@ -32,6 +32,9 @@ _MAX_HASH: Final = 1024  # bytes; Pulsar's hash has 8
 _WALKED: Final = 64 * 1024
 #: How answers that may be large begin, those that have topics and schemas: the type, and the tag of its body.
 _ANSWERS: Final = (b"\x08\x21\x8a\x02", b"\x08\x41\x8a\x04", b"\x08\x23\x9a\x02")
+#: Warnings that are read of an answer, and bytes of each; a server of this project has three at the most.
+_MOST_WARNINGS: Final = 8
+_LONGEST_WARNING: Final = 4096
 _INLINE: Final = 12  # bytes; a name that is not longer stands within Arrow's view of it
 
 
@@ -48,6 +51,8 @@ class TopicsAnswer:
         self.request_id = -1
         self.filtered = False
         self.topics_hash: str | None = None
+        #: What the server says of the question, if it is one of this project.
+        self.warnings: tuple[str, ...] = ()
         self.changed = True
         self._data = memoryview(command)
         self._runs: list[tuple[_Positions, _Positions]] = []
@@ -150,6 +155,9 @@ class TopicsAnswer:
                 continue
             number, wire_type, position = _key(data, position)
             start, position = _skip(data, position, end, wire_type)
+            if number == WARNING and wire_type == 2 and len(self.warnings) < _MOST_WARNINGS:
+                text = bytes(data[start : min(position, start + _LONGEST_WARNING)])
+                self.warnings += (text.decode("utf-8", "replace"),)
             if number > 5:
                 continue  # a field that is newer than we are
             if number in seen or wire_type != (2 if number in (2, 4) else 0) or number == 2:

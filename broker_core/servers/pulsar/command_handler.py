@@ -32,7 +32,7 @@ from broker_core.servers.connection import Awaited, Closing, QuotaJob, Unasked
 from broker_core.servers.pulsar.client_watchers import ClientWatchers, Watching
 from broker_core.servers.pulsar.handshake import Handshake
 from broker_core.servers.pulsar.listing_command import question_text, read_listing_request
-from broker_core.servers.pulsar.listing_job import ListingClient, ListingJob, SmallListingJob
+from broker_core.servers.pulsar.listing_job import OWN_CLIENTS, ListingClient, ListingJob, SmallListingJob
 from broker_core.servers.pulsar.lookup_job import LookupJob, namespace_of_lookup
 from broker_core.servers.pulsar.lookup_service import LookupService
 from broker_core.servers.pulsar.options import PulsarOptions
@@ -68,7 +68,7 @@ _PING: Final = BaseCommand.PING
 _ELEMENTS: Final = 1000
 
 #: Clients that read frames of any size; an unknown one has the limit. docs/reference/pulsar-behaviour.md#frame-limits
-_WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", "broker-core-")
+_WITHOUT_FRAME_LIMIT: Final = ("Pulsar-CPP-", OWN_CLIENTS)
 
 #: Clients whose limit for answers follows CONNECTED, and whose producers do not.
 _FOLLOWS_FRAME: Final = re.compile(r"Pulsar-Go-|Pulsar-Java-v(?:[4-9]|[1-9]\d+)\.")

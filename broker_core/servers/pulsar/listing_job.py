@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,8 +17,10 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.connection import OutgoingAnswer
 from broker_core.wire.pulsar import MAX_COMMAND_SIZE, FrameError, commands
 
-__all__ = ["TOO_MANY_LOOKUPS", "ListingClient", "ListingJob", "SmallListingJob"]
+__all__ = ["OWN_CLIENTS", "TOO_MANY_LOOKUPS", "ListingClient", "ListingJob", "SmallListingJob"]
 
+#: How the version of each client of this project begins.
+OWN_CLIENTS: Final = "broker-core-"
 TOO_MANY_LOOKUPS: Final = "Failed due to too many pending lookup requests"
 
 
@@ -113,6 +116,7 @@ class ListingJob:
                 topics_hash=answer.topics_hash,
                 filtered=answer.filtered,
                 changed=answer.changed,
+                warnings=self._warnings(answer),
             )
         except FrameError:
             raise ResponseTooLarge(size, MAX_COMMAND_SIZE, answer.topics) from None
@@ -121,6 +125,12 @@ class ListingJob:
         if limit is not None and size > limit:
             raise ResponseTooLarge(size, limit, answer.topics)
         return head, tail
+
+    def _warnings(self, answer: Answer) -> Iterable[str]:
+        """The warnings about the question, for the clients that read them: the answers of others stay as Pulsar's."""
+        if not answer.warnings or not self._request.asker.client_version.startswith(OWN_CLIENTS):
+            return ()
+        return (warning.text for warning in answer.warnings if warning.kind != "unfiltered")
 
 
 class SmallListingJob:

@@ -18,6 +18,7 @@ from broker_core.wire.pulsar.frames import (
     frame,
     frame_limit,
 )
+from broker_core.wire.pulsar.get_topics_response import WARNING
 from broker_core.wire.pulsar.lookup_commands import LOOKUP_COMMANDS, MOST_PARTITIONS, LookupCommand
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import (
     BaseCommand,
@@ -48,6 +49,7 @@ __all__ = [
     "MAX_COMMAND_SIZE",
     "MOST_PARTITIONS",
     "OTHER_TAG",
+    "WARNING",
     "BaseCommand",
     "BufferedFrameDecoder",
     "CommandConnect",

@@ -8,13 +8,17 @@ it is sent.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
 from broker_core.listing.topic_field import varint
 from broker_core.wire.pulsar.frames import MAX_COMMAND_SIZE, FrameError
 
-__all__ = ["get_topics_response_head"]
+__all__ = ["WARNING", "get_topics_response_head"]
+
+#: The number of the field with a warning about the question, for the clients of this project: Pulsar has none of it.
+WARNING: Final = 1032
 
 _SIZES: Final = struct.Struct(">II")
 # Keys of protobuf fields: number << 3 | wire type.
@@ -25,6 +29,7 @@ _REQUEST_ID: Final = b"\x08"
 _FILTERED: Final = (b"\x18\x00", b"\x18\x01")
 _HASH: Final = b"\x22"
 _CHANGED: Final = (b"\x28\x00", b"\x28\x01")
+_WARNING_KEY: Final = varint(WARNING << 3 | 2)
 
 
 def get_topics_response_head(
@@ -34,12 +39,18 @@ def get_topics_response_head(
     topics_hash: str | None,
     filtered: bool,
     changed: bool = True,
+    warnings: Iterable[str] = (),
 ) -> tuple[bytes, bytes]:
     """Head and tail: head, ``fields_size`` bytes of encoded topics and tail make one whole frame.
+
+    ``warnings`` are for a client that reads :data:`WARNING`.
 
     Raises :exc:`FrameError` where that would be more than the protocol can carry (2 GiB).
     """
     tail = _tail(topics_hash, filtered, changed)
+    for text in warnings:
+        encoded = text.encode("utf-8", "replace")
+        tail += _WARNING_KEY + varint(len(encoded)) + encoded
     request = _REQUEST_ID + varint(request_id)
     body_size = len(request) + fields_size + len(tail)
     start = _TYPE + _BODY + varint(body_size) + request
