@@ -105,7 +105,7 @@ def test_details_over_http(cli: Cli, tmp_path: Path) -> None:
         said = cli(*asked, "--format", "csv", "--pattern", "acme/shop/o.*")
         assert said.out.splitlines() == [
             "name,partitions,properties",
-            *(f'persistent://acme/shop/orders-partition-{n},2,"{{""region"": ""eu""}}"' for n in range(2)),
+            *(f'persistent://acme/shop/orders-partition-{n},2,"{{""region"":""eu""}}"' for n in range(2)),
         ]
         shown = cli(*asked, "--format", "table").out
         names = [
