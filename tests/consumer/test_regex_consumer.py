@@ -80,6 +80,7 @@ def new_stage(monkeypatch: pytest.MonkeyPatch) -> Callable[..., AbstractAsyncCon
 Stages = Callable[..., AbstractAsyncContextManager[_Stage]]
 
 
+@pytest.mark.filterwarnings("ignore::broker_core.client.ListingWarning")  # nothing selects by it here
 async def test_a_server_that_tells_of_changes_is_not_asked_for_them(
     new_stage: Callable[..., AbstractAsyncContextManager[_Stage]],
 ) -> None:
@@ -96,6 +97,7 @@ async def test_a_server_that_tells_of_changes_is_not_asked_for_them(
             assert not consumer.is_watching
 
 
+@pytest.mark.filterwarnings("ignore::broker_core.client.ListingWarning")  # nothing selects by it here
 async def test_it_consumes_what_matches_and_follows_it(new_stage: Stages) -> None:
     async with new_stage("orders-1", "orders-2", "other") as stage:
         stage.broker.publish(f"{BASE}/orders-1", "a", "b")
