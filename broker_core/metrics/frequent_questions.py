@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from sys import getsizeof
 
-from broker_core.compact_json import compact_json
+from broker_core.compact_json import ascii_json
 from broker_core.names import Mode
 
 __all__ = ["QuestionCount", "QuestionCounter", "question_lines"]
@@ -128,7 +128,7 @@ def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
             "seconds": round(each.seconds, 6),
             "last_asked": datetime.fromtimestamp(each.last_asked, UTC).isoformat(timespec="seconds"),
         }
-        yield compact_json(line) + "\n"
+        yield ascii_json(line) + "\n"
 
 
 def _text_bytes(key: _Key) -> int:
