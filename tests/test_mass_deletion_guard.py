@@ -35,7 +35,7 @@ def test_a_namespace_is_not_emptied_by_the_way() -> None:
     losses = losing(11, 11) | {"a/large": Loss(100_000, 0)}
     with pytest.raises(MassDeletion, match=f"a/b would lose all of 11 .*{HINT}"):
         Deletions().check(losses, HINT)
-    with pytest.raises(MassDeletion, match="a/b and 1 other namespaces"):
+    with pytest.raises(MassDeletion, match="a/b and 1 other namespace would"):
         Deletions().check(losses | {"a/d": Loss(12, 12)}, HINT)
     Deletions(most=11).check(losses, HINT)
     Deletions(mass=True).check(losses, HINT)

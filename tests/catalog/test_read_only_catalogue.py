@@ -190,7 +190,7 @@ def test_commands_read_that_of_another_user(folder_mode: int) -> None:
         assert "['topics', 'show'] 0" in out, said.stderr
         assert "['topics', 'export'] 0" in out, said.stderr
         assert "1 topic" in out
-        assert "which are served" in out
+        assert "1 topic, listed" in out
         assert "['topics', 'create'] 1" in out
         assert "cannot be written" in said.stderr
         assert [each.name for each in Path(folder).iterdir()] == ["c.sqlite"]

@@ -65,9 +65,15 @@ class Serving:
 
 @asynccontextmanager
 async def serving(dsn: str, **table: Any) -> AsyncIterator[Serving]:
-    """A broker with this plugin alone. ``table`` is ``[plugins.postgres]``, beside ``dsn``."""
+    """A broker with this plugin alone. ``table`` is ``[plugins.postgres]``, beside ``dsn``.
+
+    No listing is held: tests delete by other ways than one by one.
+    """
     plugin = PostgresPlugin()
-    settings = {"plugins": {"enabled": ["postgres"], "postgres": {"dsn": dsn, "deadline": "60s", **table}}}
+    settings: dict[str, dict[str, Any]] = {
+        "shrink_guard": {"enabled": False},
+        "plugins": {"enabled": ["postgres"], "postgres": {"dsn": dsn, "deadline": "60s", **table}},
+    }
     async with serve({"postgres": plugin}, settings=settings) as server:
         yield Serving(server, plugin)
 

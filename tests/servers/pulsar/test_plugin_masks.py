@@ -106,7 +106,7 @@ async def test_unchanged_is_illegal_under_a_mask() -> None:
         (raising(RuntimeError()), "failed: RuntimeError"),
         (lambda topics: topics, "gave a wrong answer"),
         (lambda topics: pa.array([True]), "gave a wrong answer: the mask has 1 value for 4 topics"),
-        (lambda topics: pa.array([True, None, True, True]), "gave a wrong answer: the mask has 1 nulls"),
+        (lambda topics: pa.array([True, None, True, True]), "gave a wrong answer: the mask has 1 null"),
         (lambda topics: [True] * len(topics), "gave a wrong answer"),
         (lambda topics: np.arange(len(topics)), "gave a wrong answer"),
         (lambda topics: True, "gave a wrong answer"),

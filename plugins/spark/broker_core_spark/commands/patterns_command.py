@@ -11,7 +11,6 @@ from broker_core.errors import BrokerCoreError
 from broker_core.plugin_cli import RunningBroker, broker_settings, examples, print_lines, say
 from broker_core.quantities import counted
 from broker_core_spark.commands.store_option import StoreOptions, chosen_options
-from broker_core_spark.format.canonical_question import canonical_json
 
 __all__ = ["EXAMPLES", "app", "export", "worth_precomputing"]
 
@@ -58,6 +57,8 @@ def export(
     What a question costs is the time that its answers took, all together. Patterns that RE2 refuses
     are left out, and those that are longer than patterns.max_length.
     """
+    from broker_core_spark.format.canonical_question import canonical_json
+
     longest, url = broker_settings().max_pattern_length, broker.url
     questions, refused = worth_precomputing(
         broker.get("/questions"), url, limit=limit, min_count=min_count, max_length=longest
@@ -97,6 +98,7 @@ def worth_precomputing(
         parse_question_row,
         refusal_reason,
     )
+    from broker_core_spark.format.canonical_question import canonical_json
 
     found: list[tuple[float, dict[str, Any]]] = []
     refused = 0

@@ -182,6 +182,7 @@ async def test_a_mistake_is_a_500_without_a_trace(served: ApiServed, monkeypatch
     async def broken(*_: object, **__: object) -> None:
         raise RuntimeError("secret in here")
 
+    monkeypatch.setattr(served.broker.pipeline, "answer_now", lambda _: None)
     monkeypatch.setattr(served.broker.pipeline, "answer", broken)
     with capture_logs() as logs:
         said = await served.ask(LISTING)

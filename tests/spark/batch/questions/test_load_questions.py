@@ -268,7 +268,7 @@ def test_properties_without_a_word_about_selecting_ones_are_an_error(tmp_path: P
         {**plain, "properties": {"env": "test"}},
     ]
     source = jsonl(tmp_path / "p.jsonl", plain, *selecting)
-    with pytest.raises(InvalidPatterns, match=r"p\.jsonl, line 2: 2 questions have properties") as caught:
+    with pytest.raises(InvalidPatterns, match=r"p\.jsonl, line 2: 2 questions with properties") as caught:
         load_questions(source, property_keys=None)
     assert "properties (env,who)" in str(caught.value)
     assert "pass --property-key env,who, only those that select" in str(caught.value)
@@ -300,7 +300,7 @@ def test_a_property_that_selects_nothing_is_counted_and_refused_if_asked(tmp_pat
     assert loaded.ignored == {"zone": 2}
     assert {question.selector.properties for question in loaded.questions} == {(), (("region", "eu"),)}
     said = (
-        r"p.jsonl, line 1: 2 questions have properties that select nothing \(zone\): those that do are region"
+        r"p.jsonl, line 1: 2 questions with properties that select nothing \(zone\): those that do are region"
     )
     with pytest.raises(InvalidPatterns, match=said):
         load_questions(source, property_keys=("region",), strict=True)
