@@ -171,7 +171,7 @@ def _screen(look: _Look, before: _Look | None) -> list[str]:
     was = {} if before is None else before.metrics
     asked = [f"{name} {since(metrics[name], was.get(name, 0)):.0f}" for name in _COUNTERS]
     memory = [
-        f"{kind} {_size(metrics[f'{kind} used'])} of {_size(metrics[f'{kind} limit']) or 'any'}"
+        f"{kind} {_size(metrics[f'{kind} used']) or '0.0 MiB'} of {_size(metrics[f'{kind} limit']) or 'any'}"
         + (f", {metrics[f'{kind} waiting']:.0f} wait" if f"{kind} waiting" in metrics else "")
         for kind in ("heap", "direct", "snapshots")
     ]

@@ -101,3 +101,12 @@ def test_details_are_of_the_schema_that_was_asked_for() -> None:
             details_of_arrow(bad, wanted)
     with pytest.raises(UnexpectedAnswer, match="is null"):
         details_of_arrow(stream(pa.array([None, "a"])), pa.schema([pa.field("name", pa.string())]))
+
+
+def test_details_come_in_the_order_that_was_asked():
+    sent = pa.table({"name": ["a"], "topic_id": ["x"], "properties": ["y"]})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, sent.schema) as stream:
+        stream.write_table(sent)
+    asked = pa.schema([sent.schema.field(name) for name in ("name", "properties", "topic_id")])
+    assert details_of_arrow(sink.getvalue().to_pybytes(), asked).column_names == asked.names
