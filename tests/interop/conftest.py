@@ -52,7 +52,10 @@ def new_stage(
     def make(name: str) -> Stage:
         folder: Path = tmp_path_factory.mktemp(name)
         gate = Gate(folder)
-        served = Served(folder, gateway_settings(pulsar_broker, gate), python_path=gate.site)
+        # The plugin shows and hides topics as scenes have it, without a change log that says what is meant.
+        settings = gateway_settings(pulsar_broker, gate)
+        settings["shrink_guard"] = {"enabled": False}
+        served = Served(folder, settings, python_path=gate.site)
         gateways.append(served)
         served.start()
         return Stage(pulsar_broker, served.service_url, gate, folder)

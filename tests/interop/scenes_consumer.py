@@ -315,7 +315,7 @@ def is_listed_by_another_server(stage: Stage) -> None:
     catalog.close()
     settings = {"catalog": {"path": str(stage.folder / "catalog.db"), "property_keys": ["team"]}}
     with Served(stage.folder / "catalogue", settings) as catalogue:
-        blue = {"lookup_url": catalogue.service_url, "properties": {"team": "blue", "unrelated": "x"}}
+        blue = {"lookup_url": catalogue.service_url, "properties": {"team": "blue"}}
         with _consumer(stage, f"{base}/.*", "blue", **blue) as consumer:
             assert sorted(consumer.topics) == [f"{base}/orders-1", f"{base}/orders-3"]
             stage.publish([f"{base}/orders-{number}" for number in (1, 2, 3)], "hello")

@@ -103,7 +103,7 @@ def test_details_are_of_the_schema_that_was_asked_for() -> None:
         details_of_arrow(stream(pa.array([None, "a"])), pa.schema([pa.field("name", pa.string())]))
 
 
-def test_details_come_in_the_order_that_was_asked():
+def test_details_come_in_the_order_that_was_asked() -> None:
     sent = pa.table({"name": ["a"], "topic_id": ["x"], "properties": ["y"]})
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, sent.schema) as stream:
