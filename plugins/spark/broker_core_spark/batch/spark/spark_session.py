@@ -134,7 +134,10 @@ def _start_context(settings: Mapping[str, str], said: IO[bytes]) -> None:
                 f"Spark does not start at {settings['spark.master']}: {_reason(_lines(said)) or error}"
             ) from error
         _jvms.append(gateway)
-    SparkContext(conf=conf, gateway=gateway)  # which the builder of the session finds
+    context = SparkContext(conf=conf, gateway=gateway)  # which the builder of the session finds
+    # A JVM that a signal ends breaks its connection to this server, which would print that beside the build's own line.
+    # Whatever else breaks it fails the job.
+    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def _reason(lines: list[str]) -> str:
