@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import socketserver
 import sys
 import tempfile
 import warnings
@@ -119,7 +120,7 @@ def _start_context(settings: Mapping[str, str], said: IO[bytes]) -> None:
     With ``spark.log.level`` in the settings the log goes to standard error at once. Raises :exc:`SessionFailed` with
     the reason that Java says.
     """
-    from pyspark import SparkConf, SparkContext
+    from pyspark import SparkConf, SparkContext, accumulators
     from pyspark.errors import PySparkException
     from pyspark.java_gateway import launch_gateway
 
@@ -134,10 +135,12 @@ def _start_context(settings: Mapping[str, str], said: IO[bytes]) -> None:
                 f"Spark does not start at {settings['spark.master']}: {_reason(_lines(said)) or error}"
             ) from error
         _jvms.append(gateway)
-    context = SparkContext(conf=conf, gateway=gateway)  # which the builder of the session finds
-    # A JVM that a signal ends breaks its connection to this server, which would print that beside the build's own line.
-    # Whatever else breaks it fails the job.
-    context._accumulatorServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # noqa: SLF001
+    # A JVM that a signal ends breaks its connection to a server of accumulators, which would print that beside the
+    # build's own line. Whatever else breaks it fails the job. The classes have other names in other releases.
+    for server in vars(accumulators).values():
+        if isinstance(server, type) and issubclass(server, socketserver.BaseServer):
+            server.handle_error = lambda *_: None  # type: ignore[method-assign]
+    SparkContext(conf=conf, gateway=gateway)  # which the builder of the session finds
 
 
 def _reason(lines: list[str]) -> str:
