@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote_to_bytes
@@ -14,7 +15,17 @@ from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.operation import Operation, Parameter
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 
-__all__ = ["MODE", "PATTERN", "PROPERTY", "flag", "number_parameter", "one_of", "read_parameters"]
+__all__ = [
+    "MODE",
+    "PATTERN",
+    "PROPERTY",
+    "cursor_of",
+    "cursor_parameter",
+    "flag",
+    "number_parameter",
+    "one_of",
+    "read_parameters",
+]
 
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
@@ -162,3 +173,28 @@ PROPERTY: Final = Parameter(
     repeated=True,
     example=["region=eu"],
 )
+
+
+def cursor_of(text: str) -> str:
+    """The cursor of the page behind the item of this text, which :func:`cursor_parameter` reads."""
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def cursor_parameter(parse: Callable[[str], object] = str) -> Parameter:
+    """The parameter with the ``next`` of a page, whose value is the item's text; ``parse`` raises :exc:`ValueError` for
+    what cannot be one."""
+
+    def read(text: str) -> str:
+        try:
+            padded = text + "=" * (-len(text) % 4)
+            return str(parse(base64.b64decode(padded, altchars=b"-_", validate=True).decode()))
+        except ValueError:  # of base64, UTF-8 and `parse`
+            raise ValueError("must be `next` of a page") from None
+
+    return Parameter(
+        "cursor",
+        "`next` of the page before, as it is.",
+        read=read,
+        schema={"type": "string", "format": "cursor", "pattern": "^[A-Za-z0-9_-]+$", "minLength": 1},
+        default="",
+    )

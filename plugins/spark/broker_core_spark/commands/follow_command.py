@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from typing import Annotated, Final
 
 import typer
 
 from broker_core.errors import BrokerCoreError
-from broker_core.plugin_cli import examples, say
+from broker_core.plugin_cli import examples, print_json, say
 from broker_core.quantities import parse_duration
 from broker_core_spark.commands.build_options import (
     ChangesOption,
@@ -95,7 +94,7 @@ def follow(
                         "number": look.number,
                         "changed": len(look.names),
                     }
-                    print(json.dumps({**record, "looked": look.looked.isoformat()}), flush=True)
+                    print_json({**record, "looked": look.looked.isoformat()})
                 except BrokerCoreError as error:
                     if pause is None or not looked:
                         raise

@@ -17,14 +17,13 @@ from broker_core.servers.http.api.access.super_operation import (
     PAGE,
     REFUSALS,
     catalog_of,
-    cursor_of,
     link_to,
     super_operation,
 )
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, Text
 from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply
-from broker_core.servers.http.api.parameters import one_of
+from broker_core.servers.http.api.parameters import cursor_of, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.service import (

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -11,13 +9,13 @@ from aiohttp import hdrs, web
 
 from broker_core.access.asker import OPERATOR
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import number_parameter
+from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Operation, Reply, Right
+from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import needs_catalog, needs_changes
 from broker_core.service import Catalog
 
-__all__ = ["MOST", "NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "cursor_of", "link_to", "super_operation"]
+__all__ = ["MOST", "NOT_HERE", "PAGE", "REFUSALS", "catalog_of", "link_to", "super_operation"]
 
 #: Items of a page, and of one change, at most.
 MOST: Final = 10_000
@@ -61,27 +59,9 @@ def catalog_of(request: ApiRequest) -> Catalog:
     return needs_catalog(request.services)
 
 
-def cursor_of(text: str) -> str:
-    """The cursor of the page behind this item."""
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _read_cursor(text: str) -> str:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
-    except (binascii.Error, UnicodeError, ValueError):
-        raise ValueError("must be `next` of a page") from None
-
-
 PAGE: Final = (
     number_parameter("limit", "Items of a page at the most.", 1, MOST, _USUAL),
-    Parameter(
-        "cursor",
-        "`next` of the page before, as it is.",
-        read=_read_cursor,
-        schema={"type": "string", "format": "cursor", "pattern": "^[A-Za-z0-9_-]+$", "minLength": 1},
-        default="",
-    ),
+    cursor_parameter(),
 )
 
 

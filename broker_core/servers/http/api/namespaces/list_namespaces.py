@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
 from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
@@ -15,14 +13,14 @@ from pydantic import Field
 from broker_core.access.access import Access
 from broker_core.catalog import NamespaceCounts, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
-from broker_core.errors import InvalidName, ListingFailed
+from broker_core.errors import ListingFailed
 from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain
-from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
-from broker_core.servers.http.api.parameters import number_parameter
+from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, number_parameter
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
 
@@ -119,18 +117,7 @@ def operations(services: ApiServices) -> list[Operation]:
             tag="namespaces",
             parameters=(
                 number_parameter("limit", "Namespaces of a page at the most.", 1, _MOST, _USUAL),
-                Parameter(
-                    "cursor",
-                    "`next` of the page before, as it is.",
-                    read=_read_cursor,
-                    schema={
-                        "type": "string",
-                        "format": "cursor",
-                        "pattern": "^[A-Za-z0-9_-]+$",
-                        "minLength": 1,
-                    },
-                    default="",
-                ),
+                cursor_parameter(NamespaceName.parse),
             ),
         )
     ]
@@ -223,21 +210,9 @@ def _rendered(
         )
         for namespace in page
     ]
-    found = _Namespaces(items=items, next=None if following is None else _cursor(following))
+    found = _Namespaces(items=items, next=None if following is None else cursor_of(following))
     return found.text().encode()
 
 
 def _link(request: ApiRequest, following: str) -> str:
-    return f"/v1/namespaces?limit={request.values['limit']}&cursor={_cursor(following)}"
-
-
-def _cursor(name: str) -> str:
-    return base64.urlsafe_b64encode(name.encode()).decode().rstrip("=")
-
-
-def _read_cursor(text: str) -> str:
-    try:
-        name = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True).decode()
-        return str(NamespaceName.parse(name))
-    except (binascii.Error, UnicodeError, InvalidName, ValueError):
-        raise ValueError("must be `next` of a page") from None
+    return f"/v1/namespaces?limit={request.values['limit']}&cursor={cursor_of(following)}"
