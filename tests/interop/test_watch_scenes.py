@@ -24,7 +24,7 @@ from tests.interop.pulsar_peer import PulsarBroker
 from tests.support.eventually import eventually
 from tests.support.ports import free_ports
 from tests.support.raw_client import Closed
-from tests.support.watching_client import WatchingClient
+from tests.support.watching_client import WatchedTopics, WatchingClient
 
 pytestmark = pytest.mark.interop
 
@@ -251,16 +251,10 @@ async def test_restarts_and_an_unloaded_namespace(broker: PulsarBroker, tmp_path
         await call(admin.delete_topic, name("t-0"))
         await scene.start()
         client = await WatchingClient.open(scene.address)
-        client.watched[7] = before = client.watched.get(7) or _with(had)
+        client.watched[7] = before = WatchedTopics(had)
         await client.watch(f"{scene.namespace}/.*", namespace=scene.namespace, topics_hash=before.hash)
         await scene.has(client)
         client.client.close()
-
-
-def _with(topics: set[str]) -> Any:
-    from tests.support.watching_client import WatchedTopics
-
-    return WatchedTopics(set(topics))
 
 
 async def is_well(scene: Scene) -> bool:
