@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
+from broker_core.errors import InvalidPattern
 from broker_core.names import NamespaceName
+from broker_core.patterns.compile_with_re2 import compile_pattern
+from broker_core.patterns.tokens import Kind, close_quote, tokens
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.redaction.quoted import quoted
 
 __all__ = ["no_match"]
+
+#: Instructions of a pattern for which another is proposed: a proposal is compiled too, on the event loop.
+_QUICK_PROGRAM: Final = 200
+_BEGINNINGS: Final = (None, Kind.BEGIN, Kind.ALTERNATIVE, Kind.OPEN, Kind.FLAGS)
 
 
 def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
@@ -14,20 +24,40 @@ def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
 
     What RE2 does not support may match.
     """
-    if not pattern.ranges:
+    if _may_match(pattern, namespace):
         return None
-    # Of a local name of one byte at least.
-    low, high = f"{namespace}/\0".encode(), f"{namespace}0".encode()
-    if any(first < high and low < last for first, last in pattern.ranges):
-        return None
+    is_quick = pattern.program_size <= _QUICK_PROGRAM
+    proposed = _proposed(pattern.text, namespace) if is_quick else None
+    advice = f"so here it begins with {namespace}/" if proposed is None else f"such as {quoted(proposed)}"
     return (
         f"the topics pattern {quoted(pattern.raw)} can match no topic of {namespace}: "
-        f"a pattern matches the whole of tenant/namespace/topic, {_advice(pattern.text, namespace)}"
+        f"a pattern matches the whole of tenant/namespace/topic, {advice}"
     )
 
 
-def _advice(text: str, namespace: NamespaceName) -> str:
+def _may_match(pattern: TopicsPattern, namespace: NamespaceName) -> bool:
+    # Of a local name of one byte at least.
+    low, high = f"{namespace}/\0".encode(), f"{namespace}0".encode()
+    return not pattern.ranges or any(first < high and low < last for first, last in pattern.ranges)
+
+
+@lru_cache(maxsize=128)
+def _proposed(text: str, namespace: NamespaceName) -> str | None:
+    """What was meant where the pattern is one of local names: one that may match."""
     if not text or "/" in text:
-        return f"so here it begins with {namespace}/"
-    local = text.removeprefix("^")
-    return f"such as {quoted(f'{namespace}/(?:{local})' if '|' in local else f'{namespace}/{local}')}"
+        return None
+    local, position = "", 0
+    before: Kind | None = None
+    for token in tokens(text):
+        if Kind.BEGIN in (token.kind, before) and (token.kind is Kind.REPEAT or before not in _BEGINNINGS):
+            return None  # it matches nothing anywhere, or is repeated, and what is before it would be instead
+        if token.kind is Kind.BEGIN:
+            local += text[position : token.start]
+            position = token.end
+        before = token.kind
+    local = close_quote(local + text[position:])
+    proposed = f"{namespace}/(?:{local})" if "|" in local else f"{namespace}/{local}"
+    try:
+        return proposed if _may_match(compile_pattern(proposed, remember=False), namespace) else None
+    except InvalidPattern:
+        return None

@@ -65,7 +65,7 @@ def delete_of_file(
     :exc:`~broker_core.catalog.errors.ImportRefused`.
     """
     named: dict[tuple[int, str], str] = {}
-    for chunk in TopicLines(namespace, source, as_names=True):
+    for chunk in TopicLines(namespace, source, odd=True):
         for domain, rows in enumerate(chunk):
             for base, (listed, _) in rows.topics.items():
                 named[domain, base] = merge_listed(named.get((domain, base), ""), listed)

@@ -8,7 +8,7 @@ from typing import Final
 
 from broker_core.catalog.errors import NotNames
 
-__all__ = ["WHITE_SPACE", "OddNames"]
+__all__ = ["WHITE_SPACE", "OddNames", "begins_another_file"]
 
 #: Characters that `str.strip` takes off, without the line feed, which ends a line.
 WHITE_SPACE: Final = "\t\x0b\x0c\r\x1c\x1d\x1e\x1f \x85\xa0\u1680" + (
@@ -20,6 +20,11 @@ _HEADER: Final = re.compile(r'("?)name\1 *([,;\t])', re.IGNORECASE)
 _ODD: Final = (
     "the name has {}, which is hardly meant. Such a name is written as JSON, each line of the file then"
 )
+
+
+def begins_another_file(name: str) -> bool:
+    """Whether a file whose first line is this name may be taken for JSON, for a table, or for one with a byte order mark."""
+    return name.startswith(("{", "[", "\ufeff")) or _HEADER.match(name) is not None
 
 
 class OddNames:
@@ -64,7 +69,7 @@ class OddNames:
         """Check what is known when all lines were seen."""
         if self._first_return is not None:
             raise NotNames(self._first_return, _ODD.format("white space at an end"))
-        if self._columns is not None and self._lines > 1:
+        if self._columns is not None:
             raise self._table()
 
     def _table(self) -> NotNames:
@@ -72,8 +77,8 @@ class OddNames:
         mark = {",": "commas", ";": "semicolons", "\t": "tabs"}[self._columns[0]]
         return NotNames(
             1,
-            f"the file looks like CSV: its lines have as many {mark} as the first, which begins with 'name' as a "
-            'table\'s header does. Write JSON lines such as {"name": "orders", "partitions": 3}, or one name a line',
+            f"the file looks like CSV: it begins with 'name' as a table's header does, and each line has as many {mark}. "
+            'Write JSON lines such as {"name": "orders", "partitions": 3}, or one name a line',
         )
 
     def _check_white_space(self, text: str, lines: Sequence[str]) -> None:

@@ -2,7 +2,8 @@
 
 Rules, for both formats:
 
-- The first byte of the file decides: ``{`` means JSON lines, anything else plain names.
+- The first byte of the file decides: ``{`` means JSON lines, anything else plain names. A file that is said to be names
+  is one, whatever it begins with.
 - A line ends with a line feed; the last one may go without. Nothing else is taken off: spaces, ``#`` and carriage
   returns belong to the name. A file of names whose every line ends in a carriage return has Windows line ends and is
   refused, rather than imported under wrong names; so is one that begins with a byte order mark.
@@ -176,7 +177,8 @@ class TopicLines:
 
     For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
     :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
-    ``apart`` is that of :class:`TopicRows`. ``as_names`` takes plain names as they stand, whatever the file looks like.
+    ``apart`` is that of :class:`TopicRows`. ``as_names`` takes lines as they stand for names, whatever the file looks like;
+    ``odd`` takes names that are hardly meant, and reads JSON all the same.
     """
 
     def __init__(
@@ -188,9 +190,11 @@ class TopicLines:
         longest: int = MAX_NAME_BYTES,
         apart: bool = False,
         as_names: bool = False,
+        odd: bool = False,
     ) -> None:
         self._namespace = namespace
-        self._odd = None if as_names else OddNames()
+        self._as_names = as_names
+        self._odd = None if as_names or odd else OddNames()
         self._apart = apart
         self._untold = UNTOLD if apart else "*"
         self._source = source
@@ -246,7 +250,7 @@ class TopicLines:
             block = rest + data
             if start and block:
                 start = False
-                self.is_json = block.startswith(b"{")
+                self.is_json = block.startswith(b"{") and not self._as_names
                 if block.startswith(_BYTE_ORDER_MARK):
                     raise ImportRefused(1, "the file begins with a byte order mark: remove it")
             if not data:

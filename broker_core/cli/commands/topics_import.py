@@ -48,8 +48,8 @@ def import_file(
         bool,
         typer.Option(
             "--as-names",
-            help="Take each line as a name, also in a file that looks like CSV or an array of JSON, and names with "
-            "white space at an end or a tab.",
+            help="Take each line as a name, also in a file that looks like CSV or JSON, and names with white space "
+            "at an end or a tab.",
             show_default=False,
         ),
     ] = False,

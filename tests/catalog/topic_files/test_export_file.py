@@ -102,6 +102,8 @@ NAMES = st.lists(
                 "{",
                 "[",
                 "name,a",
+                "NAME ;a",
+                '"name",a',
                 "\ufeff",
                 " a",
                 "a\t",

@@ -49,8 +49,9 @@ def test_a_file_that_looks_like_another_kind_of_file_is_refused(step: int) -> No
     assert "array" in refused(b'\n\n[\n"a"]').reason
     assert "as many semicolons" in refused(b"name;a\nb;c").reason
     assert "as many tabs" in refused(b"name\ta\nb\tc").reason
+    assert "CSV" in refused(b"name,a").reason
+    assert names_of(b'{"name":"a"}\n{2}', as_names=True) == {'{"name":"a"}', "{2}"}
     for names in (
-        b"name,a",
         b"name;a\nb,c",
         b"names,a\nb,c",
         b'"name,a\nb,c',
