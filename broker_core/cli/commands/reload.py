@@ -82,14 +82,33 @@ def _lines(told: Mapping[str, Any], *, dry_run: bool) -> Iterator[str]:
         ("needs a restart", "restart"),
     ):
         for change in told[changes]:
-            values = (compact_json(change[side]) for side in ("before", "after"))
-            yield f"{word}: {change['setting']}: {' -> '.join(values)}"
+            for difference in _differences(change["before"], change["after"]):
+                yield f"{word}: {change['setting']}: {difference}"
     for role, lost in told.get("names_lost", {}).items():
         yield f"would not be seen any more by {role}: {lost}"
     if told["reloaded"]:
         yield f"reloaded: {', '.join(told['reloaded'])}"
     if not (told["failed"] or told["changed"] or told["restart"]):
         yield "the settings are as the server has them"
+
+
+def _differences(before: Any, after: Any) -> Iterator[str]:
+    """Both values; of lists of tables, such as rules, the tables that go and that come, with their numbers."""
+    from difflib import SequenceMatcher
+
+    values = before, after
+    if not all(isinstance(value, list) and all(isinstance(each, dict) for each in value) for value in values):
+        yield " -> ".join(map(compact_json, values))
+        return
+    texts = [
+        [compact_json({key: inner for key, inner in each.items() if inner is not None}) for each in value]
+        for value in values
+    ]
+    for _, *bounds in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+        gone, new = texts[0][slice(*bounds[:2])], texts[1][slice(*bounds[2:])]
+        if gone != new:
+            yield from (f"-{number} {text}" for number, text in enumerate(gone, bounds[0] + 1))
+            yield from (f"+{number} {text}" for number, text in enumerate(new, bounds[2] + 1))
 
 
 def _names_lost(told: dict[str, Any], settings: Settings) -> dict[str, str]:

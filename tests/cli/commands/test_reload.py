@@ -10,6 +10,7 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.catalog import SqliteCatalog
+from broker_core.cli.commands.reload import _lines
 from broker_core.names import TopicName
 from broker_core.settings import Settings, load_settings
 from tests.cli.conftest import Cli
@@ -134,6 +135,22 @@ async def test_beside_a_server_that_is_embedded_nothing_is_wrong(cli: Cli, tmp_p
         said = await asyncio.to_thread(cli, "reload", "--dry-run", "--config", str(file))
         assert said.code == 1
         assert "the settings were given by the program that runs the server" in said.out
+
+
+def test_rules_that_change_are_shown_alone() -> None:
+    kept = [{"roles": [role], "topics": None} for role in ("a", "b", "c", "d")]
+    change = {
+        "setting": "authorization.rules",
+        "before": kept,
+        "after": [{"roles": ["new"], "topics": ["x"]}, kept[0], kept[1], kept[3]],
+    }
+    told = {"failed": {}, "changed": [change], "restart": [], "reloaded": []}
+    assert list(_lines(told, dry_run=True)) == [
+        'would change: authorization.rules: +1 {"roles":["new"],"topics":["x"]}',
+        'would change: authorization.rules: -3 {"roles":["c"]}',
+    ]
+    change |= {"before": [], "after": kept[:1]}
+    assert list(_lines(told, dry_run=False)) == ['changed: authorization.rules: +1 {"roles":["a"]}']
 
 
 def test_without_a_socket_it_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
