@@ -5,10 +5,29 @@ from __future__ import annotations
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
-from broker_core.client.errors import ConnectionLost, InvalidServiceUrl, TlsCutShort, TlsFailed
+from broker_core.client.errors import (
+    ClientError,
+    ConnectionLost,
+    InvalidServiceUrl,
+    TlsCutShort,
+    TlsFailed,
+    UnexpectedAnswer,
+)
 
-__all__ = ["opening_errors", "tls_failure"]
+__all__ = ["opening_errors", "other_protocol", "tls_failure"]
+
+_TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain bytes
+
+
+def other_protocol(shown: str, first: bytes, *, tls: str, http: str) -> ClientError | None:
+    """The error of a server whose first answer begins so, if it is of TLS or HTTP, with what to do then."""
+    if first[:2] == _TLS_ALERT:
+        return TlsFailed(f"{shown} speaks TLS only: {tls}")
+    if first[:4] == b"HTTP":
+        return UnexpectedAnswer(f"{shown} speaks HTTP: {http}")
+    return None
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from broker_core.client import ClientError, ClientTls, ConnectTimeout, LookupSession, TlsFailed
+from broker_core.client import ClientError, ClientTls, ConnectTimeout, LookupClient, LookupSession, TlsFailed
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
@@ -115,6 +115,22 @@ async def test_the_wrong_port_is_named(authority: Authority) -> None:
     async with plain_server(bytes.fromhex("15030300020246")) as port:  # an alert of TLS
         with pytest.raises(TlsFailed, match=r"speaks TLS only: its URL is pulsar\+ssl://"):
             await ask(f"pulsar://127.0.0.1:{port}", None)
+    for answer, told in (
+        (b"HTTP/1.1 400 Bad Request", "speaks HTTP: its URL is http://"),
+        (b"SSH-2.0-x\r\n", "no Pulsar"),
+    ):
+        async with plain_server(answer) as port:
+            with pytest.raises(ClientError, match=told):
+                await ask(f"pulsar://127.0.0.1:{port}", None)
+    for answer, told in (
+        (bytes.fromhex("15030300020246"), "speaks TLS only: the URL of its HTTP port is https://"),
+        (b"\0\0\0\x05\0\0\0\x01x", "speaks another protocol"),
+        (b"", "may speak another protocol than HTTP"),
+    ):
+        async with plain_server(answer) as port:
+            with pytest.raises(ClientError, match=told):
+                async with LookupClient(f"http://127.0.0.1:{port}") as client:
+                    await client.get_topics_under_namespace("a/b")
     async with plain_server(b"") as port:  # as a Java broker's port for TLS
         with pytest.raises(ClientError, match=r"it may speak TLS only, where its URL is pulsar\+ssl://"):
             await ask(f"pulsar://127.0.0.1:{port}", None)

@@ -23,7 +23,7 @@ _ODD: Final = (
 
 
 def begins_another_file(name: str) -> bool:
-    """Whether a file whose first line is this name may be taken for JSON, for a table, or for one with a byte order mark."""
+    """Whether a file that begins with this name may be taken for JSON or a table, or has a byte order mark."""
     return name.startswith(("{", "[", "\ufeff")) or _HEADER.match(name) is not None
 
 
@@ -77,7 +77,8 @@ class OddNames:
         mark = {",": "commas", ";": "semicolons", "\t": "tabs"}[self._columns[0]]
         return NotNames(
             1,
-            f"the file looks like CSV: it begins with 'name' as a table's header does, and each line has as many {mark}. "
+            f"the file looks like CSV: it begins with 'name' as a table's header does, and each line has as many "
+            f"{mark}. "
             'Write JSON lines such as {"name": "orders", "partitions": 3}, or one name a line',
         )
 

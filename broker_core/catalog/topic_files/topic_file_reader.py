@@ -177,7 +177,7 @@ class TopicLines:
 
     For stores that take less than the embedded catalogue: ``checked`` makes the text of properties, and raises a
     :exc:`CatalogError` for those that cannot be stored; a listed local name has at most ``longest`` bytes (UTF-8).
-    ``apart`` is that of :class:`TopicRows`. ``as_names`` takes lines as they stand for names, whatever the file looks like;
+    ``apart`` is that of :class:`TopicRows`. ``as_names`` takes each line as a name, whatever the file looks like;
     ``odd`` takes names that are hardly meant, and reads JSON all the same.
     """
 

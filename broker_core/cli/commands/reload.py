@@ -104,7 +104,7 @@ def _differences(before: Any, after: Any) -> Iterator[str]:
         [compact_json({key: inner for key, inner in each.items() if inner is not None}) for each in value]
         for value in values
     ]
-    for _, *bounds in SequenceMatcher(None, *texts, autojunk=False).get_opcodes():
+    for _, *bounds in SequenceMatcher(None, texts[0], texts[1], autojunk=False).get_opcodes():
         gone, new = texts[0][slice(*bounds[:2])], texts[1][slice(*bounds[2:])]
         if gone != new:
             yield from (f"-{number} {text}" for number, text in enumerate(gone, bounds[0] + 1))

@@ -85,8 +85,18 @@ def connection_error(failed: Exception, shown: str) -> ClientError:
         return ConnectionLost(f"cannot connect to {shown}: {failed.os_error.strerror or failed.os_error}")
     if isinstance(failed, TimeoutError):
         return ConnectTimeout(f"{shown} did not answer in time")
+    if isinstance(failed, aiohttp.ServerDisconnectedError):
+        return ConnectionLost(
+            f"{shown} closed the connection without an answer: it may speak another protocol than HTTP"
+        )
     if isinstance(failed, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
         return ConnectionLost(f"lost the connection to {shown}: {failed}")
+    if isinstance(
+        failed, aiohttp.ClientResponseError
+    ):  # its text is what was not understood, in several lines
+        if r"b'\x15\x03" in failed.message:
+            return TlsFailed(f"{shown} speaks TLS only: the URL of its HTTP port is https://")
+        return UnexpectedAnswer(f"{shown} answered what is no HTTP: it speaks another protocol")
     return UnexpectedAnswer(f"{shown} answered what is no HTTP: {failed}")
 
 

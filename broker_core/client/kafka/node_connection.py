@@ -25,7 +25,7 @@ from broker_core.client.errors import (
 )
 from broker_core.client.kafka.errors import UnsupportedVersionException, raise_for
 from broker_core.client.kafka.sasl import Sasl
-from broker_core.client.opening_errors import opening_errors, tls_failure
+from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
 from broker_core.client.pulsar.address_health import Address, shown
 from broker_core.wire.kafka import (
     API_VERSIONS,
@@ -43,7 +43,11 @@ from broker_core.wire.kafka import (
 __all__ = ["Answer", "ConnectionOptions", "NodeConnection"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
-_TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain bytes
+#: What to do about a port of another protocol.
+_OTHER: Final = {
+    "tls": "give the client TLS (commands: --tls)",
+    "http": "name the port of its Kafka listener",
+}
 _LARGE: Final = 256 * 1024  # bytes of an answer that is decoded in a thread
 _MOST_PAUSE: Final = 60.0  # seconds that a server may have a client wait before its next request
 _SESSION_SHARE: Final = 0.85  # of the lifetime of a session, in which it is used
@@ -264,8 +268,8 @@ class NodeConnection:
         try:
             while True:
                 head = await self._reader.readexactly(4)
-                if head[:2] == _TLS_ALERT:
-                    raise UnexpectedAnswer(f"{self._shown} expects TLS")
+                if other := other_protocol(self._shown, head, **_OTHER):
+                    raise other
                 size = int.from_bytes(head, "big", signed=True)
                 if not 4 <= size <= self._options.max_answer:
                     raise UnexpectedAnswer(
@@ -290,7 +294,7 @@ class NodeConnection:
             self.abort(lost(tls_failure(failed, self._shown)))
         except (asyncio.IncompleteReadError, OSError):
             self.abort(ConnectionLost(f"{self._shown} closed the connection"))
-        except UnexpectedAnswer as broken:
+        except (UnexpectedAnswer, TlsFailed) as broken:
             self.abort(broken)
 
 

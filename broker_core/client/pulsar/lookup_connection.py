@@ -25,7 +25,7 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
     server_error,
 )
-from broker_core.client.opening_errors import opening_errors, tls_failure
+from broker_core.client.opening_errors import opening_errors, other_protocol, tls_failure
 from broker_core.client.pulsar.credentials import Credentials, OriginalPrincipal
 from broker_core.client.pulsar.topics_answer import TopicsAnswer, peek_request_id
 from broker_core.client.pulsar.watch_success import WATCH_SUCCESS, watch_success
@@ -58,7 +58,6 @@ _NO_FRAME_LIMIT: Final = MAX_COMMAND_SIZE + 8
 _TOPICS_RESPONSE: Final = b"\x08\x21"  # the type, as every encoder puts it first
 _STALLED: Final = 1.0  # seconds without a byte in the middle of a frame
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
-_TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain bytes
 _MAX_UNSENT: Final = 4 * 1024 * 1024  # bytes that a server may leave unread before it counts as dead
 
 
@@ -326,7 +325,7 @@ class LookupConnection(asyncio.BufferedProtocol):
             if not self._frames.large_frame:
                 self._admitted = False
             elif not self._connected.done():
-                raise UnexpectedAnswer("its first answer is no CONNECTED")
+                raise UnexpectedAnswer("its first answer is no CONNECTED: it may be no Pulsar server")
             elif not self._admitted:
                 self._admit_large()
         except (FrameError, UnexpectedAnswer) as broken:
@@ -348,7 +347,7 @@ class LookupConnection(asyncio.BufferedProtocol):
         else:
             text = f"lost the connection to {self._shown}" + (f": {exc}" if exc else "")
             if not (self._frames.start or self._connected.done()):  # brokers send no alert of TLS
-                text += "; it may speak TLS only, where its URL is pulsar+ssl://"
+                text += "; it may speak TLS only, where its URL is pulsar+ssl://, or another protocol"
             self._fail(ConnectionLost(text))
         if not self._closed.done():
             self._closed.set_result(None)
@@ -479,8 +478,9 @@ class LookupConnection(asyncio.BufferedProtocol):
         if self._challenge is not None:
             self._challenge.cancel()
         if not self._connected.done():
-            if bytes(self._frames.start[:2]) == _TLS_ALERT:
-                reason = TlsFailed(f"{self._shown} speaks TLS only: its URL is pulsar+ssl://")
+            url = "its URL is https://" if self._is_tls else "its URL is http://"
+            first = bytes(self._frames.start)
+            reason = other_protocol(self._shown, first, tls="its URL is pulsar+ssl://", http=url) or reason
             self._connected.set_exception(reason)
             self._connected.exception()  # nobody may wait for it yet
         pending, self._pending = self._pending, {}

@@ -158,12 +158,13 @@ async def test_a_node_that_does_not_answer_is_left() -> None:
         (b"\xff\xff\xff\xff", "announced an answer of -1 bytes"),
         (b"\0\0\0\x02ab", "announced an answer of 2 bytes"),
         (b"\0\0\0\x0a\0\0\0\x02\0\0\x7f\xff\xff\xff", "bytes that are none"),
-        (b"\x15\x03\x03\0\x02\x02\x46", "expects TLS"),
+        (b"\x15\x03\x03\0\x02\x02\x46", "speaks TLS only"),
+        (b"HTTP/1.1 400 Bad Request", "speaks HTTP: name the port of its Kafka listener"),
     ],
 )
 async def test_an_answer_that_is_none_ends_the_connection(answer: bytes, said: str) -> None:
     async with ScriptedKafka({LIST_TOPICS: lambda _: answer}) as node, opened(node) as asks:
-        with pytest.raises(UnexpectedAnswer, match=said):
+        with pytest.raises((UnexpectedAnswer, TlsFailed), match=said):
             await asks.ask(LIST_TOPICS, {})
         assert not asks.is_usable
 
