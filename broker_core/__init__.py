@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from broker_core.plugin_api.check_findings import Check
     from broker_core.plugin_api.describe_request import DescribeRequest
     from broker_core.plugin_api.hookspecs import hookimpl
+    from broker_core.plugin_api.http_site import HttpRequest, HttpSite
     from broker_core.plugin_api.listing_builder import ListingBuilder
     from broker_core.plugin_api.listing_request import ListingRequest
     from broker_core.plugin_api.listing_result import TopicListingResult
@@ -44,6 +45,8 @@ __all__ = [
     "DescribeRequest",
     "Details",
     "EncodedNames",
+    "HttpRequest",
+    "HttpSite",
     "Lease",
     "Listing",
     "ListingBuilder",
@@ -76,6 +79,8 @@ _imported: Final = lazy_exports(
         "DescribeRequest": ".plugin_api.describe_request",
         "Details": ".listing.details",
         "EncodedNames": ".listing.encoded_names",
+        "HttpRequest": ".plugin_api.http_site",
+        "HttpSite": ".plugin_api.http_site",
         "Lease": ".plugin_api.request_lease",
         "Listing": ".listing.listing",
         "ListingBuilder": ".plugin_api.listing_builder",

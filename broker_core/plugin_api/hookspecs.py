@@ -6,8 +6,8 @@ operator's list ``[plugins] enabled`` is asked first, and plugins are asked one 
 
 Which thread calls what. A hook that is ``async def`` runs on the broker's event loop and must not block it. A plain
 function runs in a thread of the plugin's own small pool, several at once, so it may block, and must be thread-safe;
-``broker_core_settings``, ``broker_core_depends_on`` and ``broker_core_commands`` are called once, before anything
-runs, and must return at once; ``broker_core_problems`` is for the command line only.
+``broker_core_settings``, ``broker_core_depends_on``, ``broker_core_http_routes`` and ``broker_core_commands`` are
+called once, before the first request, and must return at once; ``broker_core_problems`` is for the command line only.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
     from broker_core.plugin_api.check_findings import Check
     from broker_core.plugin_api.describe_request import DescribeRequest
+    from broker_core.plugin_api.http_site import HttpSite
     from broker_core.plugin_api.listing_request import ListingRequest
     from broker_core.plugin_api.listing_result import TopicListingResult
 
@@ -201,6 +202,15 @@ class HookSpecs(Protocol):
         self, request: ListingRequest, outcome: ListingOutcome
     ) -> Awaitable[None] | None:
         """Observe a listing that was answered or refused. The client does not wait; a failure is only counted."""
+
+    @hookspec
+    @facts(plain=True, fails_alone=True)
+    def broker_core_http_routes(self, settings: Any) -> HttpSite | None:
+        """Return what the plugin serves over HTTP: files, routes, screens of the explorer; ``None`` is nothing.
+
+        Called once at the start, after ``broker_core_startup``, where the server has ``[http]``. ``settings`` is an
+        instance of the model of ``broker_core_settings``. A path that the server or another plugin has stops the start.
+        """
 
     @hookspec
     @facts(plain=True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from broker_core.plugins.former_answers import (
         FormerAnswer,
     )
+    from broker_core.plugins.hooks.http_sites import PluginSite
     from broker_core.plugins.load.installed_plugins import did_you_mean, installed_plugins
     from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
     from broker_core.plugins.plugin_state_metrics import show_plugins
@@ -34,6 +35,7 @@ __all__ = [
     "PluginFailed",
     "PluginLoadError",
     "PluginRegistry",
+    "PluginSite",
     "RefusedByPlugin",
     "as_problems",
     "bounded",
@@ -56,6 +58,7 @@ __getattr__ = lazy_exports(
         "PluginFailed": ".failures",
         "PluginLoadError": ".failures",
         "PluginRegistry": ".load.registry",
+        "PluginSite": ".hooks.http_sites",
         "RESERVED": ".load.registry",
         "RefusedByPlugin": ".failures",
         "as_problems": ".reported_problems",

@@ -26,6 +26,7 @@ from broker_core.plugins.failures import ChainStep
 from broker_core.plugins.hooks.authenticators import AUTHENTICATE, authenticated_by
 from broker_core.plugins.hooks.describers import DescribeHook
 from broker_core.plugins.hooks.gates import AUTHORIZE, pass_gates
+from broker_core.plugins.hooks.http_sites import PluginSite, plugin_sites
 from broker_core.plugins.hooks.listers import LIST, ListerHook
 from broker_core.plugins.hooks.masks import VISIBLE, MaskHook
 from broker_core.plugins.hooks.observers import Observers
@@ -185,6 +186,10 @@ class Dispatcher:
                 raise
             if offered is not None:
                 self.change_logs = (*self.change_logs, offered)
+
+    def http_sites(self) -> list[PluginSite]:
+        """What the plugins serve over HTTP. Raises :exc:`~broker_core.plugins.failures.PluginLoadError`."""
+        return plugin_sites(self.registry, self._runners)
 
     @property
     def live_keys(self) -> dict[str, frozenset[str]]:

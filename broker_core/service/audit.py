@@ -45,6 +45,7 @@ Action: TypeAlias = Literal[
     "delete_kafka_user",
     "accept_shrink",
     "disconnect_clients",
+    "ask_plugin",
 ]
 #: ``abandoned``: the client left before anything was changed.
 Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]

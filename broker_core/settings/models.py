@@ -53,6 +53,17 @@ def _connections(value: object) -> object:
     return number
 
 
+def _host_name(value: str) -> str:
+    if not re.fullmatch(
+        r"(?=.{1,253}$)[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?(\.[A-Za-z0-9_]([A-Za-z0-9_-]*[A-Za-z0-9_])?)*",
+        value,
+    ):
+        raise ValueError(
+            f"{value!r:.100} is not the name of a host, such as 'topics.example.com', without a port"
+        )
+    return value.lower()
+
+
 def _file_mode(value: object) -> str:
     """An octal text such as ``"0640"``: a number would be read as another one."""
     if isinstance(value, str) and re.fullmatch("0?6[0246][0246]", value):
@@ -153,6 +164,11 @@ class HttpSettings(Table):
         default=10_000_000,
         ge=1,
         description="Names of an answer to a request without `limit`; more are in a further page.",
+    )
+    hosts: tuple[Annotated[str, AfterValidator(_host_name)], ...] = Field(
+        default=(),
+        description="Names, besides addresses and localhost, by which browsers may ask this server, without a port; "
+        "others are refused, since any page could stand behind them.",
     )
     tls: HttpTlsSettings | None = None
 

@@ -123,6 +123,10 @@ $ curl -sS -H 'Content-Type: application/json' -d '{"items": [{"resource_type": 
 $ curl -sS -X DELETE 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?principal=User:orders-app'
 {"type":"about:blank","title":"Not Found","status":404,"detail":"clients of this server are not authenticated: it has no users and ACLs over HTTP","cause":"NOT_FOUND"}
 """,
+    "listScreens": """\
+$ curl -sS http://127.0.0.1:8080/v1/screens
+{"items":[]}
+""",
     "openapi": """\
 $ curl -sS http://127.0.0.1:8080/v1/openapi.json
 {"openapi":"3.1.0","info":{"title":"broker-core",...}

@@ -21,6 +21,7 @@ ARGUMENTS = {
     "broker_core_change_log": (),
     "broker_core_shutdown": (),
     "broker_core_listing_served": ("request", "outcome"),
+    "broker_core_http_routes": ("settings",),
     "broker_core_commands": ("app",),
     "broker_core_check": ("settings",),
     "broker_core_problems": ("settings",),

@@ -156,6 +156,7 @@ def _over_http(served: ApiServed) -> Asks:
     admin = "/admin/v2/persistent/public/default"
     found = {
         "openapi": ask("/v1/openapi.json"),
+        "listScreens": ask("/v1/screens"),
         "listClients": ask("/v1/server/clients"),
         "disconnectClients": ask("/v1/server/clients/disconnect?role=nobody", "POST"),
         "listTopics": ask(f"{BASE}/topics"),

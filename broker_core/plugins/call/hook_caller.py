@@ -27,6 +27,7 @@ from broker_core.plugins.call.hook_statistics import HookStatistics
 from broker_core.plugins.call.plugin_runner import NotInTime, PluginRunner
 from broker_core.plugins.call.plugin_threads import RaisedByPlugin, ThreadsFull
 from broker_core.plugins.failures import PluginFailed
+from broker_core.plugins.load.hook_implementations import Implementation
 from broker_core.plugins.load.registry import LoadedPlugin
 from broker_core.plugins.raised_exceptions import failure_for_client, in_words, is_a, kind, text, trace
 from broker_core.tracing import stage
@@ -50,7 +51,8 @@ Accept: TypeAlias = Callable[[Any], Awaitable[Any]]
 class HookCaller:
     """Calls one hook of one plugin, whichever hook; all calls share its breaker and its statistics.
 
-    All hooks of a plugin share its ``runner``: the threads, and the limit of what is left behind.
+    All hooks of a plugin share its ``runner``: the threads, and the limit of what is left behind. ``implementation``
+    is called in place of the plugin's own for the hook.
     """
 
     def __init__(
@@ -60,6 +62,7 @@ class HookCaller:
         runner: PluginRunner,
         *,
         on_call: CallObserver | None = None,
+        implementation: Implementation | None = None,
     ) -> None:
         self.plugin = plugin
         self.name = plugin.name
@@ -68,7 +71,7 @@ class HookCaller:
         self.statistics = HookStatistics()
         self.loop_time = LoopTime(self.name, self.hook)
         self.breaker = CircuitBreaker()
-        self._implementation = plugin.implementations[hook]
+        self._implementation = implementation or plugin.implementations[hook]
         self._fails_alone = HOOK_FACTS[hook].fails_alone
         self._secret = HOOK_FACTS[hook].secret
         self._on_call = on_call

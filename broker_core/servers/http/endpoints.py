@@ -15,6 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from broker_core.access.asker import Asker
 from broker_core.live_settings import Difference
 from broker_core.metrics.frequent_questions import QuestionCount, question_lines
+from broker_core.servers.http.api import WebPages
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.json_responses import json_response
@@ -39,7 +40,7 @@ class Endpoints:
     served. ``allowed`` filters them by what the client may see. ``plugins`` gives the state of each plugin, in plain
     values. ``access`` says who may see a page; without it everybody who can connect may. ``problem`` says why a
     server that is ready otherwise is not. ``reloads`` are for a server of the operator. All are called on
-    the event loop.
+    the event loop. ``pages`` has the rules for browsers.
     """
 
     def __init__(
@@ -53,6 +54,7 @@ class Endpoints:
         access: HttpAccess | None = None,
         problem: Callable[[], str | None] = lambda: None,
         reloads: Reloads | None = None,
+        pages: WebPages | None = None,
     ) -> None:
         self._registry = registry
         self._readiness = readiness
@@ -62,6 +64,7 @@ class Endpoints:
         self._access = access
         self._problem = problem
         self._reloads = reloads
+        self._pages = pages or WebPages()
 
     def routes(self) -> list[web.RouteDef]:
         """The path of each endpoint, and what it needs."""
@@ -82,6 +85,8 @@ class Endpoints:
         self, path: str, needs: Needs, answer: Callable[[web.Request, Asker], Awaitable[web.Response]]
     ) -> web.RouteDef:
         async def admitted(request: web.Request) -> web.Response:
+            if not path.startswith("/-/"):  # probes may be of anything, and learn nothing
+                self._pages.check(request)
             access = self._access
             asker = asker_of(request) if access is None else await access.admit(request, needs)
             return await answer(request, asker)

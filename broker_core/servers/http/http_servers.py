@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -17,11 +17,21 @@ from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
 from broker_core.servers.http.admin_socket import AdminSocket
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.api import Admit, Api, ApiAdmission, ApiServices, v1_api
+from broker_core.servers.http.api import (
+    Admit,
+    Api,
+    ApiAdmission,
+    ApiServices,
+    ScreenObject,
+    WebPages,
+    v1_api,
+)
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, Needs
 from broker_core.servers.http.http_asker import operator_of
+from broker_core.servers.http.plugin_routes import routes_of_plugin
 from broker_core.servers.http.server import HttpServer
+from broker_core.servers.http.site_files import SiteFiles
 from broker_core.service import Admission
 from broker_core.settings import HttpSettings
 from broker_core.sighup_reloads import Reloads
@@ -69,10 +79,18 @@ class HttpServers:
     ) -> HttpServer:
         """Serve clients as the table ``[http]`` says.
 
-        Raises :exc:`~broker_core.servers.http.server.HttpListenError`.
+        Raises :exc:`~broker_core.servers.http.server.HttpListenError`, and
+        :exc:`~broker_core.plugins.PluginLoadError` for a plugin whose site cannot be served.
         """
-        services = self._services
-        pipeline, metrics = services.pipeline, services.metrics
+        pipeline, metrics = self._services.pipeline, self._services.metrics
+        of_plugins = pipeline.dispatcher.http_sites()
+        pages = WebPages(
+            settings.hosts,
+            has_pages=bool(of_plugins),
+            may_change=any(each.site.changes for each in of_plugins),
+        )
+        services = replace(self._services, pages=pages)
+        sites = await asyncio.to_thread(lambda: [SiteFiles(each, pages) for each in of_plugins])
         access = HttpAccess(
             admission,
             lambda: pipeline.authorization,
@@ -88,10 +106,16 @@ class HttpServers:
             plugins=pipeline.dispatcher.describe_without_errors,
             access=access,
             problem=self._problem,
+            pages=pages,
         )
+        screens = [screen for site in sites for screen in site.screens]
         server = self._clients = HttpServer(
             endpoints,
-            apis=self._apis(access.admit, services) if settings.api else [],
+            apis=self._apis(access.admit, services, screens) if settings.api else [],
+            of_plugins=[
+                *(route for site in sites for route in site.routes()),
+                *(route for each in of_plugins for route in routes_of_plugin(each, services, access.admit)),
+            ],
             connections=files.http + files.api,
             tls=tls,
             refused=lambda: metrics.connection_refused("http"),
@@ -127,9 +151,9 @@ class HttpServers:
         if self._clients is not None:
             await self._clients.drain(seconds)
 
-    def _apis(self, admit: Admit, services: ApiServices) -> list[Api]:
+    def _apis(self, admit: Admit, services: ApiServices, screens: Sequence[ScreenObject] = ()) -> list[Api]:
         """The APIs for programs."""
-        return [v1_api(services, admit, self._version), *admin_apis(services, admit)]
+        return [v1_api(services, admit, self._version, screens), *admin_apis(services, admit)]
 
 
 async def _operator(request: web.Request, _needs: Needs) -> Asker:

@@ -57,8 +57,8 @@ class HttpListenError(BrokerCoreError):
 class HttpServer:
     """Serves the endpoints from :meth:`start` to :meth:`stop`. ``connections`` is how many there may be in all.
 
-    ``tls`` is for :meth:`start_tls`. ``refused`` is called for each connection that has no place. ``clients`` are those
-    of all servers of the broker.
+    ``of_plugins`` are the routes of plugins' sites. ``tls`` is for :meth:`start_tls`. ``refused`` is called for each
+    connection that has no place. ``clients`` are those of all servers of the broker.
     """
 
     def __init__(
@@ -66,6 +66,7 @@ class HttpServer:
         endpoints: Endpoints,
         *,
         apis: Sequence[Api] = (),
+        of_plugins: Sequence[web.RouteDef] = (),
         connections: int = _CONNECTIONS,
         tls: TlsEntrance | None = None,
         refused: Callable[[], object] = lambda: None,
@@ -73,6 +74,7 @@ class HttpServer:
     ) -> None:
         self._endpoints = endpoints
         self._apis = apis
+        self._of_plugins = of_plugins
         self._runner: web.AppRunner | None = None
         self._most = connections
         self._refused = refused
@@ -119,6 +121,7 @@ class HttpServer:
         app.router.add_routes(self._endpoints.routes())
         for api in self._apis:
             app.router.add_routes(api.routes())
+        app.router.add_routes(self._of_plugins)
         runner = web.AppRunner(
             app,
             handle_signals=False,

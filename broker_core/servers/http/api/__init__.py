@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from broker_core.servers.http.api import (
     held_listings,
     namespaces,
+    screens,
     server_clients,
     topic_by_id,
     topics,
@@ -15,14 +18,25 @@ from broker_core.servers.http.api.api import Admit, Api
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import Operation
+from broker_core.servers.http.api.screens import ScreenObject
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.servers.http.api.writes import change_topic, import_topics
 
-__all__ = ["Admit", "Api", "ApiAdmission", "ApiServices", "HttpMetrics", "v1_api"]
+__all__ = [
+    "Admit",
+    "Api",
+    "ApiAdmission",
+    "ApiServices",
+    "HttpMetrics",
+    "ScreenObject",
+    "WebPages",
+    "v1_api",
+]
 
 
-def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
-    """The API of a server. ``admit`` says who asks; ``version`` is the server's."""
+def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[ScreenObject] = ()) -> Api:
+    """The API of a server of this version. ``admit`` says who asks; ``shown`` are the screens of plugins."""
     operations: list[Operation] = [
         *topics.operations(services),
         *change_topic.operations(services),
@@ -31,6 +45,7 @@ def v1_api(services: ApiServices, admit: Admit, version: str) -> Api:
         *topic_by_id.operations(services),
         *held_listings.operations(services),
         *server_clients.operations(services),
+        *screens.operations(services, list(shown)),
         *kafka_users.operations(),
         *kafka_acls.operations(),
     ]

@@ -8,15 +8,14 @@ from contextlib import nullcontext
 from functools import partial
 from typing import Any, Final
 
-from aiohttp import hdrs, web
+from aiohttp import web
 
 from broker_core.access.asker import Asker
-from broker_core.errors import Cause
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.listing_outcome import tell_refused
 from broker_core.servers.http.api.operation import Operation, Right
 from broker_core.servers.http.api.parameters import read_parameters
-from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response, refused
+from broker_core.servers.http.api.problem_details import Problem, problem_of, problem_response
 from broker_core.servers.http.api.request_body import awaits_leave, check_body, check_expectation
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import Needs
@@ -28,7 +27,6 @@ __all__ = ["Admit", "Api"]
 #: Who asks, and the error 401 or 403 for who may not: called with a request and what it needs.
 Admit = Callable[[web.Request, Needs], Awaitable[Asker]]
 
-_READS: Final = frozenset({"GET", "HEAD"})
 #: The key of a request's turn of the quotas.
 _TURN: Final = web.RequestKey("quota turn", QuotaTurn)
 _NEEDS: Final = {
@@ -120,7 +118,7 @@ class Api:
     async def _operate(
         self, operation: Operation, request: web.Request, attempt: Attempt
     ) -> web.StreamResponse:
-        _check_no_web_page(request)
+        self._services.pages.check(request, changes=operation.changes is not None)
         admit = partial(self._admit, request, _NEEDS.get(operation.needs, Needs.CREDENTIALS))
         asker = await admit()
         attempt.asker = asker
@@ -170,18 +168,6 @@ class Api:
         if self._services.admission.draining.is_set() or awaits_leave(request):
             response.force_close()
         return response
-
-
-def _check_no_web_page(request: web.Request) -> None:
-    """Refuse what a web page has a browser send to change something.
-
-    The page may be of any site: by a name that it lets stand for this server's address it passes for one of the
-    server's own. This server has no pages, and its clients are no browsers.
-    """
-    if request.method in _READS:
-        return
-    if hdrs.ORIGIN in request.headers or request.headers.get("Sec-Fetch-Site", "none") != "none":
-        raise refused(403, "a web page may change nothing here: the request has an Origin", Cause.NOT_ALLOWED)
 
 
 def _cut(error: Exception, request: web.Request) -> web.Response:

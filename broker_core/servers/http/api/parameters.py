@@ -25,13 +25,14 @@ __all__ = [
     "number_parameter",
     "one_of",
     "read_parameters",
+    "read_query",
 ]
 
 
 def read_parameters(request: web.Request, operation: Operation) -> dict[str, Any]:
     """The value of each declared parameter by name. Raises the error 400 for what is not declared, or wrong."""
     _check_path(request)
-    given = _query(request)
+    given = read_query(request)
     declared = {each.name for each in operation.parameters if each.within == "query"}
     for name in given:
         if name not in declared:
@@ -60,8 +61,11 @@ def _check_path(request: web.Request) -> None:
             raise _bad("the path is not in UTF-8") from None
 
 
-def _query(request: web.Request) -> dict[str, list[str]]:
-    """The texts of each name. The query is decoded here: what is no UTF-8 must be an error, not another text."""
+def read_query(request: web.Request) -> dict[str, list[str]]:
+    """The texts of each name. Raises the error 400.
+
+    The query is decoded here: what is no UTF-8 must be an error, not another text.
+    """
     found: dict[str, list[str]] = {}
     try:
         for name, text in parse_qsl(

@@ -20,6 +20,7 @@ from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.slow_readers import SlowReaders
 from broker_core.servers.http.api.stream_places import StreamPlaces
+from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
@@ -56,6 +57,8 @@ class ApiServices:
     #: The clients of all servers.
     clients: Clients = field(default_factory=Clients)
     quotas: Quotas = field(default_factory=Quotas)
+    #: What pages of this server may ask.
+    pages: WebPages = field(default_factory=WebPages)
     #: One for all servers of a broker.
     http_metrics: HttpMetrics = field(default_factory=lambda: HttpMetrics(Metrics()))
 

@@ -1,0 +1,84 @@
+"""The sites of plugins (``broker_core_http_routes``): asked for once at the start, and their routes called."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any, Final
+
+from broker_core.plugin_api.http_site import HttpRequest, HttpRoute, HttpSite
+from broker_core.plugins.call.hook_caller import HookCaller
+from broker_core.plugins.call.plugin_runner import PluginRunner
+from broker_core.plugins.failures import PluginLoadError
+from broker_core.plugins.load.hook_implementations import Implementation
+from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
+from broker_core.plugins.raised_exceptions import shown
+
+__all__ = ["PluginSite", "plugin_sites"]
+
+_HOOK: Final = "broker_core_http_routes"
+#: The first parts of paths that the server has itself.
+_RESERVED: Final = ("v1", "metrics", "-", "questions", "plugins", "admin", "lookup")
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSite:
+    """The site of one plugin, whose routes are called as its hooks are: within its deadline, in its threads."""
+
+    plugin: str
+    site: HttpSite
+    callers: Mapping[HttpRoute, HookCaller]
+
+    async def answer(self, route: HttpRoute, request: HttpRequest) -> Any:
+        """What the handler of a route returns. Raises :exc:`~broker_core.plugins.failures.PluginFailed`."""
+        (argument,) = inspect.signature(route.handler).parameters
+        given: dict[str, Any] = {argument: request}
+        answer, _, _ = await self.callers[route].call(request, _answered, **given)
+        return answer
+
+
+def plugin_sites(registry: PluginRegistry, runners: Mapping[str, PluginRunner]) -> list[PluginSite]:
+    """The sites of all plugins, in the order of the chain.
+
+    Raises :exc:`PluginLoadError` for what is no site, and for two plugins, or a plugin and the server, at one path.
+    """
+    found: list[PluginSite] = []
+    for plugin in registry:
+        site = plugin.call_plain(_HOOK, settings=plugin.options.settings)
+        if site is None:
+            continue
+        for problem in _problems(site, found):
+            raise PluginLoadError(plugin.name, plugin.origin, problem)
+        callers = {route: _caller(plugin, route, runners[plugin.name]) for route in site.routes}
+        found.append(PluginSite(plugin.name, site, callers))
+    return found
+
+
+def _caller(plugin: LoadedPlugin, route: HttpRoute, runner: PluginRunner) -> HookCaller:
+    (argument,) = inspect.signature(route.handler).parameters
+    implementation = Implementation(
+        _HOOK, route.handler, (argument,), inspect.iscoroutinefunction(route.handler), False, False
+    )
+    return HookCaller(plugin, _HOOK, runner, implementation=implementation)
+
+
+def _problems(site: object, others: list[PluginSite]) -> Iterator[str]:
+    if not isinstance(site, HttpSite):
+        yield f"returned {shown(site)} from {_HOOK}, not a broker_core.HttpSite"
+        return
+    for path in (site.prefix, *(site.at(route.path) for route in site.routes)):
+        if PurePosixPath(path).parts[1:2] and PurePosixPath(path).parts[1] in _RESERVED:
+            yield f"has a site at {path}, which the server has itself"
+    for other in others:
+        if other.site.prefix == site.prefix:
+            yield f"has a site at {site.prefix}, and so has plugin {other.plugin!r}"
+        taken = {screen.name for screen in other.site.screens}
+        for screen in site.screens:
+            if screen.name in taken:
+                yield f"has a screen {screen.name!r}, and so has plugin {other.plugin!r}"
+
+
+def _answered(answer: object, _request: object) -> tuple[object, str]:
+    return answer, "answered"

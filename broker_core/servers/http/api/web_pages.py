@@ -1,0 +1,135 @@
+"""What web pages may ask of this server by the browsers of clients: pages of its own, and no other.
+
+A page of any site can have a browser send requests here, and one whose name an attacker lets stand for this server's
+address (DNS rebinding) passes for a page of the server itself: then ``Origin`` and ``Host`` are equal, and both have
+that name. So requests of browsers are for hosts that no stranger can name: addresses, ``localhost``, and those of
+``[http] hosts``. A program that is no browser may ask by any name. docs/how-to/secure.md#browsers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from typing import Final
+from urllib.parse import urlsplit
+
+from aiohttp import hdrs, web
+
+from broker_core.errors import Cause
+from broker_core.redaction.quoted import quoted
+from broker_core.servers.http.api.problem_details import RequestRefused, refused
+
+__all__ = ["WebPages"]
+
+_READS: Final = frozenset({"GET", "HEAD"})
+_FETCH_SITE: Final = "Sec-Fetch-Site"
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+class WebPages:
+    """The rules for requests of browsers.
+
+    ``hosts`` are those of ``[http] hosts``. ``has_pages`` says whether the server has pages at all, ``may_change``
+    whether these may change anything; without pages, browsers only read.
+    """
+
+    def __init__(
+        self, hosts: Iterable[str] = (), *, has_pages: bool = False, may_change: bool = False
+    ) -> None:
+        self.hosts = tuple(hosts)
+        self._names = {"localhost", *(host.lower() for host in self.hosts)}
+        self.has_pages = has_pages
+        self.may_change = may_change
+
+    def check(self, request: web.Request, *, changes: bool = False) -> None:
+        """Refuse what a page may not ask: the errors 403 and 421. ``changes``: the request changes something."""
+        if request.method in _READS:
+            if _is_of_browser(request):
+                self.check_host(request)
+            return
+        site = request.headers.get(_FETCH_SITE, "none")
+        if hdrs.ORIGIN not in request.headers and site == "none":
+            return  # of a program
+        if not (self.may_change if changes else self.has_pages):
+            raise _denied("a web page may change nothing here: the request has an Origin")
+        self.check_host(request)
+        if not _is_own(request):
+            raise _denied(
+                "a web page of another site may ask nothing here: the Origin of the request is not its Host"
+            )
+        if site not in ({"same-origin"} if changes else {"same-origin", "none"}):
+            raise _denied(
+                "a web page may change nothing by plain http from another machine: open it by https, or by localhost"
+                if site == "none"
+                else "a web page of another site may ask nothing here: Sec-Fetch-Site is not same-origin"
+            )
+
+    def check_host(self, request: web.Request) -> None:
+        """Refuse a request for a host that a stranger may have named: the error 421."""
+        host = _host(request)
+        if host is None or not (_is_address(host) or host in self._names):
+            raise refused(
+                421,
+                "browsers ask this server by an address, as localhost, or by a name of [http] hosts, "
+                f"and not as {quoted(host or '')}",
+                Cause.NOT_ALLOWED,
+            )
+
+
+def _is_of_browser(request: web.Request) -> bool:
+    """Whether a request is of a browser; one that reads, by plain http, may be known by its ``User-Agent`` alone."""
+    headers = request.headers
+    return (
+        hdrs.ORIGIN in headers
+        or headers.get(_FETCH_SITE, "none") != "none"
+        or headers.get(hdrs.USER_AGENT, "").startswith("Mozilla/")
+    )
+
+
+def _host(request: web.Request) -> str | None:
+    """The name in ``Host``, in small letters without port and brackets; ``None`` if it is missing, or no host."""
+    given = request.headers.getall(hdrs.HOST, ())
+    parts = _parts(f"http://{given[0]}") if len(given) == 1 else None
+    return None if parts is None else parts[0]
+
+
+def _parts(url: str) -> tuple[str, int] | None:
+    """The host and the port of an origin; ``None`` of anything else."""
+    try:
+        found = urlsplit(url)
+        port = found.port or _DEFAULT_PORTS.get(found.scheme)
+    except ValueError:
+        return None
+    if (
+        found.path
+        or found.query
+        or found.fragment
+        or found.username is not None
+        or not found.hostname
+        or not port
+    ):
+        return None
+    return found.hostname, port
+
+
+def _is_own(request: web.Request) -> bool:
+    """Whether the page that asks is of the host that is asked, by whatever scheme: TLS may end before this server."""
+    given = request.headers.getall(hdrs.ORIGIN, ())
+    if not given:
+        return True  # Sec-Fetch-Site says the rest
+    scheme = urlsplit(given[0]).scheme if len(given) == 1 and given[0].isascii() else ""
+    origin = _parts(given[0]) if scheme in _DEFAULT_PORTS else None
+    host = _parts(f"{scheme}://{request.headers[hdrs.HOST]}")
+    return origin is not None and origin == host
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
+
+
+def _denied(detail: str) -> RequestRefused:
+    return refused(403, detail, Cause.NOT_ALLOWED)

@@ -1,0 +1,98 @@
+"""The routes of plugins' sites as operations: admission, rights, quotas, errors and metrics are those of ``/v1``."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import hdrs, web
+
+from broker_core.compact_json import ascii_json
+from broker_core.errors import Cause
+from broker_core.plugin_api.http_site import PLACEHOLDER, HttpRequest, HttpRoute
+from broker_core.plugins import PluginFailed, PluginSite
+from broker_core.servers.http.api import Admit, Api, ApiServices
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.negotiation import takes_gzip
+from broker_core.servers.http.api.operation import Body, Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.parameters import read_query
+
+__all__ = ["routes_of_plugin"]
+
+#: Bytes of a body, and of an answer.
+_MOST_BODY: Final = 1024 * 1024
+_MOST_ANSWER: Final = 16 * 1024 * 1024
+_LEAST_GZIP: Final = 1024
+_RIGHTS: Final[Mapping[str, Right]] = {
+    "nothing": Right.NOTHING,
+    "credentials": Right.CREDENTIALS,
+    "list": Right.LIST,
+    "monitor": Right.MONITOR_EVERYWHERE,
+    "admin": Right.ADMIN_EVERYWHERE,
+    "super": Right.SUPER,
+}
+
+
+def routes_of_plugin(of_plugin: PluginSite, services: ApiServices, admit: Admit) -> list[web.RouteDef]:
+    """The routes of a site. ``admit`` says who asks."""
+    operations = [_operation(of_plugin, route) for route in of_plugin.site.routes]
+    return (
+        Api(of_plugin.site.at("/"), operations, services, admit, read=_values).routes() if operations else []
+    )
+
+
+def _operation(of_plugin: PluginSite, route: HttpRoute) -> Operation:
+    is_change = route.method != "GET"
+    return Operation(
+        route.method,
+        of_plugin.site.at(route.path),
+        f"{of_plugin.plugin} {route.method} {route.path}",
+        f"A route of the plugin {of_plugin.plugin}.",
+        Right.ADMIN if route.needs == "admin" and route.has_namespace else _RIGHTS[route.needs],
+        partial(_answer, of_plugin, route),
+        {200: Reply("What the plugin says.", {route.content_type: {}})},
+        parameters=tuple(
+            Parameter(name, "A part of the path.", within="path")
+            for name in PLACEHOLDER.findall(route.path)
+            if name not in {"tenant", "namespace"}
+        ),
+        body=Body({"application/json": {}}, _MOST_BODY, required=False) if is_change else None,
+        changes="ask_plugin" if is_change else None,
+    )
+
+
+def _values(request: web.Request, _operation: Operation) -> dict[str, Any]:
+    """Whatever parameters a client gives: the plugin knows which there are."""
+    return {name: texts[-1] for name, texts in read_query(request).items()}
+
+
+async def _answer(of_plugin: PluginSite, route: HttpRoute, request: ApiRequest) -> web.StreamResponse:
+    body = await request.json() if route.method != "GET" and request.http.body_exists else None
+    request.attempt.target = request.http.path
+    answer = await of_plugin.answer(
+        route, HttpRequest(request.asker, dict(request.http.match_info), request.values, body)
+    )
+    packs = takes_gzip(request.http)
+    content, packed = await asyncio.to_thread(_content, of_plugin.plugin, answer, packs=packs)
+    headers = {hdrs.CONTENT_TYPE: route.content_type, "X-Content-Type-Options": "nosniff"}
+    if packed:
+        headers[hdrs.CONTENT_ENCODING] = "gzip"
+    return web.Response(body=content, headers=headers)
+
+
+def _content(plugin: str, answer: object, *, packs: bool) -> tuple[bytes, bool]:
+    """The bytes of an answer, and whether they are compressed. Raises :exc:`~broker_core.plugins.PluginFailed`."""
+    try:
+        content = answer if isinstance(answer, bytes) else f"{ascii_json(answer)}\n".encode()
+    except (TypeError, ValueError, RecursionError):
+        raise PluginFailed(plugin, "gave an answer that is no JSON", reason="plugin_answer") from None
+    if len(content) > _MOST_ANSWER:
+        raise PluginFailed(
+            plugin, "gave an answer that is too large", reason="plugin_answer", cause=Cause.TOO_LARGE
+        )
+    if packs and len(content) >= _LEAST_GZIP:
+        return gzip.compress(content, 1, mtime=0), True
+    return content, False

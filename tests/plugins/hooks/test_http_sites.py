@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from broker_core import HttpSite
+from broker_core.plugins import Dispatcher, PluginLoadError, PluginRegistry
+from tests.support.plugins import PluginOf
+
+
+def sites(**plugins: Any) -> list[str]:
+    """The prefixes of the sites of plugins, each of which returns this from the hook."""
+    given = {name: PluginOf(http_routes=_returning(site)) for name, site in plugins.items()}
+    return [each.site.prefix for each in Dispatcher(PluginRegistry.load(given=given)).http_sites()]
+
+
+def _returning(site: Any) -> Any:
+    return lambda: site
+
+
+def with_route(prefix: str, path: str) -> HttpSite:
+    site = HttpSite(prefix)
+    site.route("GET", path, lambda _request: None)
+    return site
+
+
+def with_screen(prefix: str) -> HttpSite:
+    site = HttpSite(prefix, "static")
+    site.screen("status", "Status", "a.js")
+    return site
+
+
+def test_sites_are_those_of_the_plugins_in_their_order() -> None:
+    assert sites(b=HttpSite("/b"), none=None, a=HttpSite("/")) == ["/b", "/"]
+
+
+@pytest.mark.parametrize(
+    ("plugins", "problem"),
+    [
+        ({"p": "/"}, "plugin 'p' returned '/' from broker_core_http_routes, not a broker_core.HttpSite"),
+        ({"p": HttpSite("/v1")}, "plugin 'p' has a site at /v1, which the server has itself"),
+        ({"p": HttpSite("/metrics/mine")}, "plugin 'p' has a site at /metrics/mine, which the server has"),
+        ({"p": with_route("/", "/admin/x")}, "plugin 'p' has a site at /admin/x, which the server has"),
+        ({"p": HttpSite("/a"), "q": HttpSite("/a")}, "plugin 'q' has a site at /a, and so has plugin 'p'"),
+        (
+            {"p": with_screen("/a"), "q": with_screen("/b")},
+            "plugin 'q' has a screen 'status', and so has plugin 'p'",
+        ),
+    ],
+)
+def test_a_clash_stops_the_start(plugins: dict[str, Any], problem: str) -> None:
+    with pytest.raises(PluginLoadError, match=problem):
+        sites(**plugins)
+
+
+def test_a_hook_that_raises_stops_the_start() -> None:
+    def fails() -> HttpSite:
+        return HttpSite("no path")
+
+    registry = PluginRegistry.load(given={"p": PluginOf(http_routes=fails)})
+    with pytest.raises(
+        PluginLoadError, match="failed in broker_core_http_routes: ValueError: prefix must be"
+    ):
+        Dispatcher(registry).http_sites()

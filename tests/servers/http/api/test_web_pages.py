@@ -1,0 +1,143 @@
+"""What the pages of browsers may ask: those of this server, by a host that no stranger can name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from broker_core import HttpSite, hookimpl
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served
+
+LISTING = f"{NAMESPACE}/topics"
+EXPLAIN = f"{NAMESPACE}/explain"
+
+
+class Page:
+    """A plugin with a page."""
+
+    def __init__(self, folder: Path, *, changes: bool) -> None:
+        self.folder = folder
+        self.changes = changes
+        (folder / "index.html").write_text("<title>Topics</title>")
+
+    @hookimpl
+    def broker_core_http_routes(self) -> HttpSite:
+        return HttpSite("/", self.folder, changes=self.changes)
+
+
+def of_page(
+    served: ApiServed, host: str, *, scheme: str = "http", site: str | None = "same-origin"
+) -> dict[str, str]:
+    """The headers of a browser whose page is of the host that it asks, by some port."""
+    port = served.url.rpartition(":")[2]
+    found = {"Host": f"{host}:{port}", "Origin": f"{scheme}://{host}:{port}", "User-Agent": "Mozilla/5.0"}
+    return found if site is None else found | {"Sec-Fetch-Site": site}
+
+
+async def put(served: ApiServed, headers: Mapping[str, str]) -> tuple[int, str]:
+    said = await served.ask(f"{LISTING}/new", "PUT", json={}, headers=headers)
+    return said.status, said.json.get("detail", "")
+
+
+async def explain(served: ApiServed, headers: Mapping[str, str]) -> int:
+    return (await served.ask(EXPLAIN, "POST", json={}, headers=headers)).status
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    folder = tmp_path / "static"
+    folder.mkdir()
+    return folder
+
+
+async def test_a_page_of_the_server_changes_what_its_client_may(tmp_path: Path, site: Path) -> None:
+    plugins = {"page": Page(site, changes=True)}
+    async with api_served(tmp_path, plugins=plugins, http={"hosts": ["Topics.example.com"]}) as served:
+        for host in (
+            "127.0.0.1",
+            "localhost",
+            "[::1]",
+            "192.0.2.7",
+            "topics.example.com",
+            "TOPICS.example.com",
+        ):
+            status, detail = await put(served, of_page(served, host))
+            assert status in (200, 201), (host, detail)
+            assert await explain(served, of_page(served, host)) == 200
+        behind_tls = {"Host": "topics.example.com", "Origin": "https://topics.example.com:443"}
+        assert (await put(served, {**behind_tls, "Sec-Fetch-Site": "same-origin"}))[0] == 200
+        # By plain http from another machine, a browser does not say where the page is from.
+        status, detail = await put(served, of_page(served, "192.0.2.7", site=None))
+        assert (status, "by plain http" in detail) == (403, True)
+        assert await explain(served, of_page(served, "192.0.2.7", site=None)) == 200
+
+
+async def test_a_name_that_an_attacker_lets_stand_for_the_server(tmp_path: Path, site: Path) -> None:
+    """DNS rebinding: to the browser, the attacker's page and this server are of one origin."""
+    plugins = {"page": Page(site, changes=True)}
+    async with api_served(tmp_path, plugins=plugins, http={"hosts": ["topics.example.com"]}) as served:
+        for host in (
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "topics.example.com.",
+            "x",
+        ):
+            for fetched in ("same-origin", None):
+                status, detail = await put(served, of_page(served, host, site=fetched))
+                assert (status, "[http] hosts" in detail) == (421, True), host
+                assert await explain(served, of_page(served, host, site=fetched)) == 421
+            # By plain http, a request that only reads has neither an Origin nor Sec-Fetch-Site.
+            for path in ("/", LISTING, "/v1/openapi.json", "/metrics", "/questions", "/plugins"):
+                said = await served.ask(
+                    path, headers={"Host": host, "User-Agent": "Mozilla/5.0 (X11; Linux)"}
+                )
+                assert said.status == 421, (host, path)
+        assert (await served.ask(LISTING)).json["items"] == [
+            "persistent://public/default/bills",
+            "persistent://public/default/orders-partition-0",
+            "persistent://public/default/orders-partition-1",
+        ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Origin": "ftp://127.0.0.1"},
+        {"Origin": "http://127.0.0.1:x"},
+        {"Origin": "http://me@127.0.0.1"},
+        {"Sec-Fetch-Site": "cross-site"},
+        {"Sec-Fetch-Site": "same-site"},
+    ],
+)
+async def test_a_page_of_another_site_asks_nothing(tmp_path: Path, site: Path, wrong: dict[str, str]) -> None:
+    async with api_served(tmp_path, plugins={"page": Page(site, changes=True)}) as served:
+        headers = of_page(served, "127.0.0.1") | wrong
+        assert (await put(served, headers))[0] == 403
+        assert await explain(served, headers) == 403
+
+
+async def test_pages_that_only_read_change_nothing(tmp_path: Path, site: Path) -> None:
+    async with api_served(tmp_path, plugins={"page": Page(site, changes=False)}) as served:
+        headers = of_page(served, "127.0.0.1")
+        status, detail = await put(served, headers)
+        assert (status, "a web page may change nothing here" in detail) == (403, True)
+        assert await explain(served, headers) == 200
+    async with api_served(tmp_path, topics={}) as served:
+        assert await explain(served, of_page(served, "127.0.0.1")) == 403
+
+
+async def test_a_program_asks_by_any_name(tmp_path: Path, site: Path) -> None:
+    async with api_served(tmp_path, plugins={"page": Page(site, changes=True)}) as served:
+        headers = {"Host": "topics.internal", "User-Agent": "curl/8.5.0"}
+        assert (await put(served, headers))[0] == 201
+        assert (await served.ask(LISTING, headers=headers)).status == 200
+        assert (await served.ask("/-/live", headers=headers | {"User-Agent": "Mozilla/5.0"})).status == 200
+        # A page is for browsers, whatever they say that they are.
+        assert (await served.ask("/", headers=headers)).status == 421
+        assert (await served.raw(b"GET / HTTP/1.0\r\n\r\n")).startswith(b"HTTP/1.0 421 ")
