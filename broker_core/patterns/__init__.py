@@ -5,6 +5,7 @@ suffix (docs/reference/pulsar-behaviour.md#topics-patterns).
 """
 
 from broker_core.patterns.compile_with_re2 import MAX_LENGTH, compile_pattern
+from broker_core.patterns.no_match import selecting_pattern
 from broker_core.patterns.topics_pattern import TopicsPattern
 
-__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern"]
+__all__ = ["MAX_LENGTH", "TopicsPattern", "compile_pattern", "selecting_pattern"]

@@ -12,7 +12,7 @@ from broker_core.patterns.tokens import Kind, close_quote, tokens
 from broker_core.patterns.topics_pattern import TopicsPattern
 from broker_core.redaction.quoted import quoted
 
-__all__ = ["no_match"]
+__all__ = ["no_match", "selecting_pattern"]
 
 #: Instructions of a pattern for which another is proposed: a proposal is compiled too, on the event loop.
 _QUICK_PROGRAM: Final = 200
@@ -33,6 +33,20 @@ def no_match(pattern: TopicsPattern, namespace: NamespaceName) -> str | None:
         f"the topics pattern {quoted(pattern.raw)} can match no topic of {namespace}: "
         f"a pattern matches the whole of tenant/namespace/topic, {advice}"
     )
+
+
+def selecting_pattern(raw: str, namespace: NamespaceName) -> TopicsPattern:
+    """The compiled pattern by which topics of a namespace are to be changed.
+
+    Raises :exc:`InvalidPattern`, also if RE2 does not support it, or if it can match no topic of the namespace.
+    """
+    pattern = compile_pattern(raw)
+    if not pattern.supported:
+        raise InvalidPattern(f"Unsupported topics pattern {quoted(raw)}: {pattern.reason}")
+    wrong = no_match(pattern, namespace)
+    if wrong is not None:
+        raise InvalidPattern(wrong)
+    return pattern
 
 
 def _may_match(pattern: TopicsPattern, namespace: NamespaceName) -> bool:

@@ -13,11 +13,9 @@ from typing import Final
 import pyarrow as pa
 
 from broker_core.catalog.store.namespace_change import NamespaceChange
-from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.name_columns import with_ends
-from broker_core.patterns import compile_pattern
-from broker_core.patterns.no_match import no_match
+from broker_core.patterns import selecting_pattern
 
 __all__ = ["TopicState", "change_topics", "topics_matching"]
 
@@ -102,12 +100,7 @@ def topics_matching(
     Raises :exc:`~broker_core.errors.InvalidPattern`, also if RE2 does not support the pattern, or if it can match no
     topic of the namespace.
     """
-    compiled = compile_pattern(pattern)
-    if not compiled.supported:
-        raise InvalidPattern(f"Unsupported topics pattern {pattern[:200]!r}: {compiled.reason}")
-    warning = no_match(compiled, namespace)
-    if warning is not None:
-        raise InvalidPattern(warning)
+    compiled = selecting_pattern(pattern, namespace)
     for domain in range(len(DOMAINS)):
         rows = connection.execute(_TOPICS, (number, domain)).fetchall()
         names = pa.array([row[0] for row in rows], pa.large_string())

@@ -96,8 +96,9 @@ async def test_what_cannot_be_is_refused(filled: Any) -> None:
         await set_properties(
             filled, TopicName.parse("persistent://a/b/none"), TopicPropertiesChange({"k": "v"})
         )
-    with pytest.raises(InvalidPattern):
-        await set_properties_of_matching(filled, NAMESPACE, "(", TopicPropertiesChange({"k": "v"}))
+    for pattern, why in (("(", r"'\('"), ("x.*", r"such as 'a/b/x\.\*'"), ("a/b/(?=x).*", "Unsupported")):
+        with pytest.raises(InvalidPattern, match=why):
+            await set_properties_of_matching(filled, NAMESPACE, pattern, TopicPropertiesChange({"k": "v"}))
     assert await version_of(filled, "a/b") == 1
 
 

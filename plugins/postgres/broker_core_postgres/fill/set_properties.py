@@ -8,9 +8,8 @@ from typing import Any, Final
 
 from broker_core import EncodedNames
 from broker_core.catalog import CatalogError
-from broker_core.errors import InvalidPattern
 from broker_core.names import DOMAINS, NamespaceName, TopicName
-from broker_core.patterns import compile_pattern
+from broker_core.patterns import selecting_pattern
 from broker_core_postgres.fill.filling_failed import FillingFailed
 from broker_core_postgres.fill.storage_limits import storable_properties
 
@@ -85,11 +84,10 @@ async def set_properties_of_matching(
 ) -> TopicPropertiesReport:
     """Change the properties of all topics of a namespace that a listing by this pattern would give.
 
-    Persistent and non-persistent topics change in one transaction. Raises :exc:`~broker_core.errors.InvalidPattern`.
+    Persistent and non-persistent topics change in one transaction. Raises :exc:`~broker_core.errors.InvalidPattern`,
+    also for a pattern that can match none of them.
     """
-    compiled = compile_pattern(pattern)
-    if not compiled.supported:
-        raise InvalidPattern(f"Unsupported topics pattern {pattern[:200]!r}: {compiled.reason}")
+    compiled = selecting_pattern(pattern, namespace)
     matching: dict[str, list[str]] = {}
     for domain in DOMAINS:
         rows = await connection.fetch(_LISTED, str(namespace), domain)
