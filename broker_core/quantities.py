@@ -64,7 +64,7 @@ _PLAIN_NUMBER: Final = re.compile(r"\s*\d+(?:\.\d+)?\s*", re.ASCII)
 _LOOPBACK: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - nothing is bound here
 
 
-_DURATION: Final = "duration such as '30s', '250ms', '2m' or a number of seconds"
+_DURATION: Final = "duration such as '250ms', '30s', '12h', '2w', '1y' or a number of seconds"
 _SIZE: Final = "size such as '100MB', '64KiB' or a number of bytes"
 
 
@@ -91,7 +91,7 @@ def parse_duration(value: object) -> float:
                 end = part.end()
             if not end or value[end:].strip():
                 raise ValueError(
-                    f"{value!r} is not a duration such as '30s', '250ms', '2m' or a number of seconds"
+                    f"{value!r} is not a duration such as '250ms', '30s', '12h', '2w', '1y' or a number of seconds"
                 )
     elif isinstance(value, int | float) and not isinstance(value, bool):
         seconds = float(value)

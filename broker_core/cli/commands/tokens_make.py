@@ -139,6 +139,7 @@ def create_token(
 
     It is printed.
     """
+    from broker_core.access.authentication.tokens.key_kinds import algorithms_for
     from broker_core.access.authentication.tokens.signing import private_key as parse_private_key
     from broker_core.access.authentication.tokens.signing import signed_token
     from broker_core.access.principal import Principal
@@ -152,6 +153,8 @@ def create_token(
         {"--secret-key": secret_key, "--private-key": private_key}, "that signs the token"
     )
     with _usable(option):
+        if option == "--secret-key":
+            algorithms_for(data, is_secret=True)  # or servers would refuse it, or anybody knew it
         key = data if option == "--secret-key" else parse_private_key(data)
         print(
             signed_token(key, subject, expires=expires, headers=_headers(headers or ()), algorithm=algorithm)

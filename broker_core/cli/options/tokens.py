@@ -94,6 +94,8 @@ def key_bytes(given: Mapping[str, str | None], what: str) -> tuple[str, bytes]:
         raise UnusableQuestion(f"{option}: {reason}") from None
     if not data.strip():
         raise UnusableQuestion(f"{option}: it is empty")
+    if option == "--secret-key" and data.endswith(b"\n") and data[:-1].isascii():
+        say("warning: the secret ends in a line break, which is a part of it, here and for servers")
     return option, data
 
 
@@ -120,7 +122,7 @@ def given_token(token: str | None, *, stdin: bool, file: Path | None) -> str:
     found = found.strip()
     if not found or len(found) > LONGEST_SECRET:
         raise UnusableQuestion(
-            f"there is no token: {'it is empty' if not found else 'it is too long for one'}"
+            f"there is no token: {'it is empty, or no text' if not found else 'it is too long for one'}"
         )
     return found
 
