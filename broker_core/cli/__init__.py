@@ -9,10 +9,12 @@ def main() -> None:
     """Run the command line of this process and leave with its exit code."""
     import sys
 
-    from broker_core.cli.early_signals import end_by_early_signals
+    from broker_core.cli.early_signals import end_by_early_signals, note_hangups, starts_a_server
 
     end_by_early_signals()
     arguments = sys.argv[1:]
+    if starts_a_server(arguments):
+        note_hangups()
     if arguments == ["--version"]:  # scripts ask it at each start: without all that parses arguments
         from broker_core.cli.exit_codes import exit_code_of
         from broker_core.cli.version import print_version

@@ -1,23 +1,26 @@
-"""A signal in the midst of the imports ends the process with one line, and one in a command does what it did."""
+"""An early signal ends the process with one line, but SIGHUP no server; one in a command does what it did."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from broker_core.cli.early_signals import end_by_early_signals, restore_signals
+from tests.support.eventually import eventually_sync
 
-#: Sends itself the signal of its argument when `typer` is imported.
+#: Sends itself the signal of its first argument when `typer` is imported.
 SIGNALLED = """
 import os, sys
+NUMBER = int(sys.argv.pop(1))
 
 class Signals:
     def find_spec(self, name, path=None, target=None):
         if name == "typer":
-            os.kill(os.getpid(), int(sys.argv[1]))
+            os.kill(os.getpid(), NUMBER)
 
 sys.meta_path.insert(0, Signals())
 from broker_core.cli import main
@@ -32,6 +35,24 @@ def test_the_line_and_the_code() -> None:
         )
         assert (ended.returncode, ended.stdout) == (128 + number, "")
         assert ended.stderr == f"broker-core: ended by {number.name}\n"
+
+
+def test_a_hangup_reloads_a_server_once_it_is_ready_and_ends_any_other_command(tmp_path: Path) -> None:
+    config = tmp_path / "f.toml"
+    config.write_text('[pulsar]\nlisten = "127.0.0.1:0"\n[log]\nfile = "log"\n')
+    command = [sys.executable, "-c", SIGNALLED, str(int(signal.SIGHUP))]
+    assert subprocess.run([*command, "topics", "show", "serve"], check=False).returncode == -signal.SIGHUP
+    with subprocess.Popen(
+        [*command, "serve", "--config", str(config)], stdout=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stdout is not None
+            assert server.stdout.readline().startswith("ready ")
+            log = tmp_path / "log"
+            eventually_sync(lambda: '"reloaded":["settings"' in log.read_text(), what="the reload")
+        finally:
+            server.terminate()
+    assert server.returncode == 0
 
 
 @pytest.mark.parametrize("ignored", [False, True])

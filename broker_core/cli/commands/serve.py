@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import signal
 from pathlib import Path
 from typing import Annotated, Final
 
 import typer
 
 from broker_core.cli.common_options import Invocation, Options
+from broker_core.cli.early_signals import note_hangups
 from broker_core.cli.help_examples import examples
 
 __all__ = ["EXAMPLES", "serve_clients", "serve_options"]
@@ -48,7 +48,7 @@ def serve_clients(
     standard error, or in log.file, which SIGHUP opens anew. A signal lets the answers under way end; a second one does
     not.
     """
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)  # before anything else, which takes a while
+    note_hangups()  # before anything else, which takes a while
     from broker_core.cli.new_catalog import NewCatalog
     from broker_core.cli.server_process.server_process import serve
 

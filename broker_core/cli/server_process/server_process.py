@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from broker_core.broker import Broker
+from broker_core.cli.early_signals import note_hangups, noted_hangup
 from broker_core.cli.server_process.server_log import ServerLog, server_log
 from broker_core.cli.server_process.systemd_notify import ServiceManager
 from broker_core.memory.freed_memory import keep_freed_memory
@@ -21,7 +22,7 @@ from broker_core.quantities import ListenAddress
 if TYPE_CHECKING:
     from broker_core.settings import Settings
 
-__all__ = ["ignore_hangups", "ready_line", "serve"]
+__all__ = ["ready_line", "serve"]
 
 #: New objects until garbage is looked for. A connection has some fifty: with Python's 700, five thousand clients that
 #: come back at once make it go through all of them half a dozen times, each time for longer than a PING may wait.
@@ -39,11 +40,6 @@ _log = structlog.get_logger(__name__)
 WhenReady = Callable[[Broker], Awaitable[None]]
 
 
-def ignore_hangups() -> None:
-    """From now on SIGHUP ends this process no more; a server that runs takes it for the wish to reload."""
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
 def serve(
     settings: Settings,
     *,
@@ -58,7 +54,7 @@ def serve(
     ``load`` reads the settings again, when the operator wishes so. ``log_ready``: the log says `ready` too. What goes
     wrong at the start is raised.
     """
-    ignore_hangups()
+    note_hangups()
     keep_freed_memory()
     manager = ServiceManager.of(os.environ)
     logged = settings.log
@@ -111,6 +107,8 @@ class _Process:
         for number in _SIGNALS:
             loop.add_signal_handler(number, self._stop, number)
         loop.add_signal_handler(signal.SIGHUP, self._reload)
+        if noted_hangup():
+            self._reload()
         if self._has_file or broker.live.current.log.file is not None:
             broker.reloads.add("log file", self._log.reopen)
         broker.live.add("log", self._prepare_log)
@@ -143,7 +141,7 @@ class _Process:
             signs_of_life.cancel()
             await asyncio.gather(signs_of_life, return_exceptions=True)
             loop.remove_signal_handler(signal.SIGHUP)
-            ignore_hangups()  # what removes a handler puts the default back
+            note_hangups()  # what removes a handler puts the default back
         _log.info("stopped")
 
     def _stop(self, number: signal.Signals) -> None:
