@@ -26,7 +26,6 @@ from broker_core.catalog import (
     CatalogLister,
     CatalogLogReader,
     SqliteCatalog,
-    StoredSnapshots,
     show_catalog,
 )
 from broker_core.errors import BrokerCoreError
@@ -63,6 +62,7 @@ from broker_core.servers.pulsar import (
 from broker_core.service import Admission, Changes, Find, ListingFeeds
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
+from broker_core.snapshots import StoredSnapshots
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
@@ -407,7 +407,9 @@ async def _opened(
         upstream: Gateway | None = None
         if settings.upstream is not None:
             identifies = identifies or dispatcher.authenticates
-            lister = upstream = Gateway(settings, metrics, permits, guard, identifies=identifies)
+            lister = upstream = Gateway(
+                settings, metrics, permits, guard, identifies=identifies, keeps=create
+            )
             stack.push_async_callback(upstream.stop)
             await upstream.start()
             fits.append(upstream.fit)

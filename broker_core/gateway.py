@@ -29,6 +29,7 @@ from broker_core.plugin_api.listing_result import ListerNotes, TopicListingResul
 from broker_core.servers.admission import FileBudget
 from broker_core.settings import Settings, UpstreamSettings
 from broker_core.shrink_guard import ShrinkGuard
+from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, gateway_mark, show_upstream
 from broker_core.upstream.snapshots import SnapshotLog
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags
@@ -45,7 +46,8 @@ _log = structlog.get_logger(__name__)
 
 class Gateway:
     """Lists and relays at the cluster of the settings in force. ``identifies``: clients have roles, whatever the
-    settings say of authentication. ``sessions`` has the credentials of clients if they are passed on.
+    settings say of authentication. ``sessions`` has the credentials of clients if they are passed on. If it ``keeps``
+    listings, those are stored for the next start as the settings say.
 
     With other addresses or credentials another :class:`UpstreamCluster` takes the place of the former. What is asked
     from then on is asked of it, and nothing that the former listed is given any more; what the former was asked before
@@ -62,6 +64,7 @@ class Gateway:
         guard: ShrinkGuard,
         *,
         identifies: bool,
+        keeps: bool = True,
     ) -> None:
         assert settings.upstream is not None
         forwarded = settings.upstream
@@ -72,6 +75,11 @@ class Gateway:
         self._metrics = metrics
         self._permits = permits
         self._guard = guard
+        self._stored: StoredSnapshots | None = None
+        folder, limit = forwarded.snapshots.folder, forwarded.snapshots.folder_bytes
+        if keeps and folder is not None and forwarded.snapshots.mode == "auto":
+            self._stored = StoredSnapshots.of_cluster(folder, limit=limit)
+            self._stored.counts.show(metrics)
         self.cluster = UpstreamCluster(
             UpstreamOptions(
                 forwarded,
@@ -84,6 +92,7 @@ class Gateway:
             identifies=self._identifies,
             permits=permits,
             guard=guard,
+            stored=self._stored,
         )
         #: How many requests a cluster is asked now, and what is called once it is asked none.
         self._asked: dict[UpstreamCluster, int] = {self.cluster: 0}
@@ -136,6 +145,7 @@ class Gateway:
             identifies=self._identifies,
             permits=self._permits,
             guard=self._guard,
+            stored=self._stored,
             former=former,
         )
         self._asked[self.cluster] = 0

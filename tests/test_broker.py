@@ -21,8 +21,7 @@ from structlog.testing import capture_logs
 from broker_core import ListingRequest, NamespaceName, Principal, TopicListingResult, hookimpl
 from broker_core.access.authentication import AuthenticationUnusable
 from broker_core.broker import Broker, ListenError, opened_pipeline
-from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot
-from broker_core.catalog.warm_start import stored_snapshots, warm_start
+from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot, warm_start
 from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
@@ -30,6 +29,7 @@ from broker_core.pipeline import explain
 from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError
 from broker_core.settings import Settings
+from broker_core.snapshots.stored import stored_snapshots
 from broker_core.watched_files import WatchedFiles
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually

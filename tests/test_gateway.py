@@ -24,6 +24,8 @@ from broker_core.names import Mode, NamespaceName
 from broker_core.settings import Settings, ShrinkGuardSettings, load_settings
 from broker_core.shrink_guard import ShrinkGuard
 from broker_core.sighup_reloads import Reloaded
+from broker_core.snapshots.stored import stored_snapshots
+from broker_core.upstream.snapshots import stored_parts
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
@@ -72,6 +74,7 @@ class Changing:
             yield
             for session in self._sessions.values():
                 await session.close()
+            self._sessions.clear()
 
     async def session(self, role: str = "") -> LookupSession:
         if role not in self._sessions:
@@ -374,3 +377,25 @@ async def test_reloads_in_a_row_leave_no_cluster_behind(changing: Changing) -> N
             assert len(behind.cluster.places.evictors) == 3
             await eventually(lambda: all(peer.task is None or peer.task.done() for peer in two.server.peers))
         assert behind.cluster.places.taken == 0
+
+
+async def test_a_restart_asks_the_brokers_for_what_changed_alone(
+    changing: Changing, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (stored_snapshots, stored_parts):
+        monkeypatch.setattr(module, "LEAST_TOPICS", 10)
+    folder = tmp_path / "listings"
+    async with FakeCluster() as cluster:
+        cluster.topics["t/n"] = list(OLD)
+        told = []
+        for _ in range(2):
+            async with changing.serving(_url(cluster), f'[upstream.snapshots]\nfolder = "{folder.name}"'):
+                assert await changing.names() == OLD
+                told.append(changing.metrics['broker_core_stored_snapshots_total{event="read"}'])
+            assert list(folder.glob("*.manifest"))
+        assert told == [0, 1]
+        assert [bool(question.topics_hash) for _, question in cluster.asked] == [False, True]
+        async with changing.serving(_url(cluster)):
+            assert await changing.names() == OLD
+            assert not any("stored_snapshots" in name for name in changing.metrics)
+        assert not cluster.asked[-1][1].topics_hash

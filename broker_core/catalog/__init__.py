@@ -74,7 +74,6 @@ if TYPE_CHECKING:
         show_catalog as show_catalog,
     )  # for other parts of the core
     from broker_core.catalog.lister import CatalogLister
-    from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots as StoredSnapshots
 
 __all__ = [
     "Catalog",
@@ -131,7 +130,6 @@ __getattr__ = lazy_exports(
     {
         "AsyncCatalog": ".async_catalog",
         "CatalogLister": ".lister",
-        "StoredSnapshots": ".warm_start.stored_snapshots",
         "show_catalog": ".catalog_metrics",
     },
 )

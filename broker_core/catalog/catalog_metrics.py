@@ -10,7 +10,7 @@ from broker_core.catalog.lister import CatalogLister
 from broker_core.metrics.metrics import Metrics
 
 if TYPE_CHECKING:
-    from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
+    from broker_core.snapshots import StoredSnapshots
 
 __all__ = ["show_catalog"]
 
@@ -20,12 +20,7 @@ def show_catalog(metrics: Metrics, lister: CatalogLister, stored: StoredSnapshot
     these.
     """
     if stored is not None:
-        metrics.read_counter(
-            "stored_snapshots",
-            "Snapshots in files beside the catalogue by what became of them; removed: files.",
-            stored.counts.read,
-            "event",
-        )
+        stored.counts.show(metrics)
     metrics.read_counter(
         "catalog_changes",
         "Changes of topics in the log of the catalogue, by any process.",

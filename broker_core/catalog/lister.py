@@ -39,8 +39,7 @@ from broker_core.catalog.snapshots.small_moves import SmallMoves
 from broker_core.catalog.store.file_watch import FileWatch
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_details import describe, described_bytes
-from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
-from broker_core.catalog.warm_start.warm_start import WarmStart
+from broker_core.catalog.warm_start import WarmStart
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed, TooManyRequests
 from broker_core.listing.details import Details
@@ -55,7 +54,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import LookedAt, TopicListingResult
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.shrink_guard import ShrinkGuard
-from broker_core.snapshots import Snapshot, result_of
+from broker_core.snapshots import Snapshot, StoredSnapshots, result_of
 
 if TYPE_CHECKING:
     from broker_core.catalog.snapshots.topic_tables import TopicTables

@@ -12,7 +12,7 @@ from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_ch
 from broker_core.catalog.snapshots.recent_changes import SnapshotKey
 from broker_core.catalog.store.namespace_change import read_version
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.catalog.warm_start.warm_start import WarmStart
+from broker_core.catalog.warm_start import WarmStart
 from broker_core.change_log import Gap
 from broker_core.memory.permit_budget import Permit
 from broker_core.names import Mode, NamespaceName

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Final, Literal, Self
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
-from broker_core.quantities import PositiveDuration
+from broker_core.quantities import PositiveDuration, Size
 from broker_core.service_addresses import is_tls, service_addresses
 from broker_core.settings.authentication_model import AuthenticationSettings, OptionalFile
 from broker_core.settings.key_source import KeySource, OptionalKey
@@ -88,6 +88,16 @@ class UpstreamSnapshotsSettings(Table):
         default=(),
         repr=False,
         description="In place of token: a command and its arguments, which prints the token.",
+    )
+    folder: OptionalFile = Field(
+        default=None,
+        description="A folder of their own in which large listings are stored too, so that after a restart the brokers "
+        "are only asked whether they still have their hash; empty: none is stored. A relative path is taken as that of "
+        "the catalogue.",
+    )
+    folder_bytes: Size = Field(
+        default=2 * 1024**3,
+        description="Bytes of that folder; the least used listings go first. 0: no bound.",
     )
 
     @model_validator(mode="after")

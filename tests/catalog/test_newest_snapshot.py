@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog import CatalogLister, SqliteCatalog, StoredSnapshots
+from broker_core.catalog import CatalogLister, SqliteCatalog
 from broker_core.catalog.newest_snapshot import SnapshotSource
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
-from broker_core.snapshots import Snapshot
+from broker_core.snapshots import Snapshot, StoredSnapshots
 from tests.catalog.listers import MB, NAMESPACE, QUESTION, bring, kept_bytes, names_of, permits_of, spaces
 
 

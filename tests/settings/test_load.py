@@ -98,6 +98,8 @@ mode = "auto"
 max_age = "60s"
 token = "file:lister.token"
 token_command = []
+folder = "listings"
+folder_bytes = "2GB"
 [upstream.tls]
 ca = "brokers.pem"
 certificate = "gateway.pem"

@@ -28,7 +28,8 @@ _MOST_TOPICS: Final = 50_000
 
 def catalog_checks(settings: Settings) -> Iterator[Check]:
     """The catalogue's file and folder. It is opened for reading alone; one that is not there is not made."""
-    from broker_core.catalog import CatalogError, StoredSnapshots, is_alone, migration_ahead
+    from broker_core.catalog import CatalogError, is_alone, migration_ahead
+    from broker_core.snapshots import StoredSnapshots
 
     path = Path(os.path.abspath(settings.catalog.path))  # noqa: PTH100 - without its ".."
     folder = path.parent

@@ -20,6 +20,7 @@ _CONNECT: Final = 5.0
 def upstream_checks(settings: Settings) -> Iterator[Check]:
     """Every broker of the service URL is asked for a connection with the gateway's credentials."""
     from broker_core.client import ClientError
+    from broker_core.snapshots import StoredSnapshots
     from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions
 
     upstream = settings.upstream
@@ -31,6 +32,13 @@ def upstream_checks(settings: Settings) -> Iterator[Check]:
         yield Check.ok(
             "upstream.admin_url",
             "not set: listings have the non-persistent topics of the one broker that is asked",
+        )
+
+    folder = upstream.snapshots.folder
+    problem = None if folder is None else StoredSnapshots.of_cluster(folder).problem()
+    if problem is not None:
+        yield Check.warning(
+            "upstream.snapshots.folder", f"{problem}; the brokers list all again after a restart"
         )
 
     async def all_of() -> dict[str, str | None]:

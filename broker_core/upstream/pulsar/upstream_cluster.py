@@ -24,6 +24,7 @@ from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_result import DefaultLister
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.shrink_guard import ShrinkGuard
+from broker_core.snapshots import StoredSnapshots
 from broker_core.upstream.pulsar.address_watch import AddressWatch, probe
 from broker_core.upstream.pulsar.broker_health import BrokerHealth
 from broker_core.upstream.pulsar.cluster_store import ClusterStore
@@ -56,9 +57,10 @@ class UpstreamCluster:
     """Lookups and listings have connections of their own: a listing of 65 MB must not make a lookup wait.
 
     With ``permits`` it holds snapshots of namespaces, if the settings say so, and tells ``on_change`` of each namespace
-    that is listed otherwise than before. Listings that lose many topics at once are held by ``guard``. ``sessions`` has
-    the credentials of clients where they are passed on; ``identifies`` says whether clients have roles. It goes on with
-    the places and the counts of a ``former`` one, whose place it takes.
+    that is listed otherwise than before; large ones are ``stored`` for the next start. Listings that lose many topics
+    at once are held by ``guard``. ``sessions`` has the credentials of clients where they are passed on; ``identifies``
+    says whether clients have roles. It goes on with the places and the counts of a ``former`` one, whose place it
+    takes.
     """
 
     def __init__(
@@ -70,6 +72,7 @@ class UpstreamCluster:
         identifies: bool = False,
         permits: Permits | None = None,
         guard: ShrinkGuard | None = None,
+        stored: StoredSnapshots | None = None,
         former: UpstreamCluster | None = None,
     ) -> None:
         service = ServiceUrl.parse(options.upstream.service_url)
@@ -121,7 +124,7 @@ class UpstreamCluster:
             and upstream.snapshots.mode == "auto"
             and "principal" not in upstream.listing_depends_on
         ):
-            self.lister = self.snapshots = self._snapshot_lister(permits)
+            self.lister = self.snapshots = self._snapshot_lister(permits, stored)
         if former is not None:
             self._count_on(former)
 
@@ -149,7 +152,7 @@ class UpstreamCluster:
         for told in self.on_change:
             told(namespace)
 
-    def _snapshot_lister(self, permits: Permits) -> SnapshotLister:
+    def _snapshot_lister(self, permits: Permits, stored: StoredSnapshots | None) -> SnapshotLister:
         options, upstream = self.options, self.options.upstream
         shared: tuple[UpstreamConnections, Identities] | None = None
         identities = self.identities
@@ -161,7 +164,14 @@ class UpstreamCluster:
         store = ClusterStore(options, self.listings, self.identities, shared, watches=self.watches)
         return SnapshotLister(
             store,
-            LiveSnapshots(store, permits, self._changed, places=options.listings, guard=self._guard),
+            LiveSnapshots(
+                store,
+                permits,
+                self._changed,
+                places=options.listings,
+                guard=self._guard,
+                stored=None if stored is None else (stored, upstream.service_url),
+            ),
             self.lister,
             max_age=upstream.snapshots.max_age,
             depends_on=frozenset(upstream.listing_depends_on),

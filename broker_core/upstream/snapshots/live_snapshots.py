@@ -6,7 +6,7 @@ made for all who wait, with the hash that is known, so that a namespace without 
 fails, they get its error. Nothing older than was asked for is ever given.
 
 A changed namespace shares its chunks with the one before (:mod:`broker_core.snapshots`), under the same permits, and
-the least used make room.
+the least used make room. Large ones are stored for the next start; what is read from there was never compared.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ import asyncio
 import itertools
 import secrets
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import pyarrow as pa
 
@@ -27,19 +26,19 @@ from broker_core.concurrency.steps import in_turns
 from broker_core.errors import Cause, InvalidListing, ListingFailed, TooManyRequests
 from broker_core.listing.listing import Listing, data_of, listing_of
 from broker_core.listing.listing_data import ListingData
-from broker_core.listing.listing_splice import Changed
-from broker_core.listing.selection_difference import selection_difference
 from broker_core.memory.permit_budget import Permit
 from broker_core.memory.permit_errors import PermitError
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName
 from broker_core.settings import ShrinkGuardSettings
 from broker_core.shrink_guard import HELD, ShrinkGuard
-from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache
+from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, StoredSnapshots
+from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
+from broker_core.upstream.snapshots.stored_parts import PartKey, StoredParts
 from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate
 
-__all__ = ["DOMAINS_OF", "LiveSnapshots", "NameMoves"]
+__all__ = ["DOMAINS_OF", "LiveSnapshots"]
 
 #: The parts that a listing in a mode is made of.
 DOMAINS_OF: Final = {
@@ -58,28 +57,11 @@ _FACTOR: Final = 4
 _OVERHEAD: Final = 16 * 1024
 #: Parts that are known, in memory or not.
 _MOST: Final = 65_536
-
+#: Seconds in which snapshots are stored at the end.
+_STORING: Final = 5.0
+_NEVER: Final = float("-inf")
 
 _Kept: TypeAlias = SnapshotCache[Place, None]
-_Key: TypeAlias = tuple[Place, Mode]
-
-
-@dataclass(frozen=True, slots=True)
-class NameMoves:
-    """Names that went and came (:class:`~broker_core.snapshots.SnapshotChanges`), all of one mode."""
-
-    version: CatalogVersion
-    removed: Sequence[str]
-    added: Sequence[str]
-
-    def count(self, mode: Mode = Mode.ALL) -> int:  # noqa: ARG002  # of one mode
-        return len(self.removed) + len(self.added)
-
-    def names(self, mode: Mode) -> Iterator[str]:  # noqa: ARG002
-        return itertools.chain(self.removed, self.added)
-
-    def changed(self, mode: Mode, property_keys: Sequence[str]) -> Changed:  # noqa: ARG002
-        return Changed(self.removed, self.added)
 
 
 class _Run:
@@ -101,12 +83,12 @@ class _Part:
         #: Whether there was a listing, in memory or not.
         self.is_listed = False
         #: When the last listing began that this was compared with.
-        self.compared = float("-inf")
+        self.compared = _NEVER
         #: The store's own hash of it.
         self.known_hash: str | None = None
-        self.last_began = float("-inf")
+        self.last_began = _NEVER
         self.run: _Run | None = None
-        self.asked_at = float("-inf")
+        self.asked_at = _NEVER
         #: Held while it is replaced or moved.
         self.moving = asyncio.Lock()
         #: The hashes that it had since the listing that is under way began.
@@ -116,7 +98,8 @@ class _Part:
 class LiveSnapshots:
     """The snapshots of one store. Made and used on one event loop.
 
-    ``changed`` is called with a namespace whenever it has another listing than before.
+    ``changed`` is called with a namespace whenever it has another listing than before. ``stored`` is where the
+    listings of the cluster of this name are stored for the next start.
     """
 
     def __init__(
@@ -127,14 +110,16 @@ class LiveSnapshots:
         *,
         places: int = 64,
         guard: ShrinkGuard | None = None,
+        stored: tuple[StoredSnapshots, str] | None = None,
     ) -> None:
         self._store = store
         self._changed = changed
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self._kept: _Kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
-        self._parts: OrderedDict[_Key, _Part] = OrderedDict()
+        self._parts: OrderedDict[PartKey, _Part] = OrderedDict()
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)
+        self._stored = None if stored is None else StoredParts(*stored, self._in_memory, lambda: self._parts)
         #: Under which versions are comparable.
         self.id: Final = secrets.token_urlsafe(16)
         #: What changed of the places that somebody follows.
@@ -157,7 +142,7 @@ class LiveSnapshots:
         self._kept.fit()
 
     async def close(self) -> None:
-        """Give up what is asked, and let go of all."""
+        """Give up what is asked, store what is in memory, and let go of it."""
         tasks = [
             part.run.task
             for part in self._parts.values()
@@ -166,14 +151,16 @@ class LiveSnapshots:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        if self._stored is not None:
+            await self._stored.stop(_STORING)
         self._kept.drop_all()
 
     def age(self, place: Place, mode: Mode) -> float | None:
-        """Seconds since the oldest part of a listing was compared; ``None`` where it is not in memory."""
+        """Seconds since the oldest part of a listing was compared; ``None`` where it is not in memory, or never was."""
         if any(self._kept.get((place, part)) is None for part in DOMAINS_OF[mode]):
             return None
-        now = self.clock()
-        return max(now - self._parts[place, part].compared for part in DOMAINS_OF[mode])
+        compared = min(self._parts[place, part].compared for part in DOMAINS_OF[mode])
+        return None if compared == _NEVER else self.clock() - compared
 
     def now(self, place: Place, mode: Mode, since: float) -> CachedSnapshot[None] | None:
         """The snapshot, if it is in memory, and was compared with a listing that began at ``since`` or later."""
@@ -209,7 +196,7 @@ class LiveSnapshots:
     def asked_at(self, place: Place) -> float:
         """When the persistent topics of a place were asked for last."""
         part = self._parts.get((place, Mode.PERSISTENT))
-        return float("-inf") if part is None else part.asked_at
+        return _NEVER if part is None else part.asked_at
 
     async def move(self, place: Place, updates: Sequence[TopicUpdate]) -> bool:
         """Take in what a watch told; false where it does not fit what is in memory, which stays as it is then."""
@@ -234,14 +221,15 @@ class LiveSnapshots:
             self._guard.told(place.namespace, _question(key), len(made.listing))
             if part.passed is not None:
                 part.passed.add(part.known_hash)
+            self._store_soon(key)
             await self.logs.moved(place, made.listing, moves.removed, moves.added)
         self._changed(place.namespace)
         return True
 
     async def _moved(
-        self, key: _Key, old: Snapshot, updates: Sequence[TopicUpdate]
+        self, key: PartKey, old: Snapshot, updates: Sequence[TopicUpdate]
     ) -> tuple[Snapshot, NameMoves] | None:
-        moves = _net(CatalogVersion(self.id, next(self._number)), updates)
+        moves = net_moves(CatalogVersion(self.id, next(self._number)), updates)
         if moves is None:
             return None
         permit: Permit | None = None
@@ -315,7 +303,7 @@ class LiveSnapshots:
             if run.began >= since:
                 return snapshot
 
-    def _part(self, key: _Key) -> _Part:
+    def _part(self, key: PartKey) -> _Part:
         part = self._parts.get(key)
         if part is None:
             part = self._parts[key] = _Part()
@@ -329,7 +317,7 @@ class LiveSnapshots:
             self._parts.move_to_end(key)
         return part
 
-    async def _compare(self, key: _Key, part: _Part, run: _Run) -> Snapshot:
+    async def _compare(self, key: PartKey, part: _Part, run: _Run) -> Snapshot:
         """List the cluster, with the hash that is known."""
         held: list[Permit] = []
 
@@ -341,7 +329,7 @@ class LiveSnapshots:
             await asyncio.sleep(max(part.last_began + _PAUSE - self.clock(), 0))
             async with self._places:
                 (namespace, view), domain = key
-                kept = self._kept.get(key)
+                kept = self._kept.get(key) or await self._read(key, part)
                 known = None if kept is None else part.known_hash
                 part.passed = {known}
                 run.began = part.last_began = self.clock()
@@ -350,7 +338,7 @@ class LiveSnapshots:
                 assert kept is not None
                 self._guard.check(namespace, _question(key), len(kept.snapshot.listing))
                 self.counts["unchanged"] += 1
-                part.compared = run.began
+                part.compared, part.is_listed = run.began, True
                 # A watch may have moved it meanwhile.
                 return (self._kept.get(key) or kept).snapshot
             await admit(listed.size)
@@ -371,7 +359,7 @@ class LiveSnapshots:
             self.counts["failed"] += 1
             if failure.reason == HELD:
                 # What was there before is not given any more, to a new watcher least of all.
-                part.compared = float("-inf")
+                part.compared = _NEVER
             raise
         finally:
             part.run = part.passed = None
@@ -379,15 +367,22 @@ class LiveSnapshots:
                 permit.release()
 
     async def _replaced(
-        self, key: _Key, part: _Part, run: _Run, listed: ListedTopics, held: list[Permit]
+        self, key: PartKey, part: _Part, run: _Run, listed: ListedTopics, held: list[Permit]
     ) -> Snapshot:
         """Keep what the store lists now in the place of what is kept."""
+        (namespace, _), domain = key
         kept = self._kept.get(key)
         old = None if kept is None else kept.snapshot
         version = CatalogVersion(self.id, next(self._number))
         try:
             work = partial(
-                _made, key, version, old, listed.names, most=MOST_STEP if self.logs.follows(key[0]) else 0
+                snapshot_of,
+                namespace,
+                domain,
+                version,
+                old,
+                listed.names,
+                most=MOST_STEP if self.logs.follows(key[0]) else 0,
             )
             if listed.size <= _SMALL:
                 made, moves = work()
@@ -410,6 +405,7 @@ class LiveSnapshots:
             return made
         self.counts["first" if old is None else "changed"] += 1
         self._kept.keep(key, made, 0, held.pop() if held else None)
+        self._store_soon(key)
         if moves is None:
             self.logs.restart(key[0])
         else:
@@ -418,31 +414,50 @@ class LiveSnapshots:
             self._changed(key[0].namespace)
         return made
 
+    # -- what is stored for the next start
+
+    def _in_memory(self, key: PartKey) -> tuple[CachedSnapshot[None], str] | None:
+        """What is kept of a part, and the store's hash of it."""
+        kept, part = self._kept.get(key), self._parts.get(key)
+        if kept is None or part is None or part.known_hash is None:
+            return None
+        return kept, part.known_hash
+
+    def _store_soon(self, key: PartKey) -> None:
+        if self._stored is not None:
+            self._stored.changed(key)
+
+    async def _read(self, key: PartKey, part: _Part) -> CachedSnapshot[None] | None:
+        """Keep what is stored of a part, if there is room. It is of some moment before: nobody gets it as it is."""
+        if self._stored is None or (found := await self._stored.find(key)) is None:
+            return None
+        permit = self._kept.permit_now(key, found.nbytes)
+        if permit is None:
+            return None
+        try:
+            async with self._loads:
+                listing = await self._stored.read(found)
+            if listing is None or self._kept.get(key) is not None:
+                return self._kept.get(key)
+            # It may be older than what was in memory before.
+            part.compared, part.known_hash = _NEVER, found.stamp
+            version = CatalogVersion(self.id, next(self._number))
+            self._kept.keep(key, Snapshot(version, listing), 0, permit)
+            permit = None
+        finally:
+            if permit is not None:
+                permit.release()
+        self.logs.restart(key[0])
+        if part.is_listed:
+            self._changed(key[0].namespace)
+        return self._kept.get(key)
+
 
 def _hash_of(listing: Listing) -> str:
     return listing.topics_hash
 
 
-def _net(version: CatalogVersion, updates: Sequence[TopicUpdate]) -> NameMoves | None:
-    """What some updates come to; ``None`` where they contradict each other."""
-    before: dict[str, bool] = {}
-    after: dict[str, bool] = {}
-    for update in updates:
-        for names, is_there in ((update.removed, False), (update.added, True)):
-            for name in names:
-                if after.get(name, not is_there) is is_there:
-                    return None
-                before.setdefault(name, not is_there)
-                after[name] = is_there
-    changed = [name for name, is_there in after.items() if before[name] is not is_there]
-    return NameMoves(
-        version,
-        [name for name in changed if not after[name]],
-        [name for name in changed if after[name]],
-    )
-
-
-def _question(key: _Key) -> str:
+def _question(key: PartKey) -> str:
     """What the guard knows a listing by, and shows of it: the domain, and for whom it is."""
     (_, view), domain = key
     whom = "all" if view is None else " of ".join(map(str, view)) if isinstance(view, tuple) else str(view)
@@ -451,28 +466,6 @@ def _question(key: _Key) -> str:
 
 def _stamp(other: Snapshot, own: Snapshot) -> str:
     return f"{other.version.number}-{own.version.number}"
-
-
-def _made(
-    key: _Key, version: CatalogVersion, old: Snapshot | None, names: Any, *, most: int
-) -> tuple[Snapshot, NameMoves | None]:
-    """The snapshot of these names: the old one where they are the same, or with its chunks where few are others; and
-    what led to it, where that is known, and few names or not more than ``most``.
-    """
-    (namespace, _), domain = key
-    listing = Listing.from_names(namespace, domain, names)
-    if old is None:
-        return Snapshot(version, listing), None
-    added, removed = selection_difference(listing.all(), old.listing.all())
-    count = len(added) + len(removed)
-    if not count:
-        return old, None
-    moves = None
-    if count <= max(old.most_changes, most):
-        moves = NameMoves(version, removed.names.to_pylist(), added.names.to_pylist())
-    if moves is None or count > old.most_changes:
-        return Snapshot(version, listing), moves
-    return old.moved(moves), moves
 
 
 def _looked_at(task: asyncio.Task[Snapshot]) -> None:

@@ -12,6 +12,7 @@ from broker_core.testing import serve
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
 from tests.support.certificates import Authority
+from tests.support.fake_cluster import FakeCluster
 from tests.support.ports import free_ports
 from tests.support.scripted_server import Peer, ScriptedServer
 
@@ -25,6 +26,16 @@ async def test_brokers_are_asked(tmp_path: Path) -> None:
         assert len(await _in_a_thread(url, admin_url="http://127.0.0.1:8080")) == 2
         assert f"127.0.0.1:{port}" in found[1].text
     assert [check.level for check in await _in_a_thread(f"pulsar://127.0.0.1:{port}")] == ["error"]
+
+
+async def test_a_folder_that_cannot_be_used_is_told_of(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    async with FakeCluster() as cluster:
+        for name, levels in (("file", ["warning"]), ("none", [])):
+            snapshots = {"folder": str(tmp_path / name)}
+            found = await _in_a_thread(cluster.url, snapshots=snapshots)
+            said = [check for check in found if check.name == "upstream.snapshots.folder"]
+            assert [check.level for check in said] == levels
 
 
 async def test_what_is_wrong_with_the_gateway_is_said(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from broker_core.catalog.warm_start.manifest import FORMAT
 from broker_core.listing.topics_hash import crc_text, extend_crc
+from broker_core.snapshots.stored.manifest import FORMAT
 
 __all__ = ["DAMAGES"]
 

@@ -11,14 +11,14 @@ from typing import Annotated, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from broker_core.catalog.warm_start.column_file import FileReference
-from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.change_log import CatalogVersion
 from broker_core.compact_json import compact_json
 from broker_core.errors import InvalidName
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.snapshots.stored.column_file import FileReference
+from broker_core.snapshots.stored.refusals import Refused
 
 __all__ = ["FORMAT", "LARGEST_MANIFEST", "Manifest", "manifest_name"]
 
@@ -34,7 +34,8 @@ _Text = Annotated[str, Field(max_length=1000)]
 
 class Manifest(BaseModel):
     """What a stored snapshot is of, and its files. ``nbytes`` is the memory that it took, ``asked`` how often it was
-    asked for. ``rules`` is what else decided on its names, as one text."""
+    asked for. ``rules`` is what else decided on its names, as one text; ``view`` for whom they are listed, empty where
+    all see the same."""
 
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True)
 
@@ -48,6 +49,7 @@ class Manifest(BaseModel):
     nbytes: _Number
     asked: _Number
     files: Annotated[tuple[FileReference, ...], Field(min_length=1)]
+    view: Annotated[str, Field(max_length=100)] = ""
 
     @field_validator("namespace")
     @classmethod
@@ -66,7 +68,7 @@ class Manifest(BaseModel):
     @property
     def name(self) -> str:
         """The name of its file."""
-        return manifest_name(*self.key, self.property_keys)
+        return manifest_name(*self.key, self.property_keys, self.view)
 
     @property
     def catalog_version(self) -> CatalogVersion:
@@ -85,7 +87,7 @@ class Manifest(BaseModel):
 
     def to_bytes(self) -> bytes:
         """The contents of its file."""
-        text = self.model_dump_json().encode()
+        text = self.model_dump_json(exclude_defaults=True).encode()
         crc = crc_text(extend_crc(0, memoryview(text)))
         return f"{_KIND} {FORMAT} {crc} {len(text)}\n".encode() + text
 
@@ -106,7 +108,7 @@ class Manifest(BaseModel):
             raise Refused(f"it is wrong: {error.errors()[0]['msg']:.200}") from None
 
 
-def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str]) -> str:
-    """The name of the file of a namespace's manifest: another one where other properties select."""
-    told = compact_json([mode.name, str(namespace), *property_keys])
+def manifest_name(namespace: NamespaceName, mode: Mode, property_keys: Sequence[str], view: str = "") -> str:
+    """The name of the file of a namespace's manifest: another one for other properties that select, or another view."""
+    told = compact_json([mode.name, str(namespace), *property_keys]) + view
     return hashlib.blake2b(told.encode(), digest_size=16).hexdigest() + ".manifest"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.warm_start.column_file import ColumnFile, FileReference
-from broker_core.catalog.warm_start.manifest import Manifest, manifest_name
-from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder
-from broker_core.catalog.warm_start.sweep import stored_manifests, sweep
 from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots.stored.column_file import ColumnFile, FileReference
+from broker_core.snapshots.stored.manifest import Manifest, manifest_name
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder
+from broker_core.snapshots.stored.sweep import stored_manifests, sweep
 
 
 @pytest.fixture

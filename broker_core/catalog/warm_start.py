@@ -11,14 +11,11 @@ from typing import Final
 from broker_core.catalog.snapshots.name_changes import NameChanges, read_name_changes
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots, SnapshotKey
 from broker_core.catalog.store.namespace_change import read_catalog_id
-from broker_core.catalog.warm_start.manifest import Manifest
-from broker_core.catalog.warm_start.snapshot_writer import SnapshotWriter
-from broker_core.catalog.warm_start.stored_snapshots import LEAST_TOPICS, Stored, StoredSnapshots
 from broker_core.change_log import Gap
 from broker_core.listing.listing import data_of, listing_of
 from broker_core.listing.listing_data import ListingData
 from broker_core.names import Mode, NamespaceName
-from broker_core.snapshots import Snapshot
+from broker_core.snapshots import LEAST_TOPICS, Manifest, Snapshot, SnapshotWriter, Stored, StoredSnapshots
 
 __all__ = ["FoundSnapshot", "WarmStart"]
 
@@ -63,7 +60,7 @@ class WarmStart:
         self._stored = stored
         self._property_keys = tuple(property_keys)
         self._kept = kept
-        self._writer = SnapshotWriter(stored, self._current, self._every)
+        self._writer: SnapshotWriter[SnapshotKey] = SnapshotWriter(stored, self._current, self._every)
 
     def of_keys(self, property_keys: Sequence[str]) -> WarmStart:
         """That of other properties, in place of this one."""

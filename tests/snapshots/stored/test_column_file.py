@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.catalog.warm_start.column_file import ColumnFile, FileReference, read_columns
-from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.listing.topics_hash import extend_crc
+from broker_core.snapshots.stored.column_file import ColumnFile, FileReference, read_columns
+from broker_core.snapshots.stored.refusals import Refused
 
 COLUMNS: dict[str, Any] = {
     "fields": pa.py_buffer(b"some bytes"),
@@ -127,6 +127,6 @@ def test_a_file_of_another_kind_is_refused() -> None:
 
 
 def test_a_chunk_that_no_file_may_hold_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("broker_core.catalog.warm_start.column_file.LARGEST_FILE", 100)
+    monkeypatch.setattr("broker_core.snapshots.stored.column_file.LARGEST_FILE", 100)
     with pytest.raises(Refused, match="larger than"):
         made()

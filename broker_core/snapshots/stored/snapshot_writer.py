@@ -11,15 +11,14 @@ import asyncio
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 import structlog
 
-from broker_core.catalog.warm_start.stored_snapshots import Pace, Stored, StoredSnapshots
-from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots.stored.stored_snapshots import Pace, Stored, StoredSnapshots
 
 __all__ = ["SnapshotWriter"]
 
@@ -33,11 +32,13 @@ _RATE: Final = 512 * 1024
 _SWEEP_PAUSE: Final = 60.0
 _LONGEST_REST: Final = 0.05
 
-_Key = tuple[NamespaceName, Mode]
+#: What is known by: a namespace and a mode, and whose listing it is where that makes a difference.
+K = TypeVar("K", bound=Hashable)
+
 _log = structlog.get_logger(__name__)
 
 
-class SnapshotWriter:
+class SnapshotWriter(Generic[K]):
     """Stores what changes. Made and used on one event loop.
 
     ``current`` gives what is in memory of a namespace now, ``every`` all that is.
@@ -46,7 +47,7 @@ class SnapshotWriter:
     def __init__(
         self,
         stored: StoredSnapshots,
-        current: Callable[[_Key], Stored | None],
+        current: Callable[[K], Stored | None],
         every: Callable[[], Iterable[Stored]],
         *,
         soon: float = _SOON,
@@ -60,14 +61,14 @@ class SnapshotWriter:
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, "snapshot-writer")
         self._stopping = threading.Event()
-        self._due: dict[_Key, float] = {}
-        self._not_before: dict[_Key, float] = {}
+        self._due: dict[K, float] = {}
+        self._not_before: dict[K, float] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._writing: asyncio.Future[None] | None = None
         self._end = math.inf  # when the thread shall stop in any case, by time.monotonic()
         self._swept = -math.inf
 
-    def changed(self, key: _Key) -> None:
+    def changed(self, key: K) -> None:
         """There is something new of a namespace in memory."""
         if key not in self._due and self._end == math.inf:
             self._due[key] = max(self._loop.time() + self._soon, self._not_before.get(key, 0.0))
@@ -96,7 +97,7 @@ class SnapshotWriter:
             key = min(self._due, key=self._due.__getitem__)
             self._timer = self._loop.call_at(self._due[key], self._begin, key)
 
-    def _begin(self, key: _Key) -> None:
+    def _begin(self, key: K) -> None:
         self._timer = None
         del self._due[key]
         stored = self._current(key)
@@ -114,7 +115,7 @@ class SnapshotWriter:
 
     # -- in the thread
 
-    def _write(self, key: _Key, stored: Stored) -> None:
+    def _write(self, key: K, stored: Stored) -> None:
         began = rested = time.monotonic()
 
         def pace() -> Pace:

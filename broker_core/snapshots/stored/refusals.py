@@ -6,6 +6,8 @@ import threading
 from collections.abc import Mapping
 from typing import Final
 
+from broker_core.metrics.metrics import Metrics
+
 __all__ = ["EVENTS", "FileCounts", "FolderUnusable", "Refused", "reason_of"]
 
 #: What becomes of stored snapshots and their files; the values of the metric's label.
@@ -13,7 +15,7 @@ EVENTS: Final = ("read", "stale", "refused", "written", "write_failed", "removed
 
 
 class Refused(Exception):
-    """A stored file that is not what it should be; the text says why. The catalogue itself is read instead."""
+    """A stored file that is not what it should be; the text says why. What it is a copy of is read."""
 
 
 class FolderUnusable(Refused):
@@ -36,6 +38,15 @@ class FileCounts:
         """Count an event."""
         with self._lock:
             self._counts[event] += count
+
+    def show(self, metrics: Metrics) -> None:
+        """Declare their metric."""
+        metrics.read_counter(
+            "stored_snapshots",
+            "Snapshots that are stored for the next start by what became of them; removed: files.",
+            self.read,
+            "event",
+        )
 
     def read(self) -> Mapping[str, int]:
         """All counts as of now."""

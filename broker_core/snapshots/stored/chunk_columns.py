@@ -23,8 +23,6 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from broker_core.catalog.warm_start.column_file import ColumnFile
-from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_forms import SortedForms
 from broker_core.listing.joined_crcs import TextCrc
@@ -32,6 +30,8 @@ from broker_core.listing.property_codes import NO_VALUE, PropertyCodes
 from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.hash_order import hash_order_bytes
 from broker_core.names.name_columns import column_data
+from broker_core.snapshots.stored.column_file import ColumnFile
+from broker_core.snapshots.stored.refusals import Refused
 
 __all__ = ["chunk_of", "file_of", "in_order"]
 

@@ -16,22 +16,22 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.catalog import newest_snapshot
+from broker_core.catalog import newest_snapshot, warm_start
 from broker_core.catalog.lister import CatalogLister
 from broker_core.catalog.store.namespace_change import LogBounds
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.catalog.topic_files.import_file import import_topics
-from broker_core.catalog.warm_start import stored_snapshots, warm_start
-from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, folder_beside
-from broker_core.catalog.warm_start.snapshot_writer import SnapshotWriter
-from broker_core.catalog.warm_start.stored_snapshots import StoredSnapshots
 from broker_core.listing.listing import Listing, Selection
 from broker_core.memory.permits import Permits
 from broker_core.names import Mode, NamespaceName, TopicName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.settings import LimitsSettings
+from broker_core.snapshots.stored import stored_snapshots
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, folder_beside
+from broker_core.snapshots.stored.snapshot_writer import SnapshotWriter
+from broker_core.snapshots.stored.stored_snapshots import StoredSnapshots
 from tests.catalog.filled import NAMESPACE, bring
-from tests.catalog.warm_start.damages import DAMAGES
+from tests.snapshots.stored.damages import DAMAGES
 from tests.support.chunks import tiny_chunks
 from tests.support.eventually import eventually
 from tests.support.small_disk import grow, small_disk

@@ -24,8 +24,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
-from broker_core.catalog.warm_start.refusals import FolderUnusable, Refused
 from broker_core.quantities import format_size
+from broker_core.snapshots.stored.refusals import FolderUnusable, Refused
 
 __all__ = ["SnapshotFolder", "StoredFile", "folder_beside"]
 

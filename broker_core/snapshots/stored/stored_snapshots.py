@@ -1,7 +1,7 @@
 """Storing the chunks of a namespace in the folder, and reading them back: a manifest, and a file for each chunk.
 
 What is stored is a copy, which may be missing, old or damaged at any time. Reading says what it is of, and gives
-all of it, verified, or nothing; whether it is of now, the catalogue's change log tells.
+all of it, verified, or nothing; whether it is of now, the catalogue's change log tells, or the cluster by its hash.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from typing import Final
 import structlog
 from pydantic import ValidationError
 
-from broker_core.catalog.warm_start.chunk_columns import chunk_of, file_of, in_order
-from broker_core.catalog.warm_start.column_file import FileReference, read_columns
-from broker_core.catalog.warm_start.manifest import Manifest, manifest_name
-from broker_core.catalog.warm_start.refusals import FileCounts, Refused, reason_of
-from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, folder_beside
-from broker_core.catalog.warm_start.sweep import read_manifest, stored_manifests, sweep
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.chunk import Chunk
 from broker_core.names import Mode, NamespaceName
 from broker_core.names.system_topics import system_topics_rule
+from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
+from broker_core.snapshots.stored.column_file import FileReference, read_columns
+from broker_core.snapshots.stored.manifest import Manifest, manifest_name
+from broker_core.snapshots.stored.refusals import FileCounts, Refused, reason_of
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, folder_beside
+from broker_core.snapshots.stored.sweep import read_manifest, stored_manifests, sweep
 
 __all__ = ["LEAST_TOPICS", "Pace", "Stored", "StoredSnapshots"]
 
-#: Topics of the smallest namespace that is stored: a smaller one is read from the catalogue as quickly.
+#: Topics of the smallest namespace that is stored: a smaller one is read, or asked for, as quickly.
 LEAST_TOPICS: Final = 10_000
 #: Files read at a time; more threads wait for the memory, and for each other's checksums.
 _READERS: Final = min(4, os.cpu_count() or 1)
@@ -49,8 +49,8 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What is to be stored: the chunks of a namespace at one version, the memory they take, and how often it was
-    asked for since it was read."""
+    """What is to be stored: the chunks of a namespace at one version, the memory they take, how often it was asked for
+    since it was read, and for whom it is listed, where that makes a difference."""
 
     namespace: NamespaceName
     mode: Mode
@@ -58,10 +58,11 @@ class Stored:
     chunks: tuple[Chunk, ...]
     nbytes: int
     asked: int
+    view: str = ""
 
     @property
     def is_worth_it(self) -> bool:
-        """Whether reading it back would be quicker than the catalogue, and can be told from what a restore brings."""
+        """Whether reading it back would be quicker, and it can be told from what a restore brings."""
         return sum(chunk.size for chunk in self.chunks) >= LEAST_TOPICS and bool(self.version.stamp)
 
 
@@ -74,13 +75,22 @@ class Pace(Enum):
 
 
 class StoredSnapshots:
-    """The stored snapshots beside one catalogue; for any thread. ``limit`` bounds their bytes (0: no bound)."""
+    """The stored snapshots of one catalogue or cluster; for any thread. ``limit`` bounds their bytes (0: no bound), as
+    the setting of this name says."""
 
-    def __init__(self, folder: SnapshotFolder, *, property_keys: Sequence[str] = (), limit: int = 0) -> None:
+    def __init__(
+        self,
+        folder: SnapshotFolder,
+        *,
+        property_keys: Sequence[str] = (),
+        limit: int = 0,
+        limit_setting: str = "catalog.snapshots_bytes",
+    ) -> None:
         self.counts = FileCounts()
         self._folder = folder
         self._property_keys = tuple(property_keys)
         self._limit = limit
+        self._limit_setting = limit_setting
         self._rules = _rules()
         self._lock = threading.Lock()
         self._names: set[str] | None = None
@@ -96,6 +106,11 @@ class StoredSnapshots:
         keys = tuple(dict.fromkeys(property_keys))
         return cls(SnapshotFolder(folder_beside(catalog)), property_keys=keys, limit=limit)
 
+    @classmethod
+    def of_cluster(cls, folder: Path, *, limit: int = 0) -> StoredSnapshots:
+        """Those of the cluster behind a gateway, in a folder of their own. It need not be there; writing makes it."""
+        return cls(SnapshotFolder(folder), limit=limit, limit_setting="upstream.snapshots.folder_bytes")
+
     def of_keys(self, property_keys: Sequence[str]) -> StoredSnapshots:
         """Those in the same folder for other properties, counted with these."""
         other = StoredSnapshots(self._folder, property_keys=property_keys, limit=self._limit)
@@ -108,9 +123,9 @@ class StoredSnapshots:
 
     # -- reading
 
-    def find(self, namespace: NamespaceName, mode: Mode, catalog_id: str) -> Manifest | None:
+    def find(self, namespace: NamespaceName, mode: Mode, catalog_id: str, view: str = "") -> Manifest | None:
         """The manifest of a namespace, if there is one of this catalogue, whose files are all there."""
-        name = manifest_name(namespace, mode, self._property_keys)
+        name = manifest_name(namespace, mode, self._property_keys, view)
         if name not in self._known_names():
             return None
         try:
@@ -207,7 +222,7 @@ class StoredSnapshots:
         self._forget(name)
         removed = self._folder.remove(name)
         _log.warning(
-            "a stored snapshot is refused, and the namespace read from the catalogue",
+            "a stored snapshot is refused, and the namespace read anew",
             namespace=str(namespace),
             reason=reason_of(error),
             file=str(self._folder.path / name),
@@ -267,13 +282,13 @@ class StoredSnapshots:
         if stored.namespace not in self._too_large:
             self._too_large.add(stored.namespace)
             _log.warning(
-                "a namespace is not stored for the next start: it is larger than catalog.snapshots_bytes",
+                f"a namespace is not stored for the next start: it is larger than {self._limit_setting}",
                 namespace=str(stored.namespace),
                 limit=self._limit,
             )
 
     def _manifest(self, stored: Stored, files: Sequence[FileReference]) -> Manifest:
-        name = manifest_name(stored.namespace, stored.mode, self._property_keys)
+        name = manifest_name(stored.namespace, stored.mode, self._property_keys, stored.view)
         return Manifest(
             rules=self._rules,
             catalog_id=stored.version.catalog_id,
@@ -285,6 +300,7 @@ class StoredSnapshots:
             nbytes=max(stored.nbytes, sum(file.size for file in files)),
             asked=self._asked.get(name, 0) + stored.asked,
             files=tuple(files),
+            view=stored.view,
         )
 
     def sweep(self) -> None:

@@ -16,13 +16,13 @@ import pyarrow.compute as pc
 import pytest
 from structlog.testing import capture_logs
 
-from broker_core.catalog.warm_start import stored_snapshots
-from broker_core.catalog.warm_start.chunk_columns import file_of
-from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder
-from broker_core.catalog.warm_start.stored_snapshots import LEAST_TOPICS, Pace, Stored, StoredSnapshots
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots.stored import stored_snapshots
+from broker_core.snapshots.stored.chunk_columns import file_of
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder
+from broker_core.snapshots.stored.stored_snapshots import LEAST_TOPICS, Pace, Stored, StoredSnapshots
 from tests.support.small_disk import grow, small_disk
 
 NAMESPACE = NamespaceName("t", "n")

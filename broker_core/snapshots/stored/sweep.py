@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from broker_core.catalog.warm_start.manifest import LARGEST_MANIFEST, Manifest
-from broker_core.catalog.warm_start.refusals import Refused
-from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, StoredFile
+from broker_core.snapshots.stored.manifest import LARGEST_MANIFEST, Manifest
+from broker_core.snapshots.stored.refusals import Refused
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, StoredFile
 
 __all__ = ["GRACE", "read_manifest", "stored_manifests", "sweep"]
 

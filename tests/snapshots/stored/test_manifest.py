@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.catalog.warm_start.column_file import FileReference
-from broker_core.catalog.warm_start.manifest import FORMAT, Manifest, manifest_name
-from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.change_log import CatalogVersion
 from broker_core.listing.topics_hash import crc_text, extend_crc
 from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots.stored.column_file import FileReference
+from broker_core.snapshots.stored.manifest import FORMAT, Manifest, manifest_name
+from broker_core.snapshots.stored.refusals import Refused
 
 MANIFEST = Manifest(
     rules="1",

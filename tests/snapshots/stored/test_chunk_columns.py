@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker_core.catalog.warm_start.chunk_columns import chunk_of, file_of, in_order
-from broker_core.catalog.warm_start.column_file import read_columns
-from broker_core.catalog.warm_start.manifest import FORMAT
-from broker_core.catalog.warm_start.refusals import Refused
 from broker_core.listing.build_chunks import build_chunks
 from broker_core.listing.chunk import Chunk
 from broker_core.names import PERSISTENT, NamespaceName
+from broker_core.snapshots.stored.chunk_columns import chunk_of, file_of, in_order
+from broker_core.snapshots.stored.column_file import read_columns
+from broker_core.snapshots.stored.manifest import FORMAT
+from broker_core.snapshots.stored.refusals import Refused
 
 NAMESPACE = NamespaceName("t", "n")
 TEXT = pa.large_string()

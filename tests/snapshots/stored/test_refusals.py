@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from broker_core.catalog.warm_start.refusals import EVENTS, FileCounts, Refused, reason_of
+from broker_core.snapshots.stored.refusals import EVENTS, FileCounts, Refused, reason_of
 
 
 def test_every_event_is_there_from_the_start_and_counted() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from broker_core.catalog.warm_start.snapshot_writer import SnapshotWriter
-from broker_core.catalog.warm_start.stored_snapshots import Pace
 from broker_core.names import Mode, NamespaceName
+from broker_core.snapshots.stored.snapshot_writer import SnapshotWriter
+from broker_core.snapshots.stored.stored_snapshots import Pace
 from tests.support.eventually import eventually
 
 KEY = (NamespaceName("t", "n"), Mode.PERSISTENT)
@@ -49,7 +49,7 @@ class Folder:
         self.swept += 1
 
 
-def writer_of(folder: Folder, things: dict[Any, Thing], **pauses: float) -> SnapshotWriter:
+def writer_of(folder: Folder, things: dict[Any, Thing], **pauses: float) -> SnapshotWriter[Any]:
     pauses = {"soon": 0.0, "pause": 0.0} | pauses
     return SnapshotWriter(folder, things.get, lambda: list(things.values()), **pauses)  # type: ignore[arg-type]
 

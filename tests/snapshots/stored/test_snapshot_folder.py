@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from broker_core.catalog.warm_start.refusals import FolderUnusable, Refused
-from broker_core.catalog.warm_start.snapshot_folder import SnapshotFolder, folder_beside
+from broker_core.snapshots.stored.refusals import FolderUnusable, Refused
+from broker_core.snapshots.stored.snapshot_folder import SnapshotFolder, folder_beside
 
 
 @pytest.fixture

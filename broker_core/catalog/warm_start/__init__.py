@@ -1,1 +1,0 @@
-"""Snapshots in files beside the catalogue, so that a restart need not read the catalogue itself."""

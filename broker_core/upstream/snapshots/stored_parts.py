@@ -1,0 +1,110 @@
+"""Parts of live snapshots in files, for the next start: what a cluster listed, and its hash of that.
+
+A cluster tells no history, so nothing says whether what is stored is of now but the cluster itself: it is asked with
+the stored hash before anybody gets the topics.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias
+
+from broker_core.change_log import CatalogVersion
+from broker_core.listing.listing import Listing, data_of, listing_of
+from broker_core.listing.listing_data import ListingData
+from broker_core.names import Mode
+from broker_core.snapshots import (
+    LEAST_TOPICS,
+    CachedSnapshot,
+    Manifest,
+    SnapshotWriter,
+    Stored,
+    StoredSnapshots,
+)
+from broker_core.upstream.snapshots.snapshot_log import Place
+
+__all__ = ["PartKey", "StoredParts"]
+
+#: One domain of a place.
+PartKey: TypeAlias = tuple[Place, Mode]
+#: What is in memory of a part, and the cluster's hash of it.
+_InMemory: TypeAlias = tuple[CachedSnapshot[None], str]
+
+_DIGEST: Final = 16
+
+
+class StoredParts:
+    """The stored parts of one cluster (``cluster`` names it). Made and used on one event loop.
+
+    ``in_memory`` gives what there is of a part now, ``keys`` all parts of which there is anything.
+    """
+
+    def __init__(
+        self,
+        stored: StoredSnapshots,
+        cluster: str,
+        in_memory: Callable[[PartKey], _InMemory | None],
+        keys: Callable[[], Iterable[PartKey]],
+    ) -> None:
+        self._stored = stored
+        self._cluster = _digest(cluster)
+        self._in_memory = in_memory
+        self._keys = keys
+        self._writer: SnapshotWriter[PartKey] = SnapshotWriter(stored, self._current, self._every)
+
+    async def find(self, key: PartKey) -> Manifest | None:
+        """What is stored of a part, if anything is. Nothing of it is read yet."""
+        (namespace, view), domain = key
+        return await asyncio.to_thread(
+            self._stored.find, namespace, domain, self._cluster, _digest(repr(view))
+        )
+
+    async def read(self, manifest: Manifest) -> Listing | None:
+        """The topics that had the hash ``manifest.stamp`` at the cluster; ``None`` where they are not all there."""
+        return await asyncio.to_thread(self._read, manifest)
+
+    def _read(self, manifest: Manifest) -> Listing | None:
+        chunks = self._stored.read(manifest)
+        if chunks is None:
+            return None
+        listing = listing_of(ListingData(*manifest.key, chunks))
+        if listing.topics_hash != manifest.stamp:
+            self._stored.stale(manifest)
+            return None
+        return listing
+
+    def changed(self, key: PartKey) -> None:
+        """There is something new of a part in memory: it will be stored."""
+        if self._is_worth_it(self._in_memory(key)):
+            self._writer.changed(key)
+
+    async def stop(self, within: float) -> None:
+        """Store what is in memory, for up to so many seconds."""
+        await self._writer.stop(within)
+
+    def _is_worth_it(self, found: _InMemory | None) -> bool:
+        return found is not None and len(found[0].snapshot.listing) >= LEAST_TOPICS
+
+    def _current(self, key: PartKey) -> Stored | None:
+        found = self._in_memory(key)
+        return None if found is None else self._stored_of(key, *found)
+
+    def _every(self) -> Iterator[Stored]:
+        for key in self._keys():
+            found = self._in_memory(key)
+            if found is not None and self._is_worth_it(found):
+                yield self._stored_of(key, *found)
+
+    def _stored_of(self, key: PartKey, kept: CachedSnapshot[None], topics_hash: str) -> Stored:
+        (namespace, view), domain = key
+        snapshot = kept.snapshot
+        version = CatalogVersion(self._cluster, 0, topics_hash)
+        chunks = data_of(snapshot.listing).chunks
+        return Stored(namespace, domain, version, chunks, snapshot.nbytes, kept.asked, _digest(repr(view)))
+
+
+def _digest(text: str) -> str:
+    """Names of principals are in no file."""
+    return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=_DIGEST).hexdigest()
