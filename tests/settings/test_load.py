@@ -68,6 +68,7 @@ leeway = "5s"
 [authentication.basic]
 file = "htpasswd"
 [http]
+hosts = ["topics.acme.example"]
 listen = "127.0.0.1:8080"           # /metrics, /-/live, /-/ready; more later
 questions = true
 protect = true
