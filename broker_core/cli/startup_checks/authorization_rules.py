@@ -33,6 +33,10 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
         yield Check.ok("authorization", "everybody may do everything: there are no rules")
     elif not table.super_roles and not table.rules:
         yield Check.warning("authorization", "there is no rule and no super role, so everything is denied")
+    elif not _may_have_roles(settings):
+        yield Check.warning(
+            "authorization", "without authentication nobody has a role, so everything is denied"
+        )
     else:
         super_roles = ", ".join(table.super_roles) or "nobody"
         yield Check.ok(
@@ -49,6 +53,12 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
             yield Check.warning(name, f"it never applies: {unused[number]}")
         else:
             yield Check.ok(name, f"{rule_text(rule)}{_more(rule)}")
+
+
+def _may_have_roles(settings: Settings) -> bool:
+    """Whether any client can have a role: a plugin may authenticate, too."""
+    has_users = settings.kafka is not None and bool(settings.kafka.sasl.mechanisms)
+    return settings.authentication.is_on or has_users or bool(settings.plugins.enabled)
 
 
 def names_lost_checks(settings: Settings) -> Iterator[Check]:

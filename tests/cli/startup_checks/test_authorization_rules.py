@@ -11,6 +11,7 @@ RULES = [
     {"roles": ["team-*"], "namespaces": ["acme/*"], "actions": ["list", "lookup"]},
     {"roles": ["team-a"], "namespaces": ["acme/shop"], "actions": ["list"]},
 ]
+BASIC = {"methods": ["basic"], "basic": {"file": "users"}}
 
 
 def test_without_rules_everybody_may_do_everything() -> None:
@@ -20,14 +21,14 @@ def test_without_rules_everybody_may_do_everything() -> None:
 
 
 def test_with_authentication_and_without_rules_nobody_may_do_anything() -> None:
-    authentication = {"methods": ["basic"], "basic": {"file": "users"}}
-    found = list(authorization_checks(settings(authentication=authentication)))
+    found = list(authorization_checks(settings(authentication=BASIC)))
     assert levels(found) == {"authorization": "warning"}
     assert "everything is denied" in text(found, "authorization")
 
 
 def test_each_rule_is_shown_and_one_that_never_applies_is_warned_of() -> None:
-    found = list(authorization_checks(settings(authorization={"super_roles": ["admin"], "rules": RULES})))
+    table = {"super_roles": ["admin"], "rules": RULES}
+    found = list(authorization_checks(settings(authentication=BASIC, authorization=table)))
     assert levels(found) == {
         "authorization": "ok",
         "authorization.rules.1": "ok",
@@ -36,6 +37,16 @@ def test_each_rule_is_shown_and_one_that_never_applies_is_warned_of() -> None:
     assert text(found, "authorization.rules.1") == "team-* may list, lookup in acme/*"
     assert text(found, "authorization.rules.2") == "it never applies: rule 1 allows all of it"
     assert "admin may do everything" in text(found, "authorization")
+
+
+def test_rules_deny_everything_where_nobody_can_have_a_role() -> None:
+    rules = {"super_roles": ["admin"], "rules": RULES}
+    said = "without authentication nobody has a role, so everything is denied"
+    assert text(list(authorization_checks(settings(authorization=rules))), "authorization") == said
+    kafka = {"sasl": {"mechanisms": ["SCRAM-SHA-256"]}}
+    for roles in ({"kafka": kafka}, {"plugins": {"enabled": ["logins"]}}):
+        found = list(authorization_checks(settings(authorization=rules, **roles)))
+        assert "admin may do everything" in text(found, "authorization")
 
 
 def test_rules_that_nobody_asks() -> None:
