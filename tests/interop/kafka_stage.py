@@ -57,7 +57,7 @@ def kafka_server(
     *,
     topics: Mapping[str, int] | None = None,
     kafka: Mapping[str, Any] | None = None,
-    tables: Mapping[str, Mapping[str, Any]] | None = None,
+    tables: Mapping[str, Any] | None = None,
     python_path: Path | None = None,
 ) -> Iterator[KafkaServed]:
     """A new server whose only topic is Kafka's own internal one, as a broker has it that had a consumer.

@@ -50,7 +50,8 @@ def _value(value: Any) -> str:
 
 
 class Served:
-    """A served subprocess; a context manager. ``settings`` are the tables of the TOML file, on top of free ports.
+    """A served subprocess; a context manager. ``settings`` are the tables of the TOML file (``quotas``: a list of them), on top of free
+    ports.
 
     ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found,
     ``command`` the `broker-core` to run, by default that of the environment of the tests.
@@ -59,7 +60,7 @@ class Served:
     def __init__(
         self,
         folder: Path,
-        settings: Mapping[str, Mapping[str, Any]],
+        settings: Mapping[str, Any],
         *,
         python_path: Path | None = None,
         command: Path | None = None,
@@ -70,7 +71,9 @@ class Served:
         self.log = folder / "broker-core.log"
         tables = {
             "pulsar": {"listen": "127.0.0.1:0"},
-            **{name: dict(table) for name, table in settings.items()},
+            **{
+                name: dict(table) if isinstance(table, Mapping) else table for name, table in settings.items()
+            },
         }
         tables["pulsar"].setdefault("listen", "127.0.0.1:0")
         self.config.write_text(to_toml(tables), encoding="utf-8")
