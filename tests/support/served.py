@@ -50,8 +50,8 @@ def _value(value: Any) -> str:
 
 
 class Served:
-    """A served subprocess; a context manager. ``settings`` are the tables of the TOML file (``quotas``: a list of them), on top of free
-    ports.
+    """A served subprocess; a context manager. ``settings`` are the tables of the TOML file (``quotas``: a list of
+    them), on top of free ports.
 
     ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found,
     ``command`` the `broker-core` to run, by default that of the environment of the tests.
