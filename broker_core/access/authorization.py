@@ -175,6 +175,22 @@ class Authorization:
             self._verdicts[key] = verdict
         return verdict
 
+    def listed_everywhere(self, asker: Asker) -> bool:
+        """Whether an asker may list each namespace there may be, whole or in part."""
+        return (
+            not self.on
+            or asker.transport == OPERATOR
+            or all(self._has(role, "list", None, whole=True) for role in _roles(asker))
+        )
+
+    def allows(self, asker: Asker, action: str, namespace: str | None) -> bool:
+        """Whether :meth:`check_action` lets an action pass."""
+        try:
+            self.check_action(asker, action, namespace)
+        except ListingFailed:
+            return False
+        return True
+
     def filter(self, asker: Asker, namespace: str) -> TopicFilter | None:
         """The filter of the topics that an asker may list, of one that may list some; ``None``: all.
 
@@ -205,6 +221,22 @@ class Authorization:
                 raise ListingFailed(
                     f"{who} is no super role (authorization.super_roles)", cause=Cause.DENIED, reason="denied"
                 )
+
+    def is_super(self, asker: Asker) -> bool:
+        """Whether :meth:`check_super` lets an asker pass."""
+        try:
+            self.check_super(asker)
+        except ListingFailed:
+            return False
+        return True
+
+    def allows_somewhere(self, asker: Asker, action: str) -> bool:
+        """Whether :meth:`check_somewhere` lets an action pass."""
+        try:
+            self.check_somewhere(asker, action)
+        except ListingFailed:
+            return False
+        return True
 
     def check_somewhere(self, asker: Asker, action: str) -> None:
         """Raise what :meth:`check` raises, unless an action of the rules is allowed in some namespace."""

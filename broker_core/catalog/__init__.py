@@ -44,6 +44,7 @@ from broker_core.catalog.store.kafka_acl_reader import KafkaAclReader as KafkaAc
 from broker_core.catalog.store.kafka_rows import AclRow as AclRow
 from broker_core.catalog.store.kafka_rows import ScramRow as ScramRow
 from broker_core.catalog.store.namespace_change import LogBounds
+from broker_core.catalog.store.namespace_counts import MeantNames as MeantNames
 from broker_core.catalog.store.namespace_counts import (
     NamespaceCount as NamespaceCount,
 )  # for other parts of the core

@@ -9,7 +9,7 @@ into it. Such a topic is a prefix of the name behind the block, since that name 
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Self
@@ -122,6 +122,36 @@ class PageWalk:
                     far.append((topic, self._pieces(low, high)))
         pieces = [self._pieces(low, high) for low, high in _outermost(near)]
         return PageBlock(self._data, start, following, pieces, far, end - begin)
+
+    def position(self, number: int) -> Position | None:
+        """The position of the name with so many before it in the order of pages; ``None`` behind the last name.
+
+        A binary search over names in the order of the hash, at each of which it is known how many names are before its
+        page: those before it, and the partitions behind it of topics before it.
+        """
+        if number >= len(self._names):
+            return None
+        place = bisect_right(range(number + 1), number, key=self._before) - 1
+        start, before = PageStart(), 0
+        if place >= 0:
+            start, before = PageStart(hash_order_bytes(self._names.name(place))), self._before(place)
+        following: PageStart | None = start
+        while following is not None:
+            found, following = self.block(following, number - before + 1).read()
+            if len(found) > number - before:
+                return Position.of(found.names[number - before].as_py())
+            before += len(found)
+        return None
+
+    def _before(self, at: int) -> int:
+        """How many names come before the topic named as the name at a place, in the order of pages."""
+        chunks = self._data.chunks
+        return at + sum(
+            len(rows)
+            for topic, low, high in self._behind(at, self._names.name(at), b"")
+            for number, piece in self._pieces(low, high)
+            if len(rows := _rows_of(chunks[number], piece, topic))
+        )
 
     def _pieces(self, low: int, high: int) -> Pieces:
         return self._part.stretch(low, high, self._data).pieces_in(self._data)
@@ -244,6 +274,15 @@ def _key(topic: pa.LargeStringScalar) -> bytes:
     return hash_order_bytes(topic.as_buffer().to_pybytes())
 
 
+def _rows_of(chunk: Chunk, rows: ChunkRows, topic: bytes) -> _Array:
+    """The rows of a topic and its partitions among some rows of a chunk, by their numbers."""
+    form = topic[len(chunk.domain) + 3 :]
+    low, high = chunk.forms.range(form, form + b"\0")
+    ordered = chunk.forms.rows(np.arange(low, high))
+    ordered = ordered[(ordered >= rows.low) & (ordered < rows.high)]
+    return ordered if rows.rows is None else ordered[np.isin(ordered, rows.rows)]
+
+
 def _next_partitions(
     chunks: tuple[Chunk, ...], pieces: Pieces, topic: bytes, least: int, most: int
 ) -> tuple[Pieces, int]:
@@ -252,12 +291,7 @@ def _next_partitions(
     highest = NO_PARTITION
     for number, rows in pieces:
         chunk = chunks[number]
-        form = topic[len(chunk.domain) + 3 :]
-        low, high = chunk.forms.range(form, form + b"\0")
-        ordered = chunk.forms.rows(np.arange(low, high))  # by their numbers
-        ordered = ordered[(ordered >= rows.low) & (ordered < rows.high)]
-        if rows.rows is not None:
-            ordered = ordered[np.isin(ordered, rows.rows)]
+        ordered = _rows_of(chunk, rows, topic)
         if not len(ordered):
             continue
 

@@ -28,7 +28,7 @@ from broker_core.patterns.tokens import has_any_byte
 from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern
 from broker_core.redaction.quoted import cut_short, quoted
 
-__all__ = ["MAX_LENGTH", "compile_now", "compile_pattern"]
+__all__ = ["MAX_LENGTH", "OPTIONS", "compile_now", "compile_pattern"]
 
 #: The longest pattern that is compiled by default; the server uses its settings. In UTF-16
 #: code units with its scheme, as Java's ``String.length`` counts.
@@ -44,7 +44,7 @@ _BEHIND_ALL: Final = b"\xff"  # sorts behind every UTF-8 text
 make_the_first_array()
 # An empty name, of two offsets of 0: over no name at all, Arrow compiles nothing.
 _ONE_NAME: Final = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bytes(16)), pa.py_buffer(b""))
-_OPTIONS: Final = engine_options(_MAX_MEMORY)
+OPTIONS: Final = engine_options(_MAX_MEMORY)
 _remembered: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)
 
 
@@ -122,7 +122,7 @@ def _compile(raw: str, text: str) -> TopicsPattern:
             reason = f"it names more than {MAX_UNICODE_CLASSES} Unicode classes"
             return _unsupported(raw, text, reason)
         # The raw text first: wrapped, `x)|(?:.*` would turn into a pattern that is fine, and another one.
-        size = re2.compile(text, _OPTIONS).programsize
+        size = re2.compile(text, OPTIONS).programsize
         if has_any_byte(text):
             raise InvalidPattern(
                 f"Invalid topics pattern {quoted(raw)}: \\C is not allowed, it matches single bytes"

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, NamedTuple
 
-from broker_core.patterns.tokens import Kind, tokens
+from broker_core.patterns.tokens import Kind, Token, tokens
 
-__all__ = ["malformation"]
+__all__ = ["Malformed", "malformation", "malformed_part"]
 
 _UNREPEATABLE = (Kind.OPEN, Kind.ALTERNATIVE, Kind.FLAGS)
+
+
+class Malformed(NamedTuple):
+    """What is wrong with a pattern, and the characters of it, ``[start, end)``, that are."""
+
+    why: str
+    start: int
+    end: int
 
 
 _ANY_BYTE: Final = re.compile(r"(?<!\\)(?:\\\\)*\\C")  # an escape, not a backslash and a letter
@@ -22,19 +30,25 @@ def malformation(text: str) -> str | None:
     repetition (``a**``), and ``\C``. Everything else is some dialect's: lookaround, possessive ``a++``, comments,
     ``\p{Alpha}``, nested classes. Where dialects read a text differently, it is broken only if it is in each reading.
     """
-    plain = _malformation(text, nested_classes=False)
-    return plain if plain is None or _malformation(text, nested_classes=True) is not None else None
+    found = malformed_part(text)
+    return None if found is None else found.why
 
 
-def _malformation(text: str, *, nested_classes: bool) -> str | None:
-    depth = 0
+def malformed_part(text: str) -> Malformed | None:
+    """What :func:`malformation` says, and of which part of the pattern."""
+    plain = _malformed(text, nested_classes=False)
+    return plain if plain is None or _malformed(text, nested_classes=True) is not None else None
+
+
+def _malformed(text: str, *, nested_classes: bool) -> Malformed | None:
+    opened: list[Token] = []
     repeatable = repeated = False
     for token in tokens(text, nested_classes=nested_classes):
         kind = token.kind
         if kind is Kind.BROKEN:
-            return token.text
+            return Malformed(token.text, token.start, token.end)
         if kind is Kind.ANY_BYTE or (kind is Kind.CLASS and _ANY_BYTE.search(token.text)):
-            return "\\C is not allowed: it matches bytes, not characters"
+            return Malformed("\\C is not allowed: it matches bytes, not characters", token.start, token.end)
         if kind in (Kind.FLAGS, Kind.OPEN) and _ignores_blanks(token.text):
             return None  # comments from here on: nothing can be said of what looks like syntax in them
         if kind is Kind.COMMENT:
@@ -43,21 +57,21 @@ def _malformation(text: str, *, nested_classes: bool) -> str | None:
             # Some dialects read a count with nothing to repeat as plain text, and some let counts follow each other.
             counted = token.text.startswith("{")
             if repeated and not counted:
-                return f"a stacked repetition operator {token.text!r}"
+                return Malformed(f"a stacked repetition operator {token.text!r}", token.start, token.end)
             if not repeatable and not repeated and not counted:
-                return f"nothing to repeat before {token.text!r}"
+                return Malformed(f"nothing to repeat before {token.text!r}", token.start, token.end)
             repeatable, repeated = False, True
             continue
         if kind is Kind.OPEN:
-            depth += 1
+            opened.append(token)
         elif kind is Kind.CLOSE:
-            depth -= 1
-            if depth < 0:
-                return "an unmatched ')'"
+            if not opened:
+                return Malformed("an unmatched ')'", token.start, token.end)
+            opened.pop()
         # "(?" alone begins what only some dialect knows, as (?+1): what follows is no repetition then.
         repeatable = kind not in _UNREPEATABLE or token.text == "(?"
         repeated = False
-    return "a missing ')'" if depth else None
+    return Malformed("a missing ')'", opened[-1].start, opened[-1].end) if opened else None
 
 
 def _ignores_blanks(opening: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.pipeline.answer import Answer, QuestionWarning, Trace
 from broker_core.pipeline.change_notices import ChangeNotices
-from broker_core.pipeline.explain import explain
+from broker_core.pipeline.explain import explain, pattern_facts
 from broker_core.pipeline.in_flight import NextRuns
 from broker_core.pipeline.listing_in_progress import AcceptedAnswer
 from broker_core.pipeline.options import PipelineOptions
@@ -33,6 +33,7 @@ __all__ = [
     "explain",
     "listing_of_now",
     "open_sight",
+    "pattern_facts",
     "unfit_for_watches",
     "unwatchable_pattern",
 ]

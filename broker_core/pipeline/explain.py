@@ -15,6 +15,7 @@ from broker_core.listing.details import Details
 from broker_core.listing.page import Page
 from broker_core.names import Mode
 from broker_core.names.topic_id import topic_id_text
+from broker_core.patterns import TopicsPattern
 from broker_core.pipeline.answer import RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
@@ -23,7 +24,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugin_api.listing_result import ListerNotes
 from broker_core.plugins import BehindFailed, ChainStep, PluginFailed, RefusedByPlugin, bounded
 
-__all__ = ["explain"]
+__all__ = ["explain", "pattern_facts"]
 
 #: Topics whose details are shown.
 _SHOWN_DETAILS: Final = 10
@@ -71,7 +72,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
             "address": request.asker.remote_address,
             "client_version": request.asker.client_version,
         },
-        "pattern": _pattern(request),
+        "pattern": None if request.pattern is None else pattern_facts(request.pattern),
         "page": _page(request.page),
         "wants": sorted(request.wants),
     }
@@ -210,10 +211,8 @@ def _detail(value: object) -> object:
     )
 
 
-def _pattern(request: ListingRequest) -> dict[str, Any] | None:
-    pattern = request.pattern
-    if pattern is None:
-        return None
+def pattern_facts(pattern: TopicsPattern) -> dict[str, Any]:
+    """What is known of a pattern before it runs, in plain values."""
     return {
         "text": pattern.text,
         "supported": pattern.supported,

@@ -43,12 +43,12 @@ $ curl -sS "http://127.0.0.1:8080/v1/topics/by-id/$(curl -sS {_TOPICS}/orders | 
 {{"name":"persistent://public/default/orders","partitions":2,"topic_id":"...",...}}
 """,
     "listNamespaces": f"""\
-$ curl -sS {_URL}
-{{"items":[{{"namespace":"public/default","version":"...","counts":{{"persistent":3,"non_persistent":0,"all":3}}}}],"next":null}}
+$ curl -sS '{_URL}?contains=default&count=true'
+{{"items":[{{"namespace":"public/default","version":"...","source":"catalog","changed":"...","counts":{{"persistent":3,"non_persistent":0,"all":3}}}}],"next":null,"total":1}}
 """,
     "showNamespace": f"""\
 $ curl -sS {_URL}/public/default
-{{"namespace":"public/default","version":"...","counts":{{"persistent":3,"non_persistent":0,"all":3}}}}
+{{"namespace":"public/default","version":"...","source":"catalog","changed":"...","counts":{{"persistent":3,"non_persistent":0,"all":3}}}}
 """,
     "listChanges": f"""\
 $ curl -sS {_URL}/public/default/changes
@@ -122,6 +122,10 @@ $ curl -sS -H 'Content-Type: application/json' -d '{"items": [{"resource_type": 
     "deleteKafkaAcls": """\
 $ curl -sS -X DELETE 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?principal=User:orders-app'
 {"type":"about:blank","title":"Not Found","status":404,"detail":"clients of this server are not authenticated: it has no users and ACLs over HTTP","cause":"NOT_FOUND"}
+""",
+    "showAsker": """\
+$ curl -sS http://127.0.0.1:8080/v1/me
+{"role":null,...,"super":true,"until":null,"rights":{"everywhere":["list","lookup","monitor","admin"],...}
 """,
     "listScreens": """\
 $ curl -sS http://127.0.0.1:8080/v1/screens

@@ -97,6 +97,29 @@ def test_any_names_in_blocks_of_any_size(data: st.DataObject, names: set[str]) -
     check(listing.rows(rows[: len(listed)]), start, count)
 
 
+@settings(max_examples=100, deadline=None)
+@given(data=st.data(), names=st.sets(FULL, max_size=60))
+def test_the_position_of_a_number_is_that_of_the_sorted_names(data: st.DataObject, names: set[str]) -> None:
+    listing = Listing.from_names("t/n", Mode.ALL, sorted(names))
+    rows = sorted(data.draw(st.sets(st.integers(0, max(len(listing) - 1, 0)), max_size=len(listing))))
+    for selection in (listing.all(), listing.rows(rows[: len(listing)])):
+        walk = PageWalk(selection)
+        everything = sorted(map(Position.of, selection.names.to_pylist()))
+        assert [walk.position(number) for number in range(len(everything))] == everything
+        assert walk.position(len(everything)) is None
+
+
+def test_a_position_within_very_many_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page_walk, "_MOST", 50)
+    monkeypatch.setattr(page_walk, "_ALL", 20)
+    names = [f"persistent://t/n/{name}" for name in ("a", "a-b", "b")]
+    names += [f"persistent://t/n/a-partition-{number}" for number in range(500)]
+    selection = Listing.from_names("t/n", Mode.ALL, sorted(names)).all()
+    everything = sorted(map(Position.of, names))
+    walk = PageWalk(selection)
+    assert [walk.position(number) for number in range(len(names))] == everything
+
+
 @pytest.mark.parametrize("count", [2, 30, 1000])
 @pytest.mark.parametrize("pattern", [None, "t/n/b.*", ".*[02468]", "t/n/nothing"])
 def test_the_names_of_a_pattern(pattern: str | None, count: int) -> None:

@@ -157,6 +157,7 @@ def _over_http(served: ApiServed) -> Asks:
     found = {
         "openapi": ask("/v1/openapi.json"),
         "listScreens": ask("/v1/screens"),
+        "showAsker": ask("/v1/me"),
         "listClients": ask("/v1/server/clients"),
         "disconnectClients": ask("/v1/server/clients/disconnect?role=nobody", "POST"),
         "listTopics": ask(f"{BASE}/topics"),

@@ -49,7 +49,7 @@ RIGHTS: Final = (
     Right("Pulsar", ("GET_SCHEMA",), ("schema",), _HIDDEN),
     Right("Pulsar", ("GET_OR_CREATE_SCHEMA",), ("put_schema",), _HIDDEN),
     Right("HTTP `/v1`", ("openapi",), note="without credentials, unless `http.protect` is on"),
-    Right("HTTP `/v1`", ("listScreens",)),
+    Right("HTTP `/v1`", ("listScreens", "showAsker")),
     Right("HTTP `/v1`", ("listTopics", "showNamespace"), ("list",), "yes"),
     Right("HTTP `/v1`", ("listNamespaces",), ("list",), note="shows the namespaces that the client may list"),
     Right("HTTP `/v1`", ("showTopic", "showTopicById"), ("list",), _HIDDEN),

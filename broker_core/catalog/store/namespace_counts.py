@@ -11,6 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
 
 from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
@@ -21,15 +22,20 @@ from broker_core.names import DOMAINS, NamespaceName
 from broker_core.names.listed_names import ListedNames
 from broker_core.names.system_topics import SystemTopics, system_topics_rule
 
-__all__ = ["NamespaceCount", "NamespaceCounts"]
+__all__ = ["ALL_NAMES", "MeantNames", "NamespaceCount", "NamespaceCounts"]
 
 #: Counts that are kept: those of the largest page, some four megabytes.
 _KEPT: Final = 10_000
 #: Changes up to which a count is moved.
 _MOVED: Final = 5000
-_NAMES: Final = (
-    "SELECT name FROM namespaces n WHERE name > ? AND EXISTS (SELECT 1 FROM topics WHERE namespace = n.id)"
-    " ORDER BY name LIMIT ?"
+_MEANT: Final = (
+    " FROM namespaces n WHERE name > ? AND name >= ? AND name < ?{contains}"
+    " AND EXISTS (SELECT 1 FROM topics WHERE namespace = n.id)"
+)
+#: Of each namespace the time of its last change, if the log has it.
+_CHANGED: Final = (
+    "SELECT n.name, (SELECT time FROM changes WHERE namespace = n.id ORDER BY version DESC, id DESC LIMIT 1)"
+    " FROM json_each(?) asked JOIN namespaces n ON n.name = asked.value"
 )
 _STATES: Final = (
     "SELECT n.name, n.id, n.version, coalesce(s.stamp, '') FROM json_each(?) asked"
@@ -61,6 +67,23 @@ class NamespaceCount:
     names: tuple[int, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MeantNames:
+    """A filter of names of namespaces: those that begin with ``prefix`` and contain each of some texts."""
+
+    prefix: str = ""
+    contains: tuple[str, ...] = ()
+
+    def clause(self, after: str) -> tuple[str, tuple[str, ...]]:
+        """The rest of a statement for the names behind one, with its values."""
+        # Names are ASCII: nothing that begins with the prefix sorts behind it and 0x7f.
+        clause = _MEANT.format(contains=" AND instr(name, ?)" * len(self.contains))
+        return clause, (after, self.prefix, f"{self.prefix}\x7f", *self.contains)
+
+
+ALL_NAMES: Final = MeantNames()
+
+
 class NamespaceCounts:
     """Counts the namespaces of one catalogue. Synchronous, and safe to call from any thread.
 
@@ -72,10 +95,26 @@ class NamespaceCounts:
         self._kept: OrderedDict[NamespaceName, NamespaceCount] = OrderedDict()
         self._lock = threading.Lock()
 
-    def names(self, after: str, most: int) -> list[str]:
+    def names(self, after: str, most: int, meant: MeantNames = ALL_NAMES) -> list[str]:
         """The next ``most`` namespaces that hold a topic, in order of their names, behind the name ``after``."""
+        clause, values = meant.clause(after)
         with self._catalog.reading() as connection:
-            return [name for (name,) in connection.execute(_NAMES, (after, most))]
+            rows = connection.execute(f"SELECT name{clause} ORDER BY name LIMIT ?", (*values, most))
+            return [name for (name,) in rows]
+
+    def total(self, meant: MeantNames = ALL_NAMES) -> int:
+        """How many namespaces hold a topic. Of 100,000 that takes some 0.1 s, and less of those with a filter."""
+        clause, values = meant.clause("")
+        with self._catalog.reading() as connection:
+            (count,) = connection.execute(f"SELECT count(*){clause}", values).fetchone()
+        return int(count)
+
+    def changed(self, namespaces: Iterable[NamespaceName]) -> dict[str, datetime]:
+        """When each namespace changed last, of those of which the change log has anything."""
+        asked = compact_json([str(namespace) for namespace in namespaces])
+        with self._catalog.reading() as connection:
+            rows = connection.execute(_CHANGED, (asked,)).fetchall()
+        return {name: datetime.fromtimestamp(time / 1000, UTC) for name, time in rows if time is not None}
 
     def count(self, namespaces: Iterable[NamespaceName]) -> list[NamespaceCount]:
         """The counts of namespaces, in their order, all of one state of the catalogue."""

@@ -25,8 +25,10 @@ from broker_core.servers.http.http_asker import asker_of
 from broker_core.servers.http.http_credentials import challenges, read_credentials
 from broker_core.service import Admission, LoginAttempt
 
-__all__ = ["HttpAccess", "Needs", "ProtectedFromAll"]
+__all__ = ["CREDENTIALS_END", "HttpAccess", "Needs", "ProtectedFromAll"]
 
+#: When the credentials of a request end, in seconds since 1970, as far as that is known.
+CREDENTIALS_END: Final = web.RequestKey("credentials end", float)
 #: The principal that a proxy asks for, as Pulsar's proxies name it to the brokers' web service.
 _ORIGINAL_PRINCIPAL: Final = "X-Original-Principal"
 
@@ -126,6 +128,8 @@ class HttpAccess:
             original_principal=request.headers.get(_ORIGINAL_PRINCIPAL),
         )
         admitted = admission.now(attempt) or await admission.later(attempt)
+        if admitted.principal.expires_at is not None:
+            request[CREDENTIALS_END] = admitted.principal.expires_at
         asker = replace(asker, role=admitted.role, original_principal=admitted.original_principal)
         if admission.sessions is not None and method is not None:
             # The next request of a connection may be another client's, behind a proxy: nothing of the last one stays.

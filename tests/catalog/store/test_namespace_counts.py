@@ -8,7 +8,8 @@ import pytest
 
 from broker_core.catalog import SqliteCatalog
 from broker_core.catalog.store import namespace_counts
-from broker_core.catalog.store.namespace_counts import NamespaceCounts
+from broker_core.catalog.store.namespace_counts import MeantNames, NamespaceCounts
+from broker_core.change_log import CatalogVersion, Changes
 from broker_core.names import NamespaceName, TopicName
 
 NAMESPACE = NamespaceName("a", "b")
@@ -23,6 +24,34 @@ def test_namespaces_come_in_pages_by_name(catalog: SqliteCatalog) -> None:
     assert counts.names("", 2) == ["a/b", "c/d"]
     assert counts.names("c/d", 2) == ["z/z"]
     assert counts.names("z/z", 2) == []
+
+
+def test_namespaces_are_found_by_the_begin_and_parts_of_their_names(catalog: SqliteCatalog) -> None:
+    for name in ("acme/orders", "acme/bills", "acme2/orders", "a_me/x", "zz/acme"):
+        catalog.create(TopicName("persistent", NamespaceName.parse(name), "x"))
+    counts = NamespaceCounts(catalog)
+    for meant, expected in (
+        (MeantNames(), ["a_me/x", "acme/bills", "acme/orders", "acme2/orders", "zz/acme"]),
+        (MeantNames("acme/"), ["acme/bills", "acme/orders"]),
+        (MeantNames("acme"), ["acme/bills", "acme/orders", "acme2/orders"]),
+        (MeantNames("", ("acme",)), ["acme/bills", "acme/orders", "acme2/orders", "zz/acme"]),
+        (MeantNames("", ("rs", "acme")), ["acme/orders", "acme2/orders"]),
+        (MeantNames("", ("%",)), []),
+        (MeantNames("a_me"), ["a_me/x"]),
+    ):
+        assert counts.names("", 10, meant) == expected
+        assert counts.total(meant) == len(expected)
+        assert counts.names(expected[0] if expected else "", 1, meant) == expected[1:2]
+
+
+def test_the_last_change_of_a_namespace_is_that_of_its_log(catalog: SqliteCatalog) -> None:
+    topic = TopicName("persistent", NAMESPACE, "x")
+    catalog.create(topic)
+    catalog.set_properties(topic, {"a": "b"})
+    counts = NamespaceCounts(catalog)
+    last = catalog.changes(NAMESPACE, CatalogVersion(catalog.version(NAMESPACE).catalog_id, 0))
+    assert isinstance(last, Changes)
+    assert counts.changed([NAMESPACE, SYSTEM]) == {str(NAMESPACE): last.changes[-1].time}
 
 
 def test_a_count_is_that_of_a_listing(catalog: SqliteCatalog) -> None:

@@ -9,6 +9,7 @@ from broker_core.servers.http.api import (
     namespaces,
     screens,
     server_clients,
+    show_asker,
     topic_by_id,
     topics,
 )
@@ -45,6 +46,7 @@ def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[Sc
         *topic_by_id.operations(services),
         *held_listings.operations(services),
         *server_clients.operations(services),
+        *show_asker.operations(services, version),
         *screens.operations(services, list(shown)),
         *kafka_users.operations(),
         *kafka_acls.operations(),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
@@ -11,20 +12,22 @@ from aiohttp import hdrs, web
 from pydantic import Field
 
 from broker_core.access.access import Access
-from broker_core.catalog import NamespaceCounts, reading_catalog
+from broker_core.catalog import MeantNames, NamespaceCounts, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
-from broker_core.servers.http.api.namespaces.plugin_views import is_plain
-from broker_core.servers.http.api.operation import Operation, Reply, Right
-from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, number_parameter
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, number_parameter
+from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
 
-__all__ = ["ModeCounts", "NamespaceObject", "allowed_namespaces", "operations"]
+__all__ = ["ModeCounts", "NamespaceObject", "allowed_namespaces", "operations", "time_text"]
 
 _MOST: Final = 10_000
 _USUAL: Final = 1000
@@ -55,12 +58,19 @@ class ModeCounts(JsonObject):
 
 
 class NamespaceObject(JsonObject):
-    """A namespace and its version."""
+    """A namespace, its version, and where its topics come from."""
 
     namespace: str
     version: str | None = Field(
         description="The version of the namespace, for `since=` of its changes; null where its counts are, or where "
         "there is no catalogue."
+    )
+    source: str = Field(
+        description="Where its topics come from: `catalog`, or the first plugin that is asked to list them."
+    )
+    changed: str | None = Field(
+        description="When a topic changed last, in UTC; null where the counts are, or the change log is empty.",
+        json_schema_extra={"format": "date-time"},
     )
 
 
@@ -74,6 +84,10 @@ class _Listed(NamespaceObject):
 class _Namespaces(JsonObject):
     items: list[_Listed]
     next: str | None = Field(description="The cursor of the next page; null after the last one.")
+    total: int | None = Field(
+        default=None,
+        description="How many namespaces there are in all (`count`); null where plugins decide about each of them.",
+    )
 
 
 _EXAMPLE: Final = {
@@ -82,10 +96,49 @@ _EXAMPLE: Final = {
             "namespace": "public/default",
             "version": "A1sqh0DGTTO5k7Gf3O4HIA:3.1bb0",
             "counts": {"persistent": 3, "non_persistent": 1, "all": 4},
+            "source": "catalog",
+            "changed": "2026-11-22T18:49:05.694+00:00",
         }
     ],
     "next": None,
+    "total": 1,
 }
+#: Texts that names are to contain, at the most.
+_MOST_PARTS: Final = 8
+
+
+def _part(text: str) -> str:
+    if not 0 < len(text) <= MAX_NAMESPACE:
+        raise ValueError(f"must have 1 to {MAX_NAMESPACE} characters")
+    return text
+
+
+_PREFIX: Final = Parameter(
+    "prefix",
+    "Only the namespaces whose names, `tenant/namespace`, begin with this.",
+    read=_part,
+    schema={"type": "string", "minLength": 1, "maxLength": MAX_NAMESPACE},
+    example="public/",
+)
+_CONTAINS: Final = Parameter(
+    "contains",
+    f"Only those whose names contain this; may be repeated, {_MOST_PARTS} times at the most: then all of it.",
+    read=_part,
+    schema={
+        "type": "array",
+        "items": {"type": "string", "minLength": 1, "maxLength": MAX_NAMESPACE},
+        "maxItems": _MOST_PARTS,
+    },
+    repeated=True,
+    example=["default"],
+)
+_COUNT: Final = Parameter(
+    "count",
+    "Whether the answer has the `total`, of all pages.",
+    read=flag,
+    schema={"type": "boolean", "default": False},
+    default=False,
+)
 
 
 def operations(services: ApiServices) -> list[Operation]:
@@ -118,6 +171,9 @@ def operations(services: ApiServices) -> list[Operation]:
             parameters=(
                 number_parameter("limit", "Namespaces of a page at the most.", 1, _MOST, _USUAL),
                 cursor_parameter(NamespaceName.parse),
+                _PREFIX,
+                _CONTAINS,
+                _COUNT,
             ),
         )
     ]
@@ -126,9 +182,10 @@ def operations(services: ApiServices) -> list[Operation]:
 async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     limit: int = request.values["limit"]
     after: str = request.values["cursor"]
+    meant = _meant(request.values)
     found: list[NamespaceName] = []
     while len(found) <= limit:  # one more, which says whether there is another page
-        names = await _reading(request, partial(counts.names, after, _READ))
+        names = await _reading(request, partial(counts.names, after, _READ, meant))
         found += await allowed_namespaces(request, names, limit + 1 - len(found))
         if len(names) < _READ:
             break
@@ -136,9 +193,36 @@ async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     page, services = found[:limit], request.services
     following = str(page[-1]) if len(found) > limit else None
     plain = [namespace for namespace in page if is_plain(services, request.asker, namespace)]
-    body = await _reading(request, partial(_rendered, counts, page, plain, following))
+    sources = [source_of(services, namespace) for namespace in page]
+    more = {"total": await _total(request, counts, meant)} if request.values["count"] else {}
+    body = await _reading(request, partial(_rendered, counts, page, sources, plain, following, more))
     headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
     return web.Response(body=body, content_type="application/json", headers=headers)
+
+
+def _meant(values: Mapping[str, Any]) -> MeantNames:
+    if len(values["contains"]) > _MOST_PARTS:
+        raise refused(400, f"parameter contains is given more than {_MOST_PARTS} times")
+    return MeantNames(values["prefix"] or "", values["contains"])
+
+
+async def _total(request: ApiRequest, counts: NamespaceCounts, meant: MeantNames) -> int | None:
+    """How many namespaces a client may list; ``None`` where gates are asked about each."""
+    pipeline, asker = request.services.pipeline, request.asker
+    if pipeline.dispatcher.has_gates:
+        return None
+    if pipeline.authorization.listed_everywhere(asker):
+        return int(await _reading(request, partial(counts.total, meant)))
+    total, after = 0, ""
+    while True:
+        names = await _reading(request, partial(counts.names, after, _READ, meant))
+        for place, name in enumerate(names):
+            if not place % _DECIDED:
+                await loop_turn().time()
+            total += pipeline.authorization.listed(asker, name) is not False
+        if len(names) < _READ:
+            return total
+        after = names[-1]
 
 
 async def _reading(request: ApiRequest, read: Any) -> Any:
@@ -198,21 +282,32 @@ async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> l
 def _rendered(
     counts: NamespaceCounts,
     page: Sequence[NamespaceName],
+    sources: Sequence[str],
     plain: Sequence[NamespaceName],
     following: str | None,
+    more: Mapping[str, Any],
 ) -> bytes:
     known = {count.namespace: count for count in counts.count(plain)}
+    changed = counts.changed(plain)
     items = [
         _Listed(
             namespace=str(namespace),
             version=None if (count := known.get(namespace)) is None else version_text(count.version),
             counts=None if count is None else ModeCounts.of(count.names),
+            source=source,
+            changed=time_text(changed.get(str(namespace))),
         )
-        for namespace in page
+        for namespace, source in zip(page, sources, strict=True)
     ]
-    found = _Namespaces(items=items, next=None if following is None else cursor_of(following))
+    found = _Namespaces(items=items, next=None if following is None else cursor_of(following), **more)
     return found.text().encode()
 
 
 def _link(request: ApiRequest, following: str) -> str:
-    return f"/v1/namespaces?limit={request.values['limit']}&cursor={cursor_of(following)}"
+    query = {"limit": request.values["limit"], "cursor": cursor_of(following)}
+    return str(request.http.rel_url.update_query(query))
+
+
+def time_text(time: datetime | None) -> str | None:
+    """A time as answers have it."""
+    return None if time is None else time.isoformat(timespec="milliseconds")

@@ -10,7 +10,7 @@ from broker_core.names import NamespaceName
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 
-__all__ = ["exact_log", "is_plain"]
+__all__ = ["exact_log", "is_plain", "source_of"]
 
 #: What answers may depend on without hiding anything from anybody: clients choose these.
 _CHOSEN: Final = ("pattern", "properties", "property:")
@@ -22,6 +22,15 @@ def is_plain(services: ApiServices, asker: Asker, namespace: NamespaceName) -> b
     return not (
         services.catalog is None or pipeline.dispatcher.lists(namespace) or pipeline.hides(asker, namespace)
     )
+
+
+def source_of(services: ApiServices, namespace: NamespaceName) -> str:
+    """Where the topics of a namespace come from: the first plugin that is asked to list it, else the default lister."""
+    pipeline = services.pipeline
+    listers = (
+        plugin.name for plugin, _ in pipeline.dispatcher.describe_hook.plugins(namespace) if plugin.lists
+    )
+    return next(listers, pipeline.lister.name)
 
 
 async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceName) -> ChangeLog:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from aiohttp import web
 from pydantic import Field
 
@@ -13,8 +11,8 @@ from broker_core.listing.rows_by_domain import rows_by_domain
 from broker_core.names import DOMAINS, Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.list_namespaces import ModeCounts, NamespaceObject
-from broker_core.servers.http.api.namespaces.plugin_views import is_plain
+from broker_core.servers.http.api.namespaces.list_namespaces import ModeCounts, NamespaceObject, time_text
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import version_text
@@ -29,6 +27,8 @@ class _Shown(NamespaceObject):
 _EXAMPLE = {
     "namespace": "public/default",
     "version": "A1sqh0DGTTO5k7Gf3O4HIA:3.a3eedc6b04209c5daba6f027",
+    "source": "catalog",
+    "changed": "2026-11-22T18:49:05.694+00:00",
     "counts": {"persistent": 3, "non_persistent": 1, "all": 4},
 }
 
@@ -65,11 +65,15 @@ def operations(services: ApiServices) -> list[Operation]:
 async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     namespace = request.namespace()
     with reading_catalog():
-        (count,) = await request.services.pipeline.workers.call(
-            request.asker, partial(counts.count, [namespace])
+        count, changed = await request.services.pipeline.workers.call(
+            request.asker, lambda: (counts.count([namespace])[0], counts.changed([namespace]))
         )
     shown = _Shown(
-        namespace=str(namespace), version=version_text(count.version), counts=ModeCounts.of(count.names)
+        namespace=str(namespace),
+        version=version_text(count.version),
+        source=source_of(request.services, namespace),
+        changed=time_text(changed.get(str(namespace))),
+        counts=ModeCounts.of(count.names),
     )
     return shown.response()
 
@@ -84,7 +88,10 @@ async def _of_listing(request: ApiRequest) -> web.Response:
         counts = _counts(answer.selection)
     finally:
         answer.release()
-    return _Shown(namespace=str(namespace), version=None, counts=counts).response()
+    source = source_of(request.services, namespace)
+    return _Shown(
+        namespace=str(namespace), version=None, source=source, changed=None, counts=counts
+    ).response()
 
 
 def _counts(selection: Selection) -> ModeCounts:

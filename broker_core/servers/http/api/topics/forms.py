@@ -36,6 +36,22 @@ TEXT: Final = "text/plain"
 ARROW: Final = "application/vnd.apache.arrow.stream"
 
 
+class PlanObject(JsonObject):
+    """How a pattern was applied."""
+
+    how: str = Field(
+        description="`none` (no pattern), `all`, `literal`, `range`, `scan`, `unsupported`, or `lister`: what lists "
+        "the topics has filtered them itself."
+    )
+    literal: str | None = Field(description="The one name, without its scheme, that can match.")
+    ranges: list[list[str]] | None = Field(description="Bounds of names, outside of which nothing matches.")
+    required: list[str] | None = Field(description="Texts that every match has, the longest first.")
+    looked_at: int | None = Field(
+        description="How many names the namespace has; null where plugins list or hide some, or rules hide some."
+    )
+    ms: float = Field(description="Milliseconds that the server took before it wrote the answer.")
+
+
 class ListingEnd(JsonObject):
     """What is said of a listing besides its topics."""
 
@@ -54,6 +70,7 @@ class ListingEnd(JsonObject):
         default=None,
         description="The version of the namespace before the answer (`count`), if it is known.",
     )
+    plan: PlanObject | None = Field(default=None, description="How the pattern was applied (`plan`).")
     warnings: list[str] = Field(
         default=[],
         description="If there are any: that the pattern can match no topic of the namespace, that no topic is "

@@ -20,10 +20,11 @@ from broker_core.servers.http.api.listing_warnings import UNFILTERED, WARNINGS
 from broker_core.servers.http.api.negotiation import VARY, chosen_type
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right, Schema
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY
+from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAMES, NDJSON, TEXT, ListingEnd
 from broker_core.servers.http.api.topics.paged_listing import paged_listing
-from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, asked_of
+from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, OFFSET, PLAN, asked_of
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
 from broker_core.service import read_question
 
@@ -118,8 +119,10 @@ def operations(_services: ApiServices) -> list[Operation]:
                 UNFILTERED,
                 LIMIT,
                 CURSOR,
+                OFFSET,
                 DETAIL,
                 COUNT,
+                PLAN,
                 KNOWN,
                 _LAST_EVENT_ID,
             ),
@@ -139,9 +142,14 @@ def _question_text(request: web.Request) -> QuestionText:
 
 
 async def _list_topics(request: ApiRequest) -> web.StreamResponse:
+    async with refused_parts_shown(request, request.values["pattern"]):
+        return await _listing(request)
+
+
+async def _listing(request: ApiRequest) -> web.StreamResponse:
     namespace = request.namespace()
     asked = asked_of(request.values, namespace, request.services.http.most_items)
-    is_whole = asked.is_plain and not asked.count
+    is_whole = asked.is_plain and not (asked.count or asked.plan)
     forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if asked.columns else NAMES)
     media_type = chosen_type(request.http, forms)
     question, uncompiled = _question(request)

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
+import pyarrow as pa
 from aiohttp import web
 
 from broker_core.access.asker import Asker
-from broker_core.names import NamespaceName
-from broker_core.pipeline import Answer
+from broker_core.catalog import reading_catalog
+from broker_core.listing.page import Page
+from broker_core.names import DOMAINS, NamespaceName
+from broker_core.pipeline import Answer, pattern_facts
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.body_writer import RenderedBody
+from broker_core.servers.http.api.body_writer import RenderedBody, write_body
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, listing_etag
 from broker_core.servers.http.api.listing_outcome import sending
-from broker_core.servers.http.api.listing_warnings import warning_members
+from broker_core.servers.http.api.listing_warnings import warning_headers, warning_members
+from broker_core.servers.http.api.namespaces.plugin_views import is_plain
+from broker_core.servers.http.api.negotiation import VARY
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.api.topics.cursor import cursor_of
-from broker_core.servers.http.api.topics.forms import JSON, NDJSON, ListingEnd, details_body, names_body
-from broker_core.servers.http.api.topics.pages import Asked, Counted, counted
+from broker_core.servers.http.api.topics.forms import (
+    JSON,
+    NDJSON,
+    ListingEnd,
+    PlanObject,
+    details_body,
+    names_body,
+)
+from broker_core.servers.http.api.topics.pages import OFFSET, Asked, Counted, counted
 from broker_core.servers.http.api.topics.whole_listing import answer_to, listing_headers, write_listing
 from broker_core.service import version_text
 
@@ -37,9 +52,15 @@ async def paged_listing(
 
     The tag has the version from before the answer, so that what changes meanwhile is not taken for known.
     """
-    services = request.services
+    services, began = request.services, time.perf_counter()
     version = await _known_version(services, question.asker, question.namespace)
-    total = await counted(request, question, uncompiled) if asked.count and asked.page is not None else None
+    total = None
+    if asked.page is not None and (asked.count or asked.offset is not None):
+        total = await counted(request, question, uncompiled, asked.offset)
+        if asked.offset is not None and total.start is None:
+            return await _nothing(request, total, asked, version, media_type)
+        if asked.offset is not None:
+            asked = replace(asked, page=Page(total.start, asked.page.limit))
     answer = await answer_to(request, asked.of(question), uncompiled)
     if asked.page is None and answer.topics > asked.most:
         total = Counted.of(answer)
@@ -58,9 +79,42 @@ async def paged_listing(
         more: dict[str, Any] = {}
         if asked.count:
             total = Counted.of(answer) if total is None else total
-            more = {"total": total.total, "topics_hash": total.topics_hash, "version": version}
+            more = _counts(total, version)
+        if asked.plan:
+            more["plan"] = await _plan(request, question, answer.plan, began)
         end = ListingEnd(filtered=answer.filtered, next=following, **more, **warning_members(answer.warnings))
         return await write_listing(request, _body(media_type, answer, asked, end), headers, answer)
+
+
+async def _nothing(
+    request: ApiRequest, total: Counted, asked: Asked, version: str | None, media_type: str
+) -> web.StreamResponse:
+    """The page behind the last name."""
+    more = _counts(total, version) if asked.count else {}
+    end = ListingEnd(filtered=total.filtered, next=None, **more, **warning_members(total.warnings))
+    body = names_body(media_type, pa.array([], pa.large_string()), 0, end)
+    return await write_body(request, body, {"Vary": VARY} | warning_headers(total.warnings))
+
+
+def _counts(total: Counted, version: str | None) -> dict[str, Any]:
+    return {"total": total.total, "topics_hash": total.topics_hash, "version": version}
+
+
+async def _plan(request: ApiRequest, question: ListingRequest, how: str, began: float) -> PlanObject:
+    """How the pattern of an answer was applied, and of how many names it was asked."""
+    pipeline, text = request.services.pipeline, request.values["pattern"]
+    pattern = question.pattern or (None if text is None else pipeline.compile_now(text))
+    facts = {} if pattern is None else pattern_facts(pattern)
+    looked_at, catalog = None, request.services.catalog
+    if catalog is not None and is_plain(request.services, request.asker, question.namespace):
+        with reading_catalog():
+            count = partial(catalog.counts.count, [question.namespace])
+            (names,) = await pipeline.workers.call(request.asker, count)
+        counts = zip(DOMAINS, names.names, strict=True)
+        looked_at = sum(number for domain, number in counts if question.mode.lists(domain))
+    ms = round((time.perf_counter() - began) * 1000, 3)
+    known = {name: facts.get(name) for name in ("literal", "ranges", "required")}
+    return PlanObject(how=how, looked_at=looked_at, ms=ms, **known)
 
 
 def _tag(request: ApiRequest, asked: Asked, answer: Answer, version: str | None) -> str | None:
@@ -104,4 +158,5 @@ def _link(request: web.Request, cursor: str | None, media_type: str) -> dict[str
     """
     if cursor is None or (len(cursor) > _LONG and media_type in _WITH_NEXT):
         return {}
-    return {"Link": f'<{request.rel_url.update_query(cursor=cursor)}>; rel="next"'}
+    following = request.rel_url.without_query_params(OFFSET.name).update_query(cursor=cursor)
+    return {"Link": f'<{following}>; rel="next"'}

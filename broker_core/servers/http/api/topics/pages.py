@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from broker_core.errors import Cause
 from broker_core.listing.page import Page, Position
+from broker_core.listing.page_walk import PageWalk
 from broker_core.listing.rendered.details import SHOWN_DETAILS
 from broker_core.names import NamespaceName
-from broker_core.pipeline import Answer
+from broker_core.pipeline import Answer, QuestionWarning
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -23,7 +25,19 @@ from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.cursor import MAX_CURSOR, read_cursor
 from broker_core.servers.http.api.topics.whole_listing import answer_to
 
-__all__ = ["COUNT", "CURSOR", "DETAIL", "LIMIT", "MOST_LIMIT", "Asked", "Counted", "asked_of", "counted"]
+__all__ = [
+    "COUNT",
+    "CURSOR",
+    "DETAIL",
+    "LIMIT",
+    "MOST_LIMIT",
+    "OFFSET",
+    "PLAN",
+    "Asked",
+    "Counted",
+    "asked_of",
+    "counted",
+]
 
 #: The most names of a page.
 MOST_LIMIT: Final = 10_000
@@ -74,18 +88,36 @@ COUNT: Final = Parameter(
 )
 
 
+OFFSET: Final = number_parameter(
+    "offset",
+    "How many names are before the page, which has a `limit` and no `cursor`; `next` leads on from there.",
+    0,
+    10**9,
+)
+PLAN: Final = Parameter(
+    "plan",
+    "Whether the answer says how the pattern was applied (`plan`).",
+    read=flag,
+    schema={"type": "boolean", "default": False},
+    default=False,
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request asks for besides the names that match: a page, details, a count.
+    """What a request asks for besides the names that match: a page, details, a count, the plan.
 
-    ``page`` is ``None`` for the whole listing, ``columns`` are the details in the order that they are shown in. So many
-    names as ``most`` are in the answer to a request without a limit.
+    With an ``offset``, the page begins behind so many names. ``page`` is ``None`` for the whole listing, ``columns``
+    are the details in the order that they are shown in. So many names as ``most`` are in the answer to a request
+    without a limit.
     """
 
     page: Page | None
     columns: tuple[str, ...]
     count: bool
     most: int
+    offset: int | None = None
+    plan: bool = False
 
     @property
     def is_plain(self) -> bool:
@@ -104,13 +136,15 @@ class Asked:
 
 def asked_of(values: Mapping[str, Any], namespace: NamespaceName, most: int) -> Asked:
     """What the parameters ask for; ``most`` names at once where no limit is given. Raises the error 400."""
-    cursor, limit = values["cursor"], values["limit"]
+    cursor, limit, offset = values["cursor"], values["limit"], values["offset"]
+    if offset is not None and (cursor is not None or limit is None):
+        raise refused(400, "parameter offset is for a page with limit and without cursor", Cause.BAD_REQUEST)
     page = None
     if cursor is not None or limit is not None:
         page = Page(
             None if cursor is None else _position(cursor, namespace), most if limit is None else limit
         )
-    return Asked(page, values["detail"], values["count"], most)
+    return Asked(page, values["detail"], values["count"], most, offset, values["plan"])
 
 
 def _position(cursor: str, namespace: NamespaceName) -> Position:
@@ -126,17 +160,29 @@ class Counted:
 
     total: int
     topics_hash: str
+    filtered: bool = False
+    warnings: tuple[QuestionWarning, ...] = ()
+    #: Where the name at the offset is, if that was asked and is there.
+    start: Position | None = None
 
     @classmethod
-    def of(cls, answer: Answer) -> Counted:
+    def of(cls, answer: Answer, start: Position | None = None) -> Counted:
         """Of an answer that is the whole listing."""
-        return cls(answer.topics, answer.topics_hash)
+        return cls(answer.topics, answer.topics_hash, answer.filtered, answer.warnings, start)
 
 
-async def counted(request: ApiRequest, question: ListingRequest, uncompiled: str | None) -> Counted:
+async def counted(
+    request: ApiRequest, question: ListingRequest, uncompiled: str | None, offset: int | None = None
+) -> Counted:
     """Count the whole listing for the client that asks. Raises :exc:`~broker_core.errors.ListingFailed`."""
     answer = await answer_to(request, question, uncompiled)
     try:
-        return Counted.of(answer)
+        start = None
+        if offset is not None and answer.selection is not None:
+            walk = PageWalk(answer.selection)
+            start = await request.services.pipeline.workers.call(
+                request.asker, partial(walk.position, offset)
+            )
+        return Counted.of(answer, start)
     finally:
         answer.release()

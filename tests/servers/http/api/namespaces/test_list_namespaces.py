@@ -58,6 +58,39 @@ async def test_pages_have_all_once_in_order(tmp_path: Path) -> None:
         assert await names(served) == all_names
 
 
+async def test_namespaces_are_found_while_their_name_is_typed(tmp_path: Path) -> None:
+    found = ("acme/bills", "acme/orders", "beta/orders")
+    async with api_served(tmp_path, topics=topics(*found)) as served:
+        for query, expected in (
+            ({"prefix": "acme/"}, ["acme/bills", "acme/orders"]),
+            ({"contains": "order"}, ["acme/orders", "beta/orders"]),
+            ({"prefix": "b", "contains": "order"}, ["beta/orders"]),
+            ({"contains": "nothing"}, []),
+        ):
+            said = await served.ask(PATH, params={**query, "count": "true", "limit": "1"})
+            assert said.json["total"] == len(expected)
+            assert [item["namespace"] for item in said.json["items"]] == expected[:1]
+            if len(expected) > 1:  # the link has the filter too
+                said = await served.ask(said.headers["Link"][1:].partition(">")[0])
+                assert [item["namespace"] for item in said.json["items"]] == expected[1:2]
+        for wrong in ("contains=", "&".join(["contains=a"] * 9), "prefix=" + "a" * 10_000):
+            assert (await served.ask(f"{PATH}?{wrong}")).status == 400
+
+
+async def test_a_total_is_of_what_a_client_may_list(tmp_path: Path) -> None:
+    tables: dict[str, Any] = {
+        "authentication": {"anonymous_role": "anyone"},
+        "authorization": {"rules": [{"roles": ["anyone"], "namespaces": ["b/*"], "actions": ["list"]}]},
+    }
+    spread = sorted(f"{tenant}/{number}" for tenant in "abc" for number in range(50))
+    async with api_served(tmp_path, topics=topics(*spread), **tables) as served:
+        assert (await served.ask(f"{PATH}?count=true&limit=1")).json["total"] == 50
+    plugins = {"gate": PluginOf(authorize=lambda access: None)}
+    (tmp_path / "gates").mkdir()
+    async with api_served(tmp_path / "gates", topics=topics("a/b"), plugins=plugins) as served:
+        assert (await served.ask(f"{PATH}?count=true")).json["total"] is None
+
+
 async def test_a_cursor_of_nobody_is_refused(served: ApiServed) -> None:
     for wrong in ("?", "YQ", "////", "%C3%A9", "YS9i" * 1000):
         said = await served.ask(PATH, params={"cursor": wrong})
@@ -118,7 +151,15 @@ async def test_where_plugins_hide_topics_nothing_is_counted(tmp_path: Path) -> N
 
     async with api_served(tmp_path, plugins={"mask": PluginOf(visible=broker_core_visible)}) as served:
         said = await served.ask(PATH)
-        assert said.json["items"] == [{"namespace": "public/default", "version": None, "counts": None}]
+        assert said.json["items"] == [
+            {
+                "namespace": "public/default",
+                "version": None,
+                "source": "catalog",
+                "changed": None,
+                "counts": None,
+            }
+        ]
 
 
 async def test_without_a_catalogue_there_is_no_list(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ async def test_what_a_mask_hides_is_not_counted(tmp_path: Path) -> None:
         assert said.json == {
             "namespace": "public/default",
             "version": None,
+            "source": "catalog",
+            "changed": None,
             "counts": {"persistent": 2, "non_persistent": 1, "all": 3},
         }
 

@@ -20,6 +20,7 @@ from broker_core.names.topic_id import topic_id_text
 from broker_core.names.topic_name import MAX_NAME_BYTES
 from broker_core.servers.http.api.topics.cursor import cursor_of
 from tests.support.api_serving import NAMESPACE, ApiServed, Said, api_served
+from tests.support.plugins import PluginOf
 
 LISTING = f"{NAMESPACE}/topics"
 BILLS = "persistent://public/default/bills"
@@ -42,6 +43,50 @@ async def test_pages_have_all_names_once(served: ApiServed) -> None:
         assert [len(page.json["items"]) for page in pages[:-1]] == [limit] * (len(pages) - 1)
     (page,) = await passed(served, limit=1, pattern="public/default/b.*")
     assert page.json == {"items": [BILLS], "filtered": True, "next": None}
+
+
+async def test_a_page_begins_behind_any_number_of_names(served: ApiServed) -> None:
+    for offset in range(5):
+        said = await served.ask(LISTING, params={"offset": offset, "limit": 1, "count": "true"})
+        assert said.json["items"] == NAMES[offset : offset + 1]
+        assert said.json["total"] == 3
+        if said.json["next"] is not None:
+            said = await served.ask(said.headers["Link"][1:].partition(">")[0])
+            assert said.json["items"] == NAMES[offset + 1 : offset + 2]
+    said = await served.ask(LISTING, params={"offset": 1, "limit": 5, "pattern": "public/default/o.*"})
+    assert said.json["items"] == NAMES[2:]
+    for wrong in ({"offset": 1}, {"offset": 1, "limit": 1, "cursor": "x"}, {"offset": -1, "limit": 1}):
+        assert (await served.ask(LISTING, params=wrong)).status == 400
+
+
+async def test_a_page_behind_names_that_a_mask_hides(tmp_path: Path) -> None:
+    def visible(topics: pa.LargeStringArray) -> Any:
+        return pc.invert(pc.match_substring(topics, "bills"))
+
+    async with api_served(tmp_path, plugins={"mask": PluginOf(visible=visible)}) as served:
+        said = await served.ask(LISTING, params={"offset": 1, "limit": 5, "count": "true", "plan": "true"})
+        assert (said.json["items"], said.json["total"]) == (NAMES[2:], 2)
+        assert said.json["plan"]["looked_at"] is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "how", "literal"),
+    [
+        ("public/default/b.*", "range", None),
+        ("public/default/bills", "literal", "public/default/bills"),
+        (".*ill.*", "scan", None),
+        (".*", "all", None),
+        (None, "none", None),
+    ],
+)
+async def test_the_plan_says_how_a_pattern_was_applied(
+    served: ApiServed, pattern: str | None, how: str, literal: str | None
+) -> None:
+    query = {"plan": "true"} if pattern is None else {"plan": "true", "pattern": pattern}
+    for more in ({}, {"limit": "1"}):
+        plan = (await served.ask(LISTING, params=query | more)).json["plan"]
+        assert (plan["how"], plan["literal"], plan["looked_at"]) == (how, literal, 3)
+        assert plan["ms"] > 0
 
 
 async def test_a_link_leads_to_the_next_page_in_every_form(served: ApiServed) -> None:

@@ -8,11 +8,20 @@ from broker_core.listing.page import Page, Position
 from broker_core.names import NamespaceName
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.topics.cursor import cursor_of
-from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, Asked, asked_of
+from broker_core.servers.http.api.topics.pages import (
+    COUNT,
+    CURSOR,
+    DETAIL,
+    LIMIT,
+    OFFSET,
+    PLAN,
+    Asked,
+    asked_of,
+)
 from tests.support.topics import NAMESPACE
 
 POSITION = Position("persistent://t/n/a", 3)
-GIVEN = {each.name: each.default for each in (LIMIT, CURSOR, DETAIL, COUNT)}
+GIVEN = {each.name: each.default for each in (LIMIT, CURSOR, DETAIL, COUNT, OFFSET, PLAN)}
 PLAIN = Asked(None, (), count=False, most=500)
 
 

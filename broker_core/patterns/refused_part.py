@@ -1,0 +1,84 @@
+"""The part of a topics pattern that RE2 refuses, for people who look for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import re2
+
+from broker_core.bounds import MAX_PATTERN
+from broker_core.patterns.compile_with_re2 import OPTIONS
+from broker_core.patterns.malformation import malformed_part
+from broker_core.patterns.scheme import strip_scheme
+from broker_core.patterns.tokens import Kind, Token, tokens
+from broker_core.redaction.quoted import cut_short
+
+__all__ = ["RefusedPart", "refused_part"]
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedPart:
+    """Why a pattern is refused, and where: ``length`` characters from ``offset`` on of the pattern as it was sent.
+
+    Both are ``None`` where no part of it is to blame.
+    """
+
+    reason: str
+    offset: int | None = None
+    length: int | None = None
+
+
+def refused_part(raw: str) -> RefusedPart | None:
+    """The part of a pattern that is refused; ``None`` of one that RE2 can run, as far as its syntax is concerned.
+
+    It takes as long as compiling the pattern. What is longer than the longest pattern is not looked at.
+    """
+    if len(raw) > MAX_PATTERN:
+        return None
+    head, separator, _ = raw.partition("://")
+    try:
+        text = strip_scheme(raw)
+    except ValueError:
+        return RefusedPart("the scheme is no domain of topics", 0, len(head) + len(separator))
+    found = _of_text(text)
+    if found is None or found.offset is None or not separator:
+        return found
+    kept = len(text) - len(raw.partition("://")[2].partition("://")[0])  # what is in front of the domain
+    moved = found.offset + (len(head) - kept + len(separator) if found.offset >= kept else 0)
+    return RefusedPart(found.reason, moved, found.length)
+
+
+def _of_text(text: str) -> RefusedPart | None:
+    try:
+        re2.compile(text, OPTIONS)
+        refusal = None
+    except re2.error as error:
+        refusal = error.args[0] if error.args else ""
+    finally:
+        re2.purge()
+    broken = malformed_part(text)
+    if broken is not None:
+        return RefusedPart(broken.why, broken.start, broken.end - broken.start)
+    if refusal is None:
+        return None
+    message = refusal.decode(errors="replace") if isinstance(refusal, bytes) else str(refusal)
+    _, _, fragment = message.partition(": ")
+    reason = cut_short(message)
+    start = _start_of(fragment, text) if fragment else None
+    return RefusedPart(reason) if start is None else RefusedPart(reason, start, len(fragment))
+
+
+def _start_of(fragment: str, text: str) -> int | None:
+    """Where what RE2 complains of stands: it reads from the left, and never within what is quoted."""
+    for token in tokens(text):
+        if token.kind is Kind.CLASS:
+            found = text.find(fragment, token.start, token.end)
+            if found >= 0:
+                return found
+        elif not _is_plain(token) and text.startswith(fragment, token.start):
+            return token.start
+    return None
+
+
+def _is_plain(token: Token) -> bool:
+    return token.kind is Kind.LITERAL

@@ -1,0 +1,134 @@
+"""``GET /v1/me``: who asks, with which rights, until when, and what this server is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from aiohttp import web
+from pydantic import Field
+
+from broker_core.access.authorization import RULE_ACTIONS
+from broker_core.names import NamespaceName
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.http_access import CREDENTIALS_END
+
+__all__ = ["operations"]
+
+
+class _Rights(JsonObject):
+    """Actions of the rules: `list`, `lookup`, `monitor`, `admin`."""
+
+    everywhere: list[str] = Field(description="Those that it has in all namespaces.")
+    somewhere: list[str] = Field(description="Those that it has in some namespace.")
+    namespace: list[str] | None = Field(
+        description="Those that it has in the namespace of the question; null without one. Plugins may allow less."
+    )
+
+
+class _Server(JsonObject):
+    version: str
+    topics: str = Field(description="What holds the topics: `catalog`, or `upstream`, the brokers behind it.")
+    writes: bool = Field(description="Whether topics can be changed over HTTP.")
+    page_changes: bool = Field(description="Whether pages of this server may change anything.")
+    questions: bool = Field(description="Whether it shows the frequent questions.")
+    property_keys: list[str] = Field(description="The properties that select topics.")
+
+
+class _Me(JsonObject):
+    role: str | None
+    original_principal: str | None = Field(description="Whom the proxy of the client asks for.")
+    address: str
+    client_version: str
+    authentication: list[str] = Field(
+        description="The methods by which clients authenticate; none where all are let in."
+    )
+    super: bool = Field(description="Whether it may do everything: a super role, or there are no rules.")
+    until: str | None = Field(
+        description="When its credentials end, in UTC; null where that is not known, or they do not.",
+        json_schema_extra={"format": "date-time"},
+    )
+    rights: _Rights
+    server: _Server
+
+
+_EXAMPLE: Final = {
+    "role": "team-a",
+    "original_principal": None,
+    "address": "192.0.2.7:53211",
+    "client_version": "curl/8.5.0",
+    "authentication": ["token"],
+    "super": False,
+    "until": "2026-11-28T05:00:00.000+00:00",
+    "rights": {"everywhere": [], "somewhere": ["list", "admin"], "namespace": ["list"]},
+    "server": {
+        "version": "1.0.0",
+        "topics": "catalog",
+        "writes": True,
+        "page_changes": False,
+        "questions": False,
+        "property_keys": ["region"],
+    },
+}
+
+
+def operations(services: ApiServices, version: str) -> list[Operation]:
+    """The operation of this module; ``version`` is the server's."""
+
+    async def show(request: ApiRequest) -> web.StreamResponse:
+        return _shown(services, request, version).response()
+
+    return [
+        Operation(
+            "GET",
+            "/v1/me",
+            "showAsker",
+            "Who asks: the role, its rights by the rules, and the server that is asked.",
+            Right.CREDENTIALS,
+            show,
+            {200: Reply("The client.", {"application/json": _Me}, examples={"application/json": _EXAMPLE})},
+            tag="server",
+            parameters=(
+                Parameter(
+                    "namespace",
+                    "A namespace, `tenant/namespace`, to say the rights in.",
+                    read=NamespaceName.parse,
+                    schema={"type": "string", "format": "namespace"},
+                    example="public/default",
+                ),
+            ),
+        )
+    ]
+
+
+def _shown(services: ApiServices, request: ApiRequest, version: str) -> _Me:
+    rules, asker, pipeline = services.pipeline.authorization, request.asker, services.pipeline
+    namespace: NamespaceName | None = request.values["namespace"]
+    ends: float | None = request.http.get(CREDENTIALS_END)
+    return _Me(
+        role=asker.role,
+        original_principal=asker.original_principal,
+        address=asker.remote_address,
+        client_version=asker.client_version,
+        authentication=list(services.methods),
+        super=not rules.on or rules.is_super(asker),
+        until=None if ends is None else datetime.fromtimestamp(ends, UTC).isoformat(timespec="milliseconds"),
+        rights=_Rights(
+            everywhere=[action for action in RULE_ACTIONS if rules.allows(asker, action, None)],
+            somewhere=[action for action in RULE_ACTIONS if rules.allows_somewhere(asker, action)],
+            namespace=None
+            if namespace is None
+            else [action for action in RULE_ACTIONS if rules.allows(asker, action, str(namespace))],
+        ),
+        server=_Server(
+            version=version,
+            topics=pipeline.lister.name,
+            writes=services.changes is not None and services.http.writes,
+            page_changes=services.pages.may_change,
+            questions=services.http.questions,
+            property_keys=sorted(pipeline.options.selecting_keys),
+        ),
+    )
