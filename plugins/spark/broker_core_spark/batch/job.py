@@ -284,7 +284,9 @@ def build(
         ),
     )
     try:
-        write_build_record(place, result.generation, build_record(result), totals_file(totals))
+        digests = {segment.entry.name: segment.digest for segment in (*made.segments, *kept.segments)}
+        record = {**build_record(result), "digests": digests}
+        write_build_record(place, result.generation, record, totals_file(totals))
         if report is not None:
             from broker_core_spark.batch.reports.html_report import write_html_report
 

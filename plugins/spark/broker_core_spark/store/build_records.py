@@ -23,7 +23,7 @@ __all__ = [
 ]
 
 BUILDS: Final = "builds"
-_RECORD_LIMIT: Final = 1024 * 1024
+_RECORD_LIMIT: Final = 64 * 1024 * 1024
 _TOTALS_LIMIT: Final = 512 * 1024 * 1024
 
 

@@ -74,6 +74,8 @@ class FolderStore:
         if not self._checked:
             self.check()
         targets = [(path, self._root / checked_path(path)) for path, _ in files]
+        # What a build stages is gone with it: nobody misses it after a loss of power.
+        lasts = any(not path.startswith(f"{TEMPORARY}/") for path, _ in files)
         partial: list[Path] = []
         created: list[bool] = []
         try:
@@ -83,12 +85,14 @@ class FolderStore:
                     with self._failing("cannot write", path):
                         written.append((path, opened.enter_context(self._unfinished_file(partial))))
                         _copy(data, written[-1][1])
-                self._sync(written)
+                if lasts:
+                    self._sync(written)
             for (path, target), own in zip(targets, partial, strict=True):
                 with self._failing("cannot write", path):
                     target.parent.mkdir(parents=True, exist_ok=True)
                     created.append(place(own, target))
-            for path, folder in {target.parent: (path, target.parent) for path, target in targets}.values():
+            folders = {target.parent: path for path, target in targets} if lasts else {}
+            for folder, path in folders.items():
                 with self._failing("cannot write", path):
                     _sync_folder(folder)
             return created

@@ -200,6 +200,15 @@ def test_a_name_with_two_values_of_a_property_is_refused(store: Store) -> None:
             )
 
 
+def test_a_stretch_with_the_digest_of_before_is_kept_and_not_compared(store: Store, made: Manifest) -> None:
+    selectors = kept_selectors(store, QUESTIONS, QUESTIONS)
+    for before in ("digest", None):
+        changes = NameChanges(keyed({}), digest="digest", before=before)  # which would be without names
+        carried = carry_segments(store, made, [(0, changes)], selectors, "temporary/kept")
+        kept = [(result.entry, result.digest) for result in carried.segments]
+        assert kept == ([(made.segments[0], "digest")] if before else [])
+
+
 def test_damaged_files_are_made_anew_and_the_others_kept(
     store: Store, made: Manifest, tmp_path: Path
 ) -> None:

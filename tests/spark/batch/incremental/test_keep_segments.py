@@ -56,7 +56,7 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     for number, manifest in enumerate((made, lie)):
         record = {
             "generation": manifest.id,
-            "stretches": [[0, [], []]],
+            "stretches": [[0, [], [], None]],
             "blocks": {},
             "compared": False,
             "selectors": [staged.record(), staged.record(), none.record()],

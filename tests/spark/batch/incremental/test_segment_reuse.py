@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from broker_core.catalog import SqliteCatalog
@@ -23,6 +25,7 @@ from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.manifest import manifest_name
 from broker_core_spark.format.segment_boundaries import begins_segment
 from broker_core_spark.store import open_store
+from broker_core_spark.store.build_records import read_build_record
 from broker_core_spark.store.published_pointers import current_pointer
 from broker_core_spark.store.publishing import begin_build
 from tests.support.catalogue_chains import SqliteChanges, check_chain
@@ -313,3 +316,35 @@ def test_a_published_manifest_that_lies_is_made_anew(spark: SparkSession, tmp_pa
     assert "its runs are not those" in first.full_because
     again = equal_to_full(spark, catalogue, patterns, tmp_path, 1)
     assert again.segments_kept == len(first.manifest.segments)
+
+
+def test_digests_say_which_stretches_of_a_table_are_as_they_were(spark: SparkSession, tmp_path: Path) -> None:
+    """A full build records the digests that an increment compares with, and an increment those of a full build."""
+    pick = random.Random(5)
+    names = [f"public/large/orders-{number}" for number in range(3000)]
+    patterns = write_patterns(
+        tmp_path / "asked.jsonl", [{"namespace": "public/large", "mode": "ALL", "pattern": ".*7"}]
+    )
+
+    def built(store: str) -> tuple[BuildResult, dict[str, str]]:
+        result = build(
+            spark,
+            catalogue=str(tmp_path / "topics.parquet"),
+            patterns=str(patterns),
+            store=str(tmp_path / store),
+            segment_bytes=4096,
+            incremental=True,
+        )
+        record = read_build_record(open_store(str(tmp_path / store)), result.generation)
+        return result, (record or {})["digests"]
+
+    for turn in range(4):
+        table = pa.table({"name": [f"persistent://{name}" for name in names]})
+        pq.write_table(table, tmp_path / "topics.parquet")
+        (result, digests), full = built("store"), built(f"full-{turn}")
+        assert (result.generation, digests) == (full[0].generation, full[1])
+        assert all(digests.values())
+        assert bool(turn) is (result.segments_kept > len(digests) // 2)
+        # Changed rows are behind the others, as a table has them that is appended to.
+        names.remove(pick.choice(names))
+        names += [f"{pick.choice(names)}-{turn}" for _ in range(2)]

@@ -16,7 +16,7 @@ from broker_core_spark.batch.segments.make_segments import joined_parts
 from broker_core_spark.batch.segments.merge_task import MergeTask, PartsOfSegment
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_result import SegmentResult
-from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult
+from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult, staged_names
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
@@ -169,3 +169,20 @@ def test_segments_and_totals_are_the_same_for_any_ranges_and_groups(
     for total in Random(tasks).sample(totals, 15):
         names = expected_names(CATALOGUE, total.question)
         assert (total.count, total.topics_hash) == (len(names), topics_hash(names)), total
+
+
+@pytest.mark.parametrize("few", [1, 80, 700])
+def test_names_of_several_runs_are_in_order_where_one_has_most(few: int) -> None:
+    store: Store = memory()
+    staging = StagingArea(store.uri, f"temporary/{few}", ("k",), 1 << 20)
+    names = [f"t{number:04}" for number in range(1500)]
+    behind = Random(few).sample(names, few)
+    runs: list[SortedRun] = []
+    for part in ([name for name in names if name not in behind], behind[::2], behind[1::2] + names[7:8]):
+        writer = staging.writer()
+        runs += [*writer.add("a/b", "persistent", texts(*part), [texts(*part)]), *writer.finish()]
+    found = staged_names(staging.open(), {run.path: run.blocks for run in runs}, (b"", b""), 1)
+    keys = found.keys.to_pylist()
+    assert sorted(keys) == sorted([*(b"a/b\x011" + name.encode() for name in names), b"a/b\x011t0007"])
+    assert (keys == sorted(keys)) is (few < 700)
+    assert [key[5:].decode() for key in keys] == found.properties[0].to_pylist()

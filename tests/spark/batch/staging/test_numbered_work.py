@@ -1,14 +1,17 @@
-"""Tasks read their work by number, and say so where it is gone."""
+"""Tasks read their work by number, and say so where it is gone. Little work needs no Spark."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 
 from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.staging.numbered_work import numbered_work
+from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.staging.numbered_work import numbered_work, run_numbered
 from broker_core_spark.store import open_store
 
 
@@ -23,3 +26,18 @@ def test_each_number_has_its_file(tmp_path: Path) -> None:
         InvalidCatalogue, match=rf"work of task 5 is not in .*{tmp_path.name}.*executors share"
     ):
         next(work)
+
+
+def test_little_work_is_done_without_a_job_of_spark(tmp_path: Path) -> None:
+    store = open_store(str(tmp_path))
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+        for number, data in numbered_work(store, "temporary/work-", batches):
+            yield b"%d of " % number + data
+
+    work = [b"zero", b"one", b"two"]
+    no_spark: Any = None
+    found = run_numbered(no_spark, store, "temporary/work-", work, task, SparkJob("work"), seconds=0.1)
+    assert found == [b"0 of zero", b"1 of one", b"2 of two"]
+    with pytest.raises(AttributeError):
+        run_numbered(no_spark, store, "temporary/more-", work, task, SparkJob("work"), seconds=9)

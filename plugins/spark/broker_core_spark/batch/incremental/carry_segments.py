@@ -89,7 +89,9 @@ def carry_segments(
         numbers = np.cumsum([0, *map(len, every)]).tolist()
         anew: list[int] = []
         last: int | None = None
-        for number, changes in stretches:
+        for number, found in stretches:
+            changes = None if found is not None and found.none else found
+            digest = "" if found is None else found.digest
             whole = changes is None and carrying.random.random() < again
             within = range(numbers[number], numbers[number + 1])
             pieces = carrying.read(within, names=changes is not None, whole=whole)
@@ -100,7 +102,7 @@ def carry_segments(
             if last is None or number != last + 1:
                 carrying.tallies.begin(first_key(every[number][0]))
             last = number
-            carrying.add(made)
+            carrying.add(made, digest)
         carrying.segments += puts.finish()
         return CarriedSegments(
             tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(anew)
@@ -179,12 +181,12 @@ class _Carrying:
             pieces.append(_Piece(entry, stored, runs))
         return pieces
 
-    def add(self, made: Sequence[_Made]) -> None:
+    def add(self, made: Sequence[_Made], digest: str) -> None:
         """Store the segments of a stretch, and count what their selectors pick."""
         for one in made:
             for run in one.postings:
                 self.tallies.add(run.namespace, run.domain, run.entries)
-            result = SegmentResult(one.entry, duplicates=one.duplicates)
+            result = SegmentResult(one.entry, duplicates=one.duplicates, digest=digest)
             self.segments += self.puts.add(result, one.files, one.patch)
 
     def carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:

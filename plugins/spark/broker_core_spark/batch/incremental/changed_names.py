@@ -33,10 +33,20 @@ _ALIKE: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class NameChanges:
-    """The staged names of a stretch: all of them, or of those with ``keys`` alone, which may have changed."""
+    """The staged names of a stretch: all of them, or of those with ``keys`` alone, which may have changed.
+
+    ``digest`` is that of all staged names, ``before`` that of the former ones, where they are known.
+    """
 
     staged: KeyedNames
     keys: tuple[bytes, ...] | None = None
+    digest: str = ""
+    before: str | None = None
+
+    @property
+    def none(self) -> bool:
+        """Whether the staged names are surely the former ones."""
+        return bool(self.digest) and self.digest == self.before
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
+from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
@@ -27,6 +29,7 @@ from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.errors import InvalidGeneration
 from broker_core_spark.format.canonical_question import CanonicalQuestion, NameSelector, required_selectors
 from broker_core_spark.store import Store
+from broker_core_spark.store.build_records import read_build_record
 from broker_core_spark.store.read_manifest import read_manifest
 
 if TYPE_CHECKING:
@@ -34,8 +37,11 @@ if TYPE_CHECKING:
 
 __all__ = ["KeepTask", "added_selectors", "keep_segments", "keep_shares"]
 
-#: Seconds of one core: reading and checking a name of a segment.
+#: Seconds of one core: reading, comparing and writing a name of a segment, reading the postings of a kept one, and
+#: compiling a selector and matching few names with it.
 _NAME_SECONDS: Final = 0.5e-6
+_KEPT_NAME_SECONDS: Final = 0.1e-6
+_SELECTOR_SECONDS: Final = 120e-6
 #: Seconds of work for each task, where the number of tasks is not given.
 _TASK_WORK: Final = 5.0
 _Place: TypeAlias = tuple[str, str]
@@ -66,12 +72,18 @@ def keep_segments(
     costs = namespace_costs(added)
     work = [
         sum(
-            names * (_NAME_SECONDS + (costs[namespace].seconds if namespace in costs else 0.0))
+            names * (_NAME_SECONDS if touched else _KEPT_NAME_SECONDS)
+            + touched * len(now.get((namespace, domain), ())) * _SELECTOR_SECONDS
+            + (names * costs[namespace].seconds if namespace in costs else 0.0)
             for entry in stretches[number]
-            for namespace, _, names in entry.runs
+            for namespace, domain, names in entry.runs
         )
         for number in numbers
+        for touched in (reuse.compared or bool(reuse.carried[number]),)
     ]
+    digests: Any = None
+    if reuse.compared and not staging.property_keys:  # else values of properties are compared too
+        digests = (read_build_record(store, manifest.id) or {}).get("digests")
     shares = keep_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
     folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
     asked = stage_selectors(store, f"{folder}-now", now)
@@ -84,7 +96,12 @@ def keep_segments(
         record = {
             "generation": manifest.id,
             "stretches": [
-                [at, [key.hex() for key in reuse.carried[at]], [edge.hex() for edge in ranges.get(at, ())]]
+                [
+                    at,
+                    [key.hex() for key in reuse.carried[at]],
+                    [edge.hex() for edge in ranges.get(at, ())],
+                    digests.get(stretches[at][-1].name) if isinstance(digests, dict) else None,
+                ]
                 for at in share
             ],
             "blocks": _blocks(runs, list(ranges.values())),
@@ -101,7 +118,9 @@ def keep_segments(
     entries = [entry for number in numbers for entry in stretches[number]]
     size = sum(entry.size for entry in entries)
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
-    results = [json.loads(found) for found in run_numbered(spark, store, prefix, work_of, task, job)]
+    little = math.inf if partitions else sum(work)
+    found = run_numbered(spark, store, prefix, work_of, task, job, seconds=little)
+    results = [json.loads(result) for result in found]
     for result in results:
         if result["invalid"] is not None:
             raise InvalidGeneration(*result["invalid"])
@@ -182,18 +201,22 @@ class KeepTask:
         blocks = {path: list(map(RunBlock.of, own)) for path, own in record["blocks"].items()}
         keys = self.staging.property_keys
 
-        def changes(within: Sequence[str], changed: Sequence[str]) -> NameChanges | None:
+        def changes(changed: Sequence[str], within: Sequence[str], before: str | None) -> NameChanges | None:
             if not within:
                 return None
             low, high = map(bytes.fromhex, within)
             staged = staged_names(store, blocks, (low, high), len(keys))
-            return NameChanges(staged, None if record["compared"] else tuple(map(bytes.fromhex, changed)))
+            if not record["compared"]:
+                return NameChanges(staged, tuple(map(bytes.fromhex, changed)))
+            return NameChanges(
+                staged, digest=staged.digest() if is_ascending(staged.keys) else "", before=before
+            )
 
         try:
             found = carry_segments(
                 store,
                 read_manifest(store, record["generation"]),
-                ((number, changes(within, changed)) for number, changed, within in record["stretches"]),
+                ((number, changes(*rest)) for number, *rest in record["stretches"]),
                 KeptSelectors(store, *map(StagedSelectors.of_record, record["selectors"])),
                 f"{self.staging.folder}-kept",
                 keys,

@@ -16,11 +16,14 @@ class SegmentResult:
     """A segment in the store: its entry in the manifest.
 
     ``new`` is false if the store had both files. ``duplicates`` counts names that were given more than once.
+    ``digest`` is that of the keys of its whole stretch, where they were read
+    (:meth:`~broker_core_spark.batch.staging.sorted_runs.KeyedNames.digest`).
     """
 
     entry: SegmentEntry
     new: bool = False
     duplicates: int = 0
+    digest: str = ""
 
     def record(self) -> dict[str, Any]:
         """The result as a task sends it."""
@@ -33,6 +36,7 @@ class SegmentResult:
             "continues": self.entry.continues,
             "new": self.new,
             "duplicates": self.duplicates,
+            "digest": self.digest,
         }
 
     @classmethod
@@ -46,7 +50,7 @@ class SegmentResult:
             FileEntry(*record["postings"]),
             record["continues"],
         )
-        return cls(entry, record["new"], record["duplicates"])
+        return cls(entry, record["new"], record["duplicates"], record["digest"])
 
     def to_bytes(self) -> bytes:
         """The result alone, as JSON."""

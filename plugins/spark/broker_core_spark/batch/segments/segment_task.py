@@ -35,7 +35,13 @@ from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
 from broker_core_spark.batch.staging.numbered_work import numbered_work
-from broker_core_spark.batch.staging.order_keys import key_at, local_names, name_of_key, namespace_ranges
+from broker_core_spark.batch.staging.order_keys import (
+    key_at,
+    local_names,
+    name_of_key,
+    namespace_ranges,
+    segment_ids,
+)
 from broker_core_spark.batch.staging.sorted_runs import KeyedNames, RunBlock, joined_names, read_blocks
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.framed_file import FramedFile
@@ -51,6 +57,8 @@ __all__ = ["SegmentTask", "TaskResult", "ordered_names", "staged_names"]
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
 _SPOOLED: Final = 64 * 1024 * 1024
+#: Sorting names costs as much as looking up the places of so few of them among the others, and copying all.
+_FEW: Final = 16
 #: Stands for postings that are not joined yet.
 _PENDING: Final = FileEntry("", 0)
 _Array = np.ndarray[Any, Any]
@@ -125,6 +133,7 @@ class _Piece:
     continues: bool
     names: NamesWriter | None
     postings: PostingsWriter = field(default_factory=PostingsWriter)
+    digest: str = ""
     #: Whether its files are somebody else's to close.
     given: bool = False
 
@@ -257,8 +266,9 @@ class _Making:
         for low, high in pairwise([*bounds, len(rows)]):
             if low < high:
                 starts = _piece_starts(rows.keys[low:high], self.staging.target, self.staging.largest)
+                digest = "" if self.assignment.group else rows.slice(low, high).digest()
                 for number, (start, stop) in enumerate(pairwise([*starts, high - low])):
-                    pieces.append(_Piece(low + start, low + stop, number > 0, None))
+                    pieces.append(_Piece(low + start, low + stop, number > 0, None, digest=digest))
         return pieces
 
     def _finish(self, piece: _Piece, duplicates: int, part: BinaryIO) -> None:
@@ -287,7 +297,7 @@ class _Making:
             piece.continues,
         )
         piece.given = True
-        self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates), files)
+        self.segments += self.puts.add(SegmentResult(made, duplicates=duplicates, digest=piece.digest), files)
 
 
 def _piece_starts(keys: pa.LargeBinaryArray, target: int, largest: int) -> list[int]:
@@ -309,7 +319,11 @@ _DOMAIN_BYTES: Final = len("non-persistent://") - 1
 def staged_names(
     store: Store, runs: Mapping[str, Sequence[RunBlock]], within: tuple[bytes, bytes], properties: int
 ) -> KeyedNames:
-    """The names of these blocks of runs ``within`` two keys (the second empty: no end), run by run."""
+    """The names of these blocks of runs ``within`` two keys (the second empty: no end).
+
+    They are in order where one run has most of them, as with a table in order of which a few rows are behind the
+    others. Else they are run by run.
+    """
     low, high = within
     parts: list[KeyedNames] = []
     for path, blocks in runs.items():
@@ -325,7 +339,14 @@ def staged_names(
             last = bisect_left(range(len(rows)), high, key=lambda row, keys=keys: key_at(keys, row))  # type: ignore[misc]
         if first < last:
             parts.append(rows.slice(first, last))
-    return joined_names(parts, properties)
+    parts.sort(key=len)
+    few, most = joined_names(parts[:-1], properties), joined_names(parts[-1:], properties)
+    if len(few) * _FEW > len(most):
+        return joined_names(parts, properties)
+    few = few.take(EncodedNames.sorted_rows(few.keys))
+    places = segment_ids(most.keys, few.keys)
+    order = np.insert(np.arange(len(most)), places, np.arange(len(few)) + len(most))
+    return joined_names([most, few], properties).take(order) if len(few) else most
 
 
 def ordered_names(rows: KeyedNames, property_keys: Sequence[str]) -> tuple[KeyedNames, _Array]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -23,14 +25,35 @@ __all__ = ["numbered_work", "run_numbered"]
 
 #: Bytes of the largest file.
 _MOST_BYTES: Final = 2 * 1024**3
+#: Work of less seconds is done sooner in the driver than a job of Spark begins, and by so many threads.
+_LITTLE_SECONDS: Final = 2.0
+_THREADS: Final = 2
 
 
 def run_numbered(
-    spark: SparkSession, store: Store, prefix: str, work: Sequence[bytes], task: PartitionWork, job: SparkJob
+    spark: SparkSession,
+    store: Store,
+    prefix: str,
+    work: Sequence[bytes],
+    task: PartitionWork,
+    job: SparkJob,
+    *,
+    seconds: float = math.inf,
 ) -> list[bytes]:
-    """The results of ``task``, which reads its ``work`` by :func:`numbered_work`, unordered."""
+    """The results of ``task``, which reads its ``work`` by :func:`numbered_work`, unordered.
+
+    ``seconds`` of a core are what the whole work takes: little work needs no job of Spark.
+    """
     store.put_all_new([(f"{prefix}{number}.json", content) for number, content in enumerate(work)])
-    return run_on_partitions(numbered_partitions(spark, len(work)), task, job)
+    if seconds > _LITTLE_SECONDS:
+        return run_on_partitions(numbered_partitions(spark, len(work)), task, job)
+    with ThreadPoolExecutor(_THREADS, "little-work") as threads:
+        found = threads.map(lambda number: list(task(iter([_batch(number)]))), range(len(work)))
+        return [result for results in found for result in results]
+
+
+def _batch(number: int) -> pa.RecordBatch:
+    return pa.record_batch({"id": [number]})
 
 
 def numbered_work(

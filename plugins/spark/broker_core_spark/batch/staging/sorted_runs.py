@@ -8,6 +8,7 @@ names pass through a JVM.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import tempfile
 import uuid
@@ -127,6 +128,13 @@ class KeyedNames:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def digest(self) -> str:
+        """SHA-256 over the lengths of the keys (u32) and the keys, 64 hex digits."""
+        data, offsets = buffer_and_offsets(self.keys)
+        found = hashlib.sha256(np.diff(offsets).astype("<u4").data)
+        found.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
+        return found.hexdigest()
 
 
 def block_schema(properties: int) -> pa.Schema:
