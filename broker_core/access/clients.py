@@ -211,7 +211,7 @@ class ClientFilter:
 
     ``role`` is that of the connection or of whom its proxy asks for, and ``namespace`` one that it asked in within a
     minute; in both, ``*`` stands for any text. ``address`` is ``HOST``, ``HOST:PORT`` or a network such as
-    ``192.0.2.0/24``: raises :exc:`ValueError` for what is none.
+    ``192.0.2.0/24``. Raises :exc:`ValueError` for what can mean nobody.
     """
 
     role: str | None = None
@@ -219,8 +219,12 @@ class ClientFilter:
     namespace: str | None = None
 
     def __post_init__(self) -> None:
+        if self.role == "":
+            raise ValueError("must be a role, such as team-*, not empty")
         if self.address is not None:
             _network(self.address)
+        if self.namespace is not None and not {*"/*"} & {*self.namespace}:
+            raise ValueError(f"must be TENANT/NAMESPACE, such as acme/*, not {self.namespace[:100]!r}")
 
     @property
     def names_somebody(self) -> bool:

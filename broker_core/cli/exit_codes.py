@@ -49,8 +49,9 @@ def _reported(error: Exception, *, debug: bool) -> int:
     if usage is not None:  # a wrong option or argument; without a text the help was printed instead
         context = getattr(error, "ctx", None)
         command = context.command_path.partition(" ")[2] if context is not None else ""
-        if usage():
-            say(f"{command}: {usage()}" if command else usage())
+        text = usage().replace(": Value error, ", ": ", 1)  # pydantic's words for an error of typer
+        if text:
+            say(f"{command}: {text}" if command else text)
         return EXIT_USAGE
     if isinstance(error, BrokerCoreError):
         say(str(error))

@@ -119,7 +119,8 @@ def get(
     method: str = "GET",
 ) -> str:
     """The body at a path of the broker. Raises :exc:`BrokerUnreachable`. No other address is asked: no redirects."""
-    place = f"{url}{path}" if "://" in url else f"{url} {path}"
+    shown = path.partition("?")[0]
+    place = f"{url}{shown}" if "://" in url else f"{url} {shown}"
     headers = {"Accept": "*/*"}
     try:
         connection, prefix = _connection(url, timeout, credentials)

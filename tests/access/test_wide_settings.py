@@ -61,7 +61,10 @@ async def test_check_and_the_start_say_so(tmp_path: Path) -> None:
     settings = Settings.model_validate(WIDE | {"catalog": {"path": tmp_path / "topics.sqlite"}})
     expected = list(wide_settings(settings))
     warned = [(each.name, each.text) for each in authorization_checks(settings) if each.level == "warning"]
-    assert warned == expected
+    assert warned == [
+        ("authorization", "without authentication nobody has a role, so everything is denied"),
+        *expected,
+    ]
     with capture_logs() as logs:
         async with Broker(settings):
             pass

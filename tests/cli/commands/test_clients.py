@@ -54,6 +54,29 @@ def test_disconnect_must_name_somebody(cli: Cli) -> None:
     assert "say which clients: --role, --address or --namespace" in said.err
 
 
+def test_a_wrong_order(cli: Cli) -> None:
+    said = cli("clients", "--order", "size", "--broker", "unix:/nowhere").err
+    assert said.startswith("broker-core: clients: Invalid value for '--order': 'size' is not one of 'age'")
+
+
+async def test_what_can_mean_nobody_is_refused(cli: Cli, tmp_path: Path) -> None:
+    socket = tmp_path / "admin.sock"
+    async with api_served(tmp_path, admin={"socket": str(socket)}):
+        for option, value, why in (
+            ("--role", "", "parameter role must be a role, such as team-*, not empty"),
+            (
+                "--namespace",
+                "acme",
+                "parameter namespace must be TENANT/NAMESPACE, such as acme/*, not 'acme'",
+            ),
+            ("--address", "localhost", "parameter address must be an address such as 192.0.2.7, "),
+        ):
+            words = ("clients", "disconnect", option, value, "--broker", f"unix:{socket}")
+            said = await asyncio.to_thread(cli, *words)
+            assert said.code == 1
+            assert f"/v1/server/clients/disconnect: HTTP status 400: {why}" in said.err
+
+
 def test_what_is_not_given_is_not_in_the_path() -> None:
     assert clients_path(role=None, namespace="a/*", limit=1) == "/v1/server/clients?namespace=a%2F%2A&limit=1"
 

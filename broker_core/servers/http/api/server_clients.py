@@ -93,27 +93,36 @@ _EXAMPLE: Final = {
 }
 
 
-def _address(text: str) -> str:
-    ClientFilter(address=text)  # which raises ValueError for what is none
-    return text
+def _part_of_filter(name: str) -> Callable[[str], str]:
+    """Reads a part of :class:`~broker_core.access.clients.ClientFilter`, which raises :exc:`ValueError`."""
+
+    def read(text: str) -> str:
+        ClientFilter(**{name: text})
+        return text
+
+    return read
 
 
 _WHICH: Final = (
     Parameter(
         "role",
         "Clients of this role, or whose proxy asks for it; * stands for any text.",
+        read=_part_of_filter("role"),
+        schema={"type": "string", "minLength": 1},
         example="team-*",
     ),
     Parameter(
         "address",
         "Clients at this HOST or HOST:PORT, or of a network.",
-        read=_address,
+        read=_part_of_filter("address"),
         schema={"type": "string", "anyOf": [{"pattern": _IPV4}, {"format": "ipv6"}]},
         example="192.0.2.0/24",
     ),
     Parameter(
         "namespace",
         "Clients that asked in this namespace within a minute; * stands for any text.",
+        read=_part_of_filter("namespace"),
+        schema={"type": "string", "pattern": "[/*]"},
         example="acme/*",
     ),
 )

@@ -53,7 +53,9 @@ async def test_clients_of_all_protocols_are_in_one_list(tmp_path: Path) -> None:
         await eventually(lambda: len(served.broker._clients) == 1)  # that of HTTP itself
 
 
-@pytest.mark.parametrize("query", ["address=nowhere", "order=size", "limit=0", "name=x"])
+@pytest.mark.parametrize(
+    "query", ["address=nowhere", "order=size", "limit=0", "name=x", "role=", "namespace=", "namespace=acme"]
+)
 async def test_a_wrong_parameter(served: ApiServed, query: str) -> None:
     assert (await served.ask(f"{CLIENTS}?{query}")).status == 400
 
