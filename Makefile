@@ -25,13 +25,13 @@ help:
 	@echo "make lint     style, types, import arrows, spelling;  make format mends what can be"
 	@echo "make statements  how large the tree is; ARGS=FOLDER for another one"
 	@echo "make mutants  faults that no test finds; ARGS=\"--count 20 broker_core/names/mode.py\""
-	@echo "make wheels   wheels and source distributions of all three, into dist/"
+	@echo "make wheels   wheels and source distributions of all four, into dist/"
 	@echo "make setup    .venv with everything of the lock;  make lock, make proto and make kafka-tables regenerate"
 
 setup: $(STAMP)
 
 # Keyed on the lock and on pyproject.toml: a change of either updates the environment in place.
-$(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.sh scripts/common.sh plugins/postgres/pyproject.toml plugins/spark/pyproject.toml
+$(STAMP): requirements/dev.txt requirements/uv.txt pyproject.toml scripts/setup.sh scripts/common.sh plugins/explorer/pyproject.toml plugins/postgres/pyproject.toml plugins/spark/pyproject.toml
 	@PYTHON="$(PYTHON)" scripts/setup.sh
 	@touch $@
 
@@ -43,7 +43,7 @@ $(TEST_STAMP): $(STAMP) requirements/batch.txt scripts/setup-test.sh
 # With the build backend of the lock, so that pip fetches nothing.
 wheels: $(STAMP)
 	@rm -rf dist
-	@for project in . plugins/postgres plugins/spark; do \
+	@for project in . plugins/explorer plugins/postgres plugins/spark; do \
 		(cd $$project && "$(CURDIR)/$(BIN)/python" -m hatchling build -d "$(CURDIR)/dist") || exit 1; \
 	done
 

@@ -11,12 +11,14 @@ import shutil
 import socket
 from collections.abc import Iterator
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Final
 
 from broker_core.catalog import SqliteCatalog, import_topics
 from broker_core.compact_json import compact_json
 from broker_core.names import NamespaceName
+from broker_core.project_name import PROJECT
 from broker_core.settings import load_settings
 
 __all__ = ["DEMO_FOLDER", "NAMESPACE", "Demo", "demo_topics", "free_or_any", "prepare_demo", "program"]
@@ -33,11 +35,20 @@ listen = "127.0.0.1:6650"
 
 [http]
 listen = "127.0.0.1:8080"
+questions = true # counted, to be looked at
 
 [catalog]
 path = "topics.sqlite"
 # The consumer properties that select topics; others are ignored.
 property_keys = ["region", "team"]
+"""
+#: What a page in the browser needs, if its distribution is installed.
+_EXPLORER: Final = """
+[plugins]
+enabled = ["explorer"]
+
+[plugins.explorer]
+writes = true # the page may change topics
 """
 
 
@@ -69,7 +80,7 @@ def prepare_demo(folder: Path = DEMO_FOLDER) -> Demo:
     config = folder / "broker-core.toml"
     try:
         with config.open("x", encoding="utf-8") as file:
-            file.write(_SETTINGS)
+            file.write(_SETTINGS + (_EXPLORER if entry_points(group=PROJECT, name="explorer") else ""))
     except FileExistsError:
         pass
     table = load_settings(config, environment={}).settings.catalog

@@ -30,6 +30,7 @@ __all__ = ["Fault", "drawn", "faults", "main", "own_tests", "planted"]
 _ROOT: Final = Path(__file__).parent.parent
 #: Where the tests of the packages are.
 _TESTS: Final = {
+    "plugins/explorer/broker_core_explorer": "tests/explorer",
     "plugins/postgres/broker_core_postgres": "tests/postgres",
     "plugins/spark/broker_core_spark": "tests/spark",
     "broker_core": "tests",
@@ -154,7 +155,9 @@ def _copy(tree: Path, folder: Path) -> Path:
 
 def _is_found(copy: Path, tests: Sequence[str], seconds: float) -> bool:
     """Whether a test fails, or does not end."""
-    path = os.pathsep.join(str(copy / folder) for folder in ("", "plugins/postgres", "plugins/spark"))
+    path = os.pathsep.join(
+        str(copy / folder) for folder in ("", "plugins/explorer", "plugins/postgres", "plugins/spark")
+    )
     environment = os.environ | {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [".venv/bin/python", "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:

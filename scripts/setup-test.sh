@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what tests need besides .venv: PySpark and the other libraries of requirements/batch.txt (by hash), the programs
-# of a PostgreSQL server, pgbouncer, and a JRE 17 or 21. As root on Debian it installs missing programs by apt; otherwise it
+# of a PostgreSQL server, pgbouncer, a JRE 17 or 21, and Chromium. As root on Debian it installs missing programs by apt; otherwise it
 # says what to install. Run by `make test`; safe to run again.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,9 +23,13 @@ if ! .venv/bin/python -m tests.support.machine java; then
   may_use_apt || fail "no Java 17 or 21 found: install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
   apt_install openjdk-17-jre-headless || apt_install openjdk-21-jre-headless
 fi
+if ! .venv/bin/python -m tests.support.machine chromium; then
+  # The tests of the explorer's page need it; without it they are skipped with a message.
+  if may_use_apt && apt_install chromium; then say "Chromium is installed"; else say "no Chromium: the tests of the explorer's page are skipped"; fi
+fi
 [ -w "${HOME:-/nonexistent}" ] || export UV_NO_CACHE=1
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
-say "installing PySpark and what else the tests of the batch need (about a minute the first time)"
+say "installing PySpark, Playwright and what else tests need (about a minute the first time)"
 # PySpark is a source distribution: built with the locked setuptools, so nothing unlocked is fetched.
 .venv/bin/uv pip install --quiet --no-build-isolation --require-hashes -r requirements/batch.txt
 say "storing the classes of Spark, so that the JVMs of tests start quickly"

@@ -43,5 +43,5 @@ fi
 export VIRTUAL_ENV="$PWD/.venv" UV_LINK_MODE="${UV_LINK_MODE:-copy}"
 $uv pip install --quiet --require-hashes -r requirements/dev.txt
 # Without build isolation: the build backend is in the lock too, so nothing unlocked is fetched.
-$uv pip install --quiet --no-deps --no-build-isolation --editable . --editable plugins/postgres --editable plugins/spark
+$uv pip install --quiet --no-deps --no-build-isolation --editable . --editable plugins/explorer --editable plugins/postgres --editable plugins/spark
 say "done: .venv/bin/broker-core"

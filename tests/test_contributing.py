@@ -12,7 +12,12 @@ from tests.test_tree import FILES
 
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 #: What the map is of: the folders of packages.
-TOPS = ("broker_core", "plugins/postgres/broker_core_postgres", "plugins/spark/broker_core_spark")
+TOPS = (
+    "broker_core",
+    "plugins/explorer/broker_core_explorer",
+    "plugins/postgres/broker_core_postgres",
+    "plugins/spark/broker_core_spark",
+)
 _MODULE = re.compile(r"`(?P<path>[\w./-]+)` \((?P<names>`\w+`(?:, `\w+`)*)\)")
 
 

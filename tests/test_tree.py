@@ -64,6 +64,7 @@ FILES = tracked()
 #: Where the tests of each package are.
 PACKAGES = {
     Path("broker_core"): Path("tests"),
+    Path("plugins/explorer/broker_core_explorer"): Path("tests/explorer"),
     Path("plugins/postgres/broker_core_postgres"): Path("tests/postgres"),
     Path("plugins/spark/broker_core_spark"): Path("tests/spark"),
 }

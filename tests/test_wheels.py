@@ -1,4 +1,4 @@
-"""Wheels and source distributions of all three: what is in them, and that they work where they are installed."""
+"""Wheels and source distributions of all four: what is in them, and that they work where they are installed."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_wheel_has_the_whole_package_and_the_licenses(
 
 
 def test_the_source_distribution_of_the_core_is_the_whole_tree(distributions: list[Path]) -> None:
-    """With the tests of all three, and all that `make setup` and `make test` need."""
+    """With the tests of all four, and all that `make setup` and `make test` need."""
     with tarfile.open(sdist_of(CORE, distributions)) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
     assert names - {"PKG-INFO"} == tracked(ROOT)

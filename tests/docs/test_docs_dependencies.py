@@ -25,7 +25,7 @@ def test_what_a_plugin_takes_besides_has_a_reason() -> None:
     of_core = dependencies(".") | {"broker-core"}
     assert shown == {
         (library, plugin)
-        for plugin in ("postgres", "spark")
+        for plugin in ("explorer", "postgres", "spark")
         for library in dependencies(f"plugins/{plugin}") - of_core
     }
     assert all(row[2] and row[3] for row in table.rows)

@@ -19,7 +19,7 @@ PAGE = "how-to/install.md"
 UNIT = ROOT / "examples" / "serve_systemd"
 #: pip, and then one of our names that is not a part of a file, a folder or an address.
 _BY_NAME = re.compile(
-    r"pip3? install [^\n`#]*?(?<![\w./=-])broker[-_]core(?:[-_](?:postgres|spark))?(?![\w-]*[/.])"
+    r"pip3? install [^\n`#]*?(?<![\w./=-])broker[-_]core(?:[-_](?:explorer|postgres|spark))?(?![\w-]*[/.])"
 )
 _SUFFIXES = {".cron", ".env", ".md", ".py", ".service", ".sh", ".sql", ".template", ".toml", ".txt", ".yaml"}
 #: What says that nobody should do that.

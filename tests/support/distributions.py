@@ -1,4 +1,4 @@
-"""The three distributions of this repository: their folders, packages and what their pyproject.toml declares."""
+"""The four distributions of this repository: their folders, packages and what their pyproject.toml declares."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ class Distribution:
 
 CORE = Distribution("broker-core", ROOT, "broker_core")
 PLUGINS = (
+    Distribution("broker-core-explorer", ROOT / "plugins" / "explorer", "broker_core_explorer"),
     Distribution("broker-core-postgres", ROOT / "plugins" / "postgres", "broker_core_postgres"),
     Distribution("broker-core-spark", ROOT / "plugins" / "spark", "broker_core_spark"),
 )

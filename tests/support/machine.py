@@ -1,6 +1,7 @@
-"""Programs on this machine for tests: a PostgreSQL server, and a Java that Spark runs on.
+"""Programs on this machine for tests: a PostgreSQL server, a Java that Spark runs on, and browsers.
 
-``python -m tests.support.machine postgres|java`` prints the folder, or says what is missing and ends with 1.
+``python -m tests.support.machine postgres|java|chromium|firefox`` prints where it is, or says what is
+missing and ends with 1.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["java_home", "postgres_programs"]
+__all__ = ["chromium", "firefox", "java_home", "postgres_programs"]
 
 #: The versions that are supported and tested.
 OLDEST_POSTGRES = 14
@@ -45,6 +46,23 @@ def java_home() -> Path | None:
     return None
 
 
+def chromium() -> Path | None:
+    """The program of a Chromium or Chrome: ``$CHROMIUM``, or one on the path."""
+    return _program("CHROMIUM", "chromium", "chromium-browser", "google-chrome")
+
+
+def firefox() -> Path | None:
+    """The program of a Firefox: ``$FIREFOX``, or one on the path."""
+    return _program("FIREFOX", "firefox-esr", "firefox")
+
+
+def _program(variable: str, *names: str) -> Path | None:
+    found = next(
+        (path for name in (os.environ.get(variable), *names) if name and (path := shutil.which(name))), None
+    )
+    return None if found is None else Path(found)
+
+
 def _homes() -> Iterator[Path]:
     if os.environ.get("JAVA_HOME"):
         yield Path(os.environ["JAVA_HOME"])
@@ -69,7 +87,9 @@ def _said(*command: str) -> str:
 
 
 if __name__ == "__main__":
-    place = {"postgres": postgres_programs, "java": java_home}[sys.argv[1]]()
+    place = {"postgres": postgres_programs, "java": java_home, "chromium": chromium, "firefox": firefox}[
+        sys.argv[1]
+    ]()
     if place is None:
         sys.exit(f"no {sys.argv[1]} found")
     print(place)

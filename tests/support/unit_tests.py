@@ -14,7 +14,9 @@ from tests.support.shared_spark import shares_spark
 __all__ = ["is_unit_tests", "turn_of_tests"]
 
 #: Folders whose tests need programs: PostgreSQL, a JVM, wheels, real brokers.
-_FOLDERS = frozenset({"benchmarks", "differential", "docs", "examples", "interop", "postgres", "spark"})
+_FOLDERS = frozenset(
+    {"benchmarks", "differential", "docs", "examples", "explorer", "interop", "postgres", "spark"}
+)
 #: Folders whose files take longest, each for a minute or more: pages, examples, benchmarks.
 _LONGEST = frozenset({"benchmarks", "docs", "examples"})
 #: What starts programs, or listens.

@@ -49,9 +49,11 @@ def serve_demo(
 
     async def explain(broker: Broker) -> None:
         host, port = broker.pulsar_address
+        page = broker.http_address if "explorer" in broker.settings.plugins.enabled else None
         lines = [
             f"{'filled' if demo.filled else 'found'} {demo.catalog}; its settings are {demo.config}",
             *moved,
+            *([] if page is None else [f"Look at it in a browser: http://{ListenAddress(*page)}/"]),
             "Try, in another terminal:",
             *(
                 f"  {hint}"

@@ -1,0 +1,18 @@
+"""The settings ``[plugins.explorer]``."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict, Field
+
+__all__ = ["ExplorerSettings"]
+
+
+class ExplorerSettings(BaseModel):
+    """What the page may do."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    writes: bool = Field(
+        default=False,
+        description="Whether the page changes and deletes topics, with the rights of whoever signed in.",
+    )

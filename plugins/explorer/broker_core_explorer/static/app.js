@@ -1,0 +1,292 @@
+// The page: who asks, where it is, and the screen of that place.
+import { Fragment, html, render, useCallback, useEffect, useErrorBoundary, useId, useMemo, useRef, useState } from './html.js';
+import { Api } from './api.js';
+import { PageContext, useAsk, usePage } from './ask.js';
+import { go, link, usePlace } from './address.js';
+import { Dialog, Field } from './parts.js';
+import { savedQuestions } from './question.js';
+import { ago, time } from './format.js';
+import { Namespaces } from './screens/namespaces.js';
+import { Topics, Why } from './screens/topics.js';
+import { Topic } from './screens/topic.js';
+import { Live } from './screens/live.js';
+import { Plugins, PluginScreen } from './screens/plugins.js';
+import { Server } from './screens/server.js';
+import { Help } from './screens/help.js';
+
+/** @type {Record<string, {screen: any, title: (path: string[]) => string, named?: boolean}>} */
+const SCREENS = {
+  namespaces: { screen: Namespaces, title: () => 'Namespaces' },
+  topics: { screen: Topics, title: (path) => path.join('/'), named: true },
+  why: { screen: Why, title: (path) => `Why not? ${path.join('/')}`, named: true },
+  live: { screen: Live, title: (path) => `Live ${path.join('/')}`, named: true },
+  topic: { screen: Topic, title: (path) => path.slice(2).join('/'), named: true },
+  plugins: { screen: Plugins, title: () => 'Plugins' },
+  server: { screen: Server, title: () => 'Server' },
+  help: { screen: Help, title: () => 'Help' },
+  screen: { screen: PluginScreen, title: (path) => path[0] || '' },
+};
+const AGAIN_MS = 2000;
+const THEMES = ['auto', 'light', 'dark'];
+
+const api = new Api();
+
+function App() {
+  const place = usePlace();
+  const [epoch, setEpoch] = useState(0);
+  const [signing, sign] = useState(/** @type {any} */ (null));
+  const [away, setAway] = useState(false);
+  const [said, setSaid] = useState('');
+  const again = useCallback(() => setEpoch((before) => before + 1), []);
+  const saying = useRef(0);
+  const say = useCallback((text) => {
+    clearTimeout(saying.current);
+    setSaid(text);
+    saying.current = setTimeout(() => setSaid(''), 6000);
+  }, []);
+  useEffect(() => {
+    api.onUnauthenticated = (error) => sign((before) => before || { error, first: !api.signedIn });
+    api.onReached = (answered) => setAway(!answered);
+    addEventListener('ask-again', again);
+    return () => removeEventListener('ask-again', again);
+  }, []);
+  // A server that is away is asked by this alone; when it is back, every screen asks again.
+  useEffect(() => {
+    if (!away) return undefined;
+    const timer = setInterval(async () => {
+      if (document.visibilityState !== 'visible') return;
+      try {
+        await api.get('me');
+        again();
+      } catch (error) {
+        if (error.status === 401) again();
+      }
+    }, AGAIN_MS);
+    return () => clearInterval(timer);
+  }, [away]);
+  const shared = useMemo(() => ({ api, me: null, epoch, say, screens: [] }), [epoch]);
+  return html`<${PageContext.Provider} value=${shared}>
+    <${Shell} place=${place} away=${away} said=${said} signing=${signing} sign=${sign} again=${again} />
+  <//>`;
+}
+
+/** @param {any} props */
+function Shell({ place, away, said, signing, sign, again }) {
+  const page = usePage();
+  const namespace = SCREENS[place.screen]?.named ? place.path.slice(0, 2).join('/') : '';
+  const me = useAsk((signal) => api.get('me', { namespace }, signal), [namespace]);
+  const brought = useAsk((signal) => api.get('screens', {}, signal), []);
+  const [open, setOpen] = useState('');
+  const [theme, setTheme] = useState(rememberedTheme);
+  const main = useRef(/** @type {HTMLElement | null} */ (null));
+  const version = useRef(/** @type {any} */ (null));
+  const server = me.data?.server;
+  if (server && version.current === null) version.current = server.version;
+  const renewed = server && version.current !== server.version;
+  const screens = brought.data?.items || [];
+  const known = SCREENS[place.screen];
+  const where = `${place.screen}/${place.path.join('/')}`;
+  const title = known ? known.title(place.path) : 'Nothing here';
+
+  useEffect(() => {
+    document.documentElement.dataset.theme = theme;
+    try {
+      localStorage.setItem('broker-core.theme', theme);
+    } catch { /* a browser without storage */ }
+  }, [theme]);
+  const before = useRef('');
+  useEffect(() => {
+    document.title = title ? `${title} · broker-core` : 'broker-core';
+    // As a new page would: the heading has the focus, unless the page has just been opened or only the tab changed.
+    if (before.current) {
+      main.current?.querySelector('h1')?.focus();
+      main.current?.scrollTo?.(0, 0);
+      scrollTo(0, 0);
+    }
+    before.current = where;
+  }, [where]);
+  useEffect(() => {
+    let led = 0;
+    const key = (event) => {
+      const target = /** @type {HTMLElement} */ (event.target);
+      if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
+        event.preventDefault();
+        setOpen('palette');
+        return;
+      }
+      if (event.ctrlKey || event.metaKey || event.altKey || target.closest('input, textarea, select, dialog')) return;
+      const letter = { n: 'namespaces', p: 'plugins', s: 'server' }[event.key];
+      if (event.key === '/') {
+        const search = /** @type {HTMLInputElement | null} */ (document.querySelector('main [data-search]'));
+        if (search) {
+          event.preventDefault();
+          search.focus();
+          search.select();
+        }
+      } else if (event.key === '?') go(link(['help']));
+      else if (event.key === 'g') led = performance.now();
+      else if (letter && performance.now() - led < 1500) go(link([letter]));
+    };
+    addEventListener('keydown', key);
+    return () => removeEventListener('keydown', key);
+  }, []);
+
+  const nav = [['namespaces', 'Namespaces'], ['plugins', 'Plugins'], ['server', 'Server'], ['help', 'Help']];
+  const commands = [
+    ...nav.map(([to, text]) => ({ text, run: () => go(link([to])) })),
+    ...(namespace ? [['topics', 'Topics of'], ['why', 'Why not? in'], ['live', 'Live in']].map(([to, text]) => ({ text: `${text} ${namespace}`, run: () => go(link([to, ...namespace.split('/')])) })) : []),
+    ...screens.map((each) => ({ text: each.title, run: () => go(link(['screen', each.id])) })),
+    ...THEMES.map((each) => ({ text: `Colours: ${each}`, run: () => setTheme(each) })),
+    { text: 'Patterns: what RE2 takes', run: () => go(link(['help', 'patterns'])) },
+    { text: api.signedIn ? 'Sign out' : 'Sign in', run: () => (api.signedIn ? signOut() : sign({ asked: true })) },
+    { text: 'Ask everything again', run: again },
+  ];
+  const signOut = () => {
+    api.signIn(null);
+    again();
+  };
+  const current = ['topics', 'why', 'live', 'topic'].includes(place.screen) ? 'namespaces' : place.screen;
+  const value = useMemo(() => ({ ...page, me: me.data ?? null, screens }), [page, me.data, brought.data]);
+  const Screen = known?.screen;
+  const complete = known && (!known.named || (place.path.length >= (place.screen === 'topic' ? 3 : 2)));
+  return html`<${PageContext.Provider} value=${value}>
+    <a class="skip" href="#main" onClick=${(event) => {
+      event.preventDefault();
+      main.current?.querySelector('h1')?.focus();
+    }}>To the content</a>
+    <header class="top">
+      <a class="brand" href="#/namespaces"><svg viewBox="0 0 32 32" aria-hidden="true"><rect width="32" height="32" rx="7" /><path d="M8 10h16M8 16h11M8 22h6" /></svg><span>broker-core</span></a>
+      <nav aria-label="Screens">${nav.map(([to, text]) => html`<a href=${link([to])} aria-current=${current === to ? 'page' : undefined}>${text}</a>`)}
+        ${screens.map((each) => html`<a href=${link(['screen', each.id])} aria-current=${place.screen === 'screen' && place.path[0] === each.id ? 'page' : undefined}><bdi>${each.title}</bdi></a>`)}</nav>
+      <div class="tools">
+        <button type="button" class="quiet palette-button" onClick=${() => setOpen('palette')}>Go to… <kbd>Ctrl K</kbd></button>
+        <button type="button" class="quiet" aria-label=${`Colours: ${theme}`} title=${`Colours: ${theme}`} onClick=${() => setTheme(THEMES[(THEMES.indexOf(theme) + 1) % 3])}>${{ auto: '◐', light: '☀', dark: '☾' }[theme]}</button>
+        <${WhoAmI} me=${me.data} open=${open === 'me'} set=${(shown) => setOpen(shown ? 'me' : '')} signIn=${() => sign({ asked: true })} signOut=${signOut} />
+      </div>
+    </header>
+    ${away ? html`<p class="notice bad wide" role="alert">The server does not answer. The page asks again every two seconds; what you see may be old.</p>` : null}
+    ${renewed ? html`<p class="notice warn wide" role="status">The server is now broker-core ${server.version}, and this page is of ${version.current}. <button type="button" class="link" onClick=${() => location.reload()}>Load the new page</button></p>` : null}
+    <main ref=${main} id="main"><${Guard} key=${place.screen}>
+      ${complete ? html`<${Screen} key=${known.named ? where : place.screen} place=${place} />`
+        : html`<div class="head"><h1 tabindex="-1">Nothing is here</h1></div><p>The address names no screen. <a href="#/namespaces">All namespaces</a></p>`}
+    <//></main>
+    <p class="said" role="status" aria-live="polite">${said}</p>
+    ${open === 'palette' ? html`<${Palette} commands=${commands} close=${() => setOpen('')} />` : null}
+    ${signing ? html`<${SignIn} why=${signing} me=${me.data} close=${() => sign(null)} done=${() => {
+      sign(null);
+      again();
+    }} />` : null}
+  <//>`;
+}
+
+/** The palette: any screen, namespace or command, by a few letters. @param {{commands: {text: string, run: () => void}[], close: () => void}} props */
+function Palette({ commands, close }) {
+  const { api } = usePage();
+  const [typed, set] = useState('');
+  const [active, setActive] = useState(0);
+  const list = useId();
+  const words = typed.toLowerCase().split(/\s+/).filter(Boolean);
+  const namespaces = useAsk((signal) => api.get('namespaces', { contains: typed.split(/\s+/).filter(Boolean), limit: 8 }, signal), [typed], { delay: 40 });
+  const to = (hash) => () => { location.hash = hash; };
+  const found = [
+    ...commands, ...savedQuestions().map((each) => ({ text: `Kept: ${each.name}`, run: to(each.hash) })),
+  ].filter((each) => words.every((word) => each.text.toLowerCase().includes(word)));
+  for (const each of namespaces.data?.items || []) found.push({ text: each.namespace, run: to(link(['topics', ...each.namespace.split('/')])) });
+  const index = Math.min(active, found.length - 1);
+  const run = (at) => {
+    close();
+    found[at]?.run();
+  };
+  const key = (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      setActive((index + step + found.length) % Math.max(1, found.length));
+    } else if (event.key === 'Enter') {
+      event.preventDefault();
+      run(index);
+    }
+  };
+  return html`<${Dialog} title="Go to, or do" close=${close} bare>
+    <input type="text" class="palette" role="combobox" aria-expanded="true" aria-controls=${list} aria-label="A screen, a namespace or a command"
+      aria-activedescendant=${index >= 0 ? `${list}-${index}` : undefined} placeholder="A screen, a namespace or a command" value=${typed} autofocus
+      autocomplete="off" spellcheck=${false} onKeyDown=${key} onInput=${(event) => {
+        set(event.target.value);
+        setActive(0);
+      }} />
+    <ul id=${list} role="listbox" aria-label="What there is" class="options">${found.slice(0, 30).map((each, at) => html`<li key=${each.text} id=${`${list}-${at}`} role="option"
+      aria-selected=${at === index} onClick=${() => run(at)} onPointerMove=${() => setActive(at)}><bdi>${each.text}</bdi></li>`)}</ul>
+    ${found.length ? null : html`<p class="muted" role="status">Nothing has this in its name.</p>`}
+  <//>`;
+}
+
+/** A screen that fails leaves the others as they are. @param {{children: any}} props */
+function Guard({ children }) {
+  const [error, reset] = useErrorBoundary((found) => console.error(found));
+  if (!error) return html`<${Fragment}>${children}<//>`;
+  return html`<div class="state failed" role="alert"><h1 tabindex="-1">This screen failed</h1><p>${String(error.message || error)}</p><button type="button" onClick=${reset}>Draw it again</button></div>`;
+}
+
+/** @param {any} props */
+function WhoAmI({ me, open, set, signIn, signOut }) {
+  const name = me === undefined ? 'Nobody yet' : me.role || (me.authentication.length ? 'Nobody' : 'Everybody');
+  const list = (rights) => (rights?.length ? rights.join(', ') : 'none');
+  return html`<button type="button" class="who" aria-haspopup="dialog" onClick=${() => set(true)}><span class="dot" aria-hidden="true"></span><bdi>${name}</bdi></button>
+    ${open ? html`<${Dialog} title="Who asks" close=${() => set(false)}>
+      ${me === undefined ? html`<p class="muted">The server has not said yet.</p>` : html`<dl class="facts">
+        <div><dt>Role</dt><dd><bdi>${me.role || (me.authentication.length ? 'none' : 'none: this server asks nobody for credentials')}</bdi></dd></div>
+        ${me.original_principal ? html`<div><dt>For</dt><dd><bdi>${me.original_principal}</bdi></dd></div>` : null}
+        <div><dt>Address</dt><dd><code>${me.address}</code></dd></div>
+        <div><dt>Rights in all namespaces</dt><dd>${me.super ? 'all of them' : list(me.rights.everywhere)}</dd></div>
+        <div><dt>In some</dt><dd>${me.super ? 'all of them' : list(me.rights.somewhere)}</dd></div>
+        ${me.rights.namespace ? html`<div><dt>In this one</dt><dd>${me.super ? 'all of them' : list(me.rights.namespace)}</dd></div>` : null}
+        <div><dt>Until</dt><dd>${me.until ? `${time(me.until)} (${ago(me.until)})` : 'no end is known'}</dd></div></dl>`}
+      <div class="line end">${api.signedIn ? html`<button type="button" onClick=${() => { set(false); signOut(); }}>Sign out</button>` : null}
+        ${me?.authentication.length === 0 ? null : html`<button type="button" class="primary" onClick=${() => { set(false); signIn(); }}>${api.signedIn ? 'Sign in as somebody else' : 'Sign in'}</button>`}</div>
+    <//>` : null}`;
+}
+
+/** @param {any} props */
+function SignIn({ why, close, done }) {
+  const schemes = why.error?.schemes?.length ? why.error.schemes : ['bearer', 'basic'];
+  const [kind, setKind] = useState(schemes.includes('bearer') ? 'token' : 'password');
+  const [error, setError] = useState(why.error && !why.first ? why.error.message : '');
+  const [busy, setBusy] = useState(false);
+  const send = async (event) => {
+    event.preventDefault();
+    const form = new FormData(event.target);
+    const given = /** @type {any} */ (Object.fromEntries(form));
+    if (kind === 'token') given.token = given.token.trim();
+    setBusy(true);
+    api.signIn(given);
+    try {
+      await api.get('me');
+      done();
+    } catch (failed) {
+      if (failed.status === 401) api.signIn(null);
+      setError(failed.message);
+      setBusy(false);
+    }
+  };
+  return html`<${Dialog} title="Sign in" close=${close}><form onSubmit=${send}>
+    ${schemes.length > 1 ? html`<div class="line" role="radiogroup" aria-label="By">${[['token', 'By a token'], ['password', 'By a password']].map(([value, text]) => html`<label class="radio">
+      <input type="radio" name="kind" checked=${kind === value} onChange=${() => setKind(value)} /> ${text}</label>`)}</div>` : null}
+    ${kind === 'token' ? html`<${Field} label="Token" hint="A JSON Web Token, as clients of this server have."><textarea name="token" rows="4" required spellcheck=${false} autocomplete="off" class="code"></textarea><//>`
+      : html`<${Field} label="User"><input name="user" required autocomplete="username" /><//><${Field} label="Password"><input name="password" type="password" required autocomplete="current-password" /><//>`}
+    ${error ? html`<p class="notice bad" role="alert">${error}</p>` : null}
+    <p class="hint">It stays in the memory of this page, and goes to this server alone. After a reload the page asks again.</p>
+    <div class="line end"><button type="button" onClick=${close}>Cancel</button><button type="submit" class="primary" disabled=${busy}>${busy ? 'Asking…' : 'Sign in'}</button></div>
+  </form><//>`;
+}
+
+function rememberedTheme() {
+  try {
+    const found = localStorage.getItem('broker-core.theme') || '';
+    return THEMES.includes(found) ? found : 'auto';
+  } catch {
+    return 'auto';
+  }
+}
+
+const root = document.getElementById('app');
+if (root) render(html`<${App} />`, root);

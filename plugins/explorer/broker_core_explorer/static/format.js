@@ -1,0 +1,83 @@
+// Numbers and times in the language of the browser.
+
+const whole = new Intl.NumberFormat();
+const some = new Intl.NumberFormat(undefined, { maximumSignificantDigits: 3 });
+const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const clock = new Intl.DateTimeFormat(undefined, { timeStyle: 'medium' });
+const relative = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+const plurals = new Intl.PluralRules('en');
+
+/** @param {any} value */
+export const number = (value) => (typeof value === 'number' && Number.isFinite(value) ? whole.format(value) : '–');
+
+/** @param {number} value @param {string} one @param {string} [many] the texts of the page are English */
+export const counted = (value, one, many = `${one}s`) => `${number(value)} ${plurals.select(value) === 'one' ? one : many}`;
+
+/** @param {any} bytes */
+export function size(bytes) {
+  if (typeof bytes !== 'number') return '–';
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB'];
+  let unit = 0;
+  let value = bytes;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${unit ? some.format(value) : whole.format(value)} ${units[unit]}`;
+}
+
+/** @param {any} seconds */
+export function duration(seconds) {
+  if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return '–';
+  if (seconds < 1e-3) return `${some.format(seconds * 1e6)} µs`;
+  if (seconds < 1) return `${some.format(seconds * 1e3)} ms`;
+  if (seconds < 120) return `${some.format(seconds)} s`;
+  if (seconds < 7200) return `${whole.format(Math.round(seconds / 60))} min`;
+  if (seconds < 172800) return `${whole.format(Math.round(seconds / 3600))} h`;
+  return `${whole.format(Math.round(seconds / 86400))} d`;
+}
+
+/** @param {any} value milliseconds, or text of ISO 8601 @returns {Date | null} */
+export function date(value) {
+  if (value === null || value === undefined || value === '') return null;
+  const found = new Date(value);
+  return Number.isNaN(found.getTime()) ? null : found;
+}
+
+/** @param {any} value */
+export function time(value) {
+  const found = date(value);
+  return found === null ? '–' : moment.format(found);
+}
+
+/** @param {any} value */
+export function clockTime(value) {
+  const found = date(value);
+  return found === null ? '–' : clock.format(found);
+}
+
+/** @param {any} value */
+export function ago(value) {
+  const found = date(value);
+  if (found === null) return '–';
+  const seconds = (found.getTime() - Date.now()) / 1000;
+  for (const [unit, length] of /** @type {const} */ ([['day', 86400], ['hour', 3600], ['minute', 60]])) {
+    if (Math.abs(seconds) >= length) return relative.format(Math.round(seconds / length), unit);
+  }
+  return relative.format(Math.round(seconds), 'second');
+}
+
+/** @param {any} value */
+export const percent = (value) => (typeof value === 'number' ? `${some.format(value * 100)} %` : '–');
+
+/** A value whose type is not known before, as one line of text. @param {any} value */
+export function anything(value) {
+  if (value === null || value === undefined) return '–';
+  if (typeof value === 'number') return Number.isInteger(value) ? whole.format(value) : some.format(value);
+  if (typeof value === 'string') return value;
+  if (typeof value === 'boolean') return value ? 'yes' : 'no';
+  return JSON.stringify(value);
+}
+
+/** For a shell. @param {string} text */
+export const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`);

@@ -1,0 +1,185 @@
+// The parts that screens are built of: states of a question, copies, dialogs, fields, tables.
+import { html, useEffect, useLayoutEffect, useRef, useState, useId } from './html.js';
+import { usePage } from './ask.js';
+import { link } from './address.js';
+
+/**
+ * The states of a question: waiting, slow, failed, and what it found.
+ * @param {{ask: import('./ask.js').Asked<any>, what: string, children: (data: any) => any, rights?: string}} props
+ * `what` is asked for, such as `the plugins`
+ */
+export function Answer({ ask, what, children, rights }) {
+  const { data, error, loading, slow, again } = ask;
+  if (error !== null && !loading) return html`<${Failure} error=${error} what=${what} again=${again} rights=${rights} />`;
+  if (data === undefined) return html`<${Waiting} slow=${slow} what=${what} />`;
+  return children(data);
+}
+
+/** @param {{slow: boolean, what: string}} props */
+export function Waiting({ slow, what }) {
+  return html`<div class="state" role="status">
+    <span class="spinner" aria-hidden="true"></span>
+    <p>${slow ? `Still waiting for ${what}: the server is slow to answer.` : `Loading ${what}…`}</p>
+  </div>`;
+}
+
+/** @param {{error: any, what: string, again?: () => void, rights?: string}} props */
+export function Failure({ error, what, again, rights }) {
+  const { me } = usePage();
+  if (error.status === 401) {
+    return html`<div class="state"><h2>Sign in to see ${what}</h2><p>${error.message}</p></div>`;
+  }
+  if (error.status === 403) {
+    const role = me?.role;
+    return html`<div class="state denied">
+      <h2>You may not see ${what}</h2>
+      <p>${role ? html`The role <b>${role}</b> lacks the right.` : 'You lack the right.'}
+        ${rights ? html` It needs <b>${rights}</b>, which an operator gives by a rule in <code>[authorization]</code>.` : null}</p>
+      <p class="muted">${error.message}</p>
+    </div>`;
+  }
+  const title = error.status === 0 ? 'The server does not answer'
+    : error.status === 404 ? `There is no such thing: ${what}`
+    : error.status === 429 ? 'A quota is used up'
+    : error.status === 503 ? 'The server has no place for this now'
+    : `The server could not show ${what}`;
+  return html`<div class="state failed" role="alert">
+    <h2>${title}</h2>
+    <p>${error.status === 0 ? 'It may be restarting. The page asks again by itself as soon as it is there.' : error.message}</p>
+    ${error.status !== 0 && error.cause_ ? html`<p class="muted">Cause ${error.cause_}, status ${error.status}</p>` : null}
+    ${again ? html`<button type="button" onClick=${again}>Try again</button>` : null}
+  </div>`;
+}
+
+/** Nothing is there, and what to do about it. @param {{title: string, children?: any}} props */
+export const Empty = ({ title, children }) => html`<div class="state empty"><h2>${title}</h2>${children}</div>`;
+
+/** A command with a button that copies it. @param {{text: string, label?: string}} props */
+export function Command({ text, label = 'Copy' }) {
+  return html`<div class="command"><pre tabindex="0"><code>${text}</code></pre><${Copy} text=${text} label=${label} /></div>`;
+}
+
+/** @param {{text: string | (() => string | Promise<string>), label: string, said?: string}} props */
+export function Copy({ text, label, said = 'Copied' }) {
+  const { say } = usePage();
+  const copy = async () => {
+    const copied = typeof text === 'function' ? await text() : text;
+    say((await toClipboard(copied)) ? said : 'This browser lets no page copy here: mark the text and copy it by hand');
+  };
+  return html`<button type="button" class="quiet" onClick=${copy}>${label}</button>`;
+}
+
+/** Over plain http there is no clipboard but for localhost. @param {string} text */
+export async function toClipboard(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    const area = document.createElement('textarea');
+    area.value = text;
+    area.className = 'unseen';
+    document.body.append(area);
+    area.select();
+    const copied = document.execCommand('copy');
+    area.remove();
+    return copied;
+  }
+}
+
+/** A file for the browser's folder of downloads. @param {string} name @param {string[]} chunks @param {string} type */
+export function download(name, chunks, type) {
+  const url = URL.createObjectURL(new Blob(chunks, { type }));
+  const anchor = document.createElement('a');
+  anchor.href = url;
+  anchor.download = name;
+  anchor.click();
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/**
+ * A modal dialog: the element of the browser, with its focus and Escape.
+ * @param {{title: string, close: () => void, children: any, wide?: boolean, bare?: boolean}} props
+ */
+export function Dialog({ title, close, children, wide, bare }) {
+  const ref = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const id = useId();
+  useLayoutEffect(() => {
+    const before = /** @type {HTMLElement | null} */ (document.activeElement);
+    ref.current?.showModal();
+    return () => before?.isConnected && before.focus();
+  }, []);
+  return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${close}
+      onClick=${(event) => event.target === ref.current && close()}>
+    <div class="dialog">
+      <header class=${bare ? 'hidden-text' : ''}><h2 id=${id}>${title}</h2>
+        ${bare ? null : html`<button type="button" class="quiet icon" aria-label="Close" onClick=${close}>✕</button>`}</header>
+      ${children}
+    </div>
+  </dialog>`;
+}
+
+/** A label over a control. @param {{label: string, hint?: any, children: any, class?: string, bad?: any}} props */
+export function Field({ label, hint, children, class: className = '', bad }) {
+  return html`<label class=${`field ${className}`}><span class="label">${label}</span>${children}
+    ${bad ? html`<span class="bad">${bad}</span>` : hint ? html`<span class="hint">${hint}</span>` : null}</label>`;
+}
+
+/**
+ * A text field of which the address is the state: what is typed counts at once, what comes from the address too.
+ * @param {{value: string, set: (value: string) => void, [name: string]: any}} props
+ */
+export function TextInput({ value, set, ...rest }) {
+  const [typed, setTyped] = useState(value);
+  const sent = useRef(value);
+  useEffect(() => {
+    if (value !== sent.current) {
+      sent.current = value;
+      setTyped(value);
+    }
+  }, [value]);
+  const changed = (event) => {
+    sent.current = event.target.value;
+    setTyped(event.target.value);
+    set(event.target.value);
+  };
+  return html`<input type="text" value=${typed} onInput=${changed} autocomplete="off" autocapitalize="off"
+    spellcheck=${false} dir="auto" ...${rest} />`;
+}
+
+/**
+ * A table that scrolls sideways where the screen is narrow.
+ * @param {{caption: string, head: any[], rows: any[][], numeric?: number[]}} props `numeric`: columns to the right
+ */
+export function Table({ caption, head, rows, numeric = [] }) {
+  const kind = (index) => (numeric.includes(index) ? 'number' : '');
+  return html`<div class="scrolls" tabindex="0" role="region" aria-label=${caption}><table>
+    <caption class="hidden-text">${caption}</caption>
+    <thead><tr>${head.map((cell, index) => html`<th scope="col" class=${kind(index)}>${cell}</th>`)}</tr></thead>
+    <tbody>${rows.map((row) => html`<tr>${row.map((cell, index) => (index === 0
+      ? html`<th scope="row" class=${kind(index)}>${cell}</th>`
+      : html`<td class=${kind(index)}>${cell}</td>`))}</tr>`)}</tbody>
+  </table></div>`;
+}
+
+/** Names and values. @param {{items: [any, any][]}} props */
+export const Facts = ({ items }) => html`<dl class="facts">${items.map(
+  ([name, value]) => html`<div><dt>${name}</dt><dd dir="auto">${value}</dd></div>`,
+)}</dl>`;
+
+/** Properties of a topic. @param {{of: Record<string, string> | null | undefined}} props */
+export const Pairs = ({ of }) => {
+  const entries = Object.entries(of || {});
+  return entries.length
+    ? html`<span class="pairs">${entries.map(([key, value]) => html`<span class="pair"><bdi>${key}</bdi>=<bdi>${value}</bdi></span>`)}</span>`
+    : html`<span class="muted">none</span>`;
+};
+
+/** @param {{kind: 'good' | 'warn' | 'bad' | 'plain', children: any}} props */
+export const Badge = ({ kind, children }) => html`<span class=${`badge ${kind}`}>${children}</span>`;
+
+/** The screens of one namespace. @param {{namespace: string, now: string}} props */
+export function NamespaceTabs({ namespace, now }) {
+  const tabs = [['topics', 'Topics'], ['why', 'Why not?'], ['live', 'Live']];
+  return html`<nav class="tabs" aria-label="Of this namespace">${tabs.map(([screen, text]) => html`<a
+    href=${link([screen, ...namespace.split('/')])} aria-current=${now === screen ? 'page' : undefined}>${text}</a>`)}</nav>`;
+}

@@ -1,0 +1,39 @@
+"""The files of the page, as they are in the repository and in the wheel."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+from typing import Final
+
+from broker_core_explorer import plugin
+from broker_core_explorer.settings import ExplorerSettings
+
+STATIC: Final = Path(plugin.__file__).parent / "static"
+
+
+def files() -> list[Path]:
+    return [path for path in STATIC.rglob("*") if path.suffix in {".html", ".css", ".js", ".svg"}]
+
+
+def test_it_is_small() -> None:
+    assert sum(len(gzip.compress(path.read_bytes(), 9)) for path in files()) <= 60 * 1024
+
+
+def test_it_names_no_other_host_and_needs_no_build() -> None:
+    for path in files():
+        text = path.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
+        if path.parent.name != "vendor":
+            assert not re.search(r"https?://", text), path
+            assert "innerHTML" not in text, path
+        assert not re.search(r"\beval\(|\bnew Function\b|sourceMappingURL", text), path
+        for name in re.findall(r"\bfrom '([^']+)'|\bfrom\"([^\"]+)\"", text):
+            assert (path.parent / "".join(name)).is_file(), f"{path} imports {name}"
+
+
+def test_it_is_one_site_which_changes_something_if_that_is_set() -> None:
+    assert plugin.broker_core_settings() is ExplorerSettings
+    for writes in (False, True):
+        site = plugin.broker_core_http_routes(ExplorerSettings(writes=writes))
+        assert (site.prefix, site.files, site.changes) == ("/", STATIC, writes)
