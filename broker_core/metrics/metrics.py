@@ -200,6 +200,10 @@ class Metrics:
         """The same for buckets that another part fills."""
         self._declare(ReadHistogram(name, text, read, labels))
 
+    def find(self, name: str) -> Instrument | None:
+        """The metric of this name, if it is declared."""
+        return self._instruments.get(name)
+
     def _declare(self, instrument: _Declared) -> _Declared:
         if self._instruments.setdefault(instrument.name, instrument) is not instrument:
             raise ValueError(f"there is a metric {instrument.name!r} already")

@@ -123,6 +123,26 @@ $ curl -sS -H 'Content-Type: application/json' -d '{"items": [{"resource_type": 
 $ curl -sS -X DELETE 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?principal=User:orders-app'
 {"type":"about:blank","title":"Not Found","status":404,"detail":"clients of this server are not authenticated: it has no users and ACLs over HTTP","cause":"NOT_FOUND"}
 """,
+    "showServerPlugins": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/plugins
+{"items":[]}
+""",
+    "showServerMetrics": """\
+$ curl -sS 'http://127.0.0.1:8080/v1/server/metrics?name=broker_core_http_connections'
+{"items":[{"name":"broker_core_http_connections","type":"gauge","help":"Open connections of HTTP.","labels":{},"value":...}],"total":1}
+""",
+    "showServerQuestions": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/questions
+{"type":"about:blank","title":"Forbidden","status":403,"detail":"questions are not shown: set questions = true in the table [http] of the settings","cause":"DENIED"}
+""",
+    "showServerPermits": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/permits
+{"items":[{"name":"heap","used_bytes":...,"limit_bytes":104857600,"waiting":0,"most_waiting":1000},...]}
+""",
+    "showServerHistory": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/history
+{"interval_s":10.0,"until":...,"series":{"listings_per_s":[...],...}}
+""",
     "showAsker": """\
 $ curl -sS http://127.0.0.1:8080/v1/me
 {"role":null,...,"super":true,"until":null,"rights":{"everywhere":["list","lookup","monitor","admin"],...}

@@ -59,7 +59,14 @@ RIGHTS: Final = (
     Right("HTTP `/v1`", ("explainListing",), ("admin", "list"), "yes"),
     Right("HTTP `/v1`", ("listHeldListings",), ("admin",), note="shows such namespaces"),
     Right("HTTP `/v1`", ("acceptHeldListings",), ("admin",)),
-    Right("HTTP `/v1`", ("listClients",), ("monitor",), gates="no", note="in all namespaces"),
+    Right(
+        "HTTP `/v1`",
+        ("listClients", "showServerPlugins", "showServerMetrics", "showServerPermits", "showServerHistory"),
+        ("monitor",),
+        gates="no",
+        note="in all namespaces",
+    ),
+    Right("HTTP `/v1`", ("showServerQuestions",), ("monitor",), gates="`list`", note="in all namespaces"),
     Right(
         "HTTP `/v1`",
         ("disconnectClients",),

@@ -12,6 +12,7 @@ from typing import Final
 from aiohttp import web
 
 from broker_core.access.asker import Asker
+from broker_core.metrics.history import History
 from broker_core.servers.admission import FileBudget
 from broker_core.servers.arrival import TlsEntrance
 from broker_core.servers.http.admin import admin_apis
@@ -58,7 +59,9 @@ class HttpServers:
         problem: Callable[[], str | None],
     ) -> None:
         self._stack = stack
-        self._services = services
+        history = History.of(services.metrics, services.permits, services.clients)
+        stack.callback(asyncio.create_task(history.watch(), name="history").cancel)
+        self._services = replace(services, history=history)
         self._version = version
         self._readiness = readiness
         self._problem = problem

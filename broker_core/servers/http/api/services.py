@@ -12,6 +12,7 @@ from broker_core.catalog import CatalogLogReader
 from broker_core.change_log import ChangeLog
 from broker_core.live_settings import LiveSettings
 from broker_core.memory.permits import Permits
+from broker_core.metrics.history import History
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
@@ -57,6 +58,8 @@ class ApiServices:
     #: The clients of all servers.
     clients: Clients = field(default_factory=Clients)
     quotas: Quotas = field(default_factory=Quotas)
+    #: The last hour of the server, where anybody can ask for it.
+    history: History | None = None
     #: What pages of this server may ask.
     pages: WebPages = field(default_factory=WebPages)
     #: One for all servers of a broker.
