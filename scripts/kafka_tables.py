@@ -24,6 +24,7 @@ __all__ = ["APIS", "DEFINITIONS", "OWN", "TABLES", "Definition", "api_table", "d
 APIS: Final = (
     "AlterConfigs",
     "ApiVersions",
+    "ConsumerGroupDescribe",
     "CreateAcls",
     "CreatePartitions",
     "CreateTopics",
@@ -33,7 +34,10 @@ APIS: Final = (
     "DescribeCluster",
     "DescribeConfigs",
     "DescribeGroups",
+    "DescribeLogDirs",
+    "DescribeProducers",
     "DescribeTopicPartitions",
+    "DescribeTransactions",
     "Fetch",
     "FindCoordinator",
     "IncrementalAlterConfigs",
@@ -41,7 +45,10 @@ APIS: Final = (
     "ListConfigResources",
     "ListGroups",
     "ListOffsets",
+    "ListPartitionReassignments",
+    "ListTransactions",
     "Metadata",
+    "OffsetFetch",
     "Produce",
     "SaslAuthenticate",
     "SaslHandshake",
@@ -52,12 +59,58 @@ Definition: TypeAlias = "dict[str, Any]"
 #: The fields of structs that several fields of one message have, by the names of the structs.
 _Structs: TypeAlias = "Mapping[str, list[Definition]]"
 
+#: The requests with pages (KIP-1062): the first version that has them, and the fields of a cursor.
+_PAGED: Final[Mapping[str, tuple[int, Sequence[str]]]] = {
+    "ConsumerGroupDescribe": (0, ("GroupId", "MemberId")),
+    "DescribeAcls": (2, ("ResourceName", "ResourceType")),
+    "DescribeConfigs": (4, ("ResourceName", "ResourceType")),
+    "DescribeGroups": (5, ("GroupId", "MemberId")),
+    "DescribeLogDirs": (2, ("TopicName", "PartitionIndex", "LogDir")),
+    "DescribeProducers": (0, ("TopicName", "PartitionIndex", "ProducerId")),
+    "DescribeTransactions": (0, ("TransactionalId", "ProducerId")),
+    "ListGroups": (3, ("GroupId",)),
+    "ListOffsets": (6, ("TopicName", "PartitionIndex")),
+    "ListPartitionReassignments": (0, ("TopicName", "PartitionIndex")),
+    "ListTransactions": (0, ("TransactionalId", "ProducerId")),
+    "Metadata": (9, ("TopicName", "PartitionIndex")),
+    "OffsetFetch": (6, ("GroupId", "TopicName", "PartitionIndex")),
+}
+#: The types of fields of cursors that are no text.
+_IN_CURSORS: Final[Mapping[str, str]] = {
+    "PartitionIndex": "int32",
+    "ProducerId": "int64",
+    "ResourceType": "int8",
+}
+
+
+def _tagged(name: str, kind: str, tag: int, first: int, **more: Any) -> Definition:
+    return {
+        "name": name,
+        "type": kind,
+        "tag": tag,
+        "versions": f"{first}+",
+        "taggedVersions": f"{first}+",
+    } | more
+
+
+def _cursor(name: str, tag: int, first: int, fields: Sequence[str]) -> Definition:
+    inside = [{"name": each, "type": _IN_CURSORS.get(each, "string"), "versions": "0+"} for each in fields]
+    if "TopicName" in fields:
+        inside.append(_tagged("TopicId", "uuid", 10003, 0))
+    return _tagged(name, "Cursor", tag, first, default="null", fields=inside)
+
+
 #: What is otherwise than in Kafka's definition of a message, or beside it, such as a tag of our own: fields as Kafka
 #: writes them; of a field that Kafka has, only what is otherwise.
-OWN: Final[dict[str, list[Definition]]] = {
-    # Kafka's default, 0, is a broker that copies the partitions; -1 is a client, which our requests are of.
-    "ListOffsetsRequest": [{"name": "ReplicaId", "default": "-1"}],
-}
+OWN: Final[dict[str, list[Definition]]] = {}
+for _api, (_first, _names) in _PAGED.items():
+    OWN[f"{_api}Request"] = [
+        _tagged("ResponsePaginationLimit", "int32", 10000, _first, default="null"),
+        _cursor("Cursor", 10001, _first, _names),
+    ]
+    OWN[f"{_api}Response"] = [_cursor("NextCursor", 10002, _first, _names)]
+# Kafka's default, 0, is a broker that copies the partitions; -1 is a client, which our requests are of.
+OWN["ListOffsetsRequest"].append({"name": "ReplicaId", "default": "-1"})
 
 _KAFKA: Final = Path(__file__).resolve().parent.parent / "broker_core" / "wire" / "kafka"
 DEFINITIONS: Final = _KAFKA / "definitions"
@@ -134,7 +187,8 @@ def tables(apis: Iterable[str]) -> str:
     }
     body = "".join(f"\n{name}: Final = {table}\n" for name, table in rows.items())
     used = [kind for kind in dict.fromkeys(_KINDS.values()) if re.search(rf"\b{kind}\b", body)]
-    imported = "".join(f"    {name},\n" for name in [*used, "Array", "Field", "Struct", "Versions"])
+    used += ["Array", *(["Cursor"] if "Cursor(" in body else []), "Field", "Struct", "Versions"]
+    imported = "".join(f"    {name},\n" for name in used)
     exported = "".join(f'    "{name}",\n' for name in sorted([*rows, "KAFKA_APIS"]))
     listed = "".join(f"    {name},\n" for name in rows)
     return (
@@ -209,7 +263,8 @@ def _kind(each: Definition, there: range, common: _Structs) -> str | _Call:
         one = _KINDS[name]
     else:
         fields = each["fields"] if "fields" in each else common[name]
-        one = _Call("Struct", list(_fields(fields, there, common)))
+        kind = "Cursor" if "tag" in each and name == "Cursor" else "Struct"
+        one = _Call(kind, list(_fields(fields, there, common)))
     return one if name == each["type"] else _Call("Array", [one])
 
 

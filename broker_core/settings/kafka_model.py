@@ -88,7 +88,16 @@ class KafkaSettings(Table):
     """``[kafka]``: topics listed, created, described and deleted by Kafka clients."""
 
     live: ClassVar = frozenset(
-        {"namespace", "namespaces", "configs", "num_partitions", "replication_factor", "replication"}
+        {
+            "namespace",
+            "namespaces",
+            "configs",
+            "num_partitions",
+            "replication_factor",
+            "replication",
+            "max_request_pagination_size_limit",
+            "max_request_partition_size_limit",
+        }
     )
 
     listen: ListenAddress = Field(
@@ -115,6 +124,14 @@ class KafkaSettings(Table):
         default="strict",
         description="strict: more replicas than nodes are refused (38), as in Kafka; record: the number is stored, and "
         "one replica shown.",
+    )
+    max_request_pagination_size_limit: Annotated[int, Field(ge=1, lt=2**31)] = Field(
+        default=2000, description="The units of a page at most, whatever a client asks for (KIP-1062)."
+    )
+    max_request_partition_size_limit: Annotated[int | None, Field(ge=1, lt=2**31)] = Field(
+        default=None,
+        description="The partitions of a page of DescribeTopicPartitions at most; unset: "
+        "`max_request_pagination_size_limit`.",
     )
     advertise_list_topics: bool = Field(
         default=True, description="Whether clients are told of the API of KIP-142 (key 20142)."

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from broker_core.wire.kafka import LIST_TOPICS, METADATA, Api, Reader
+from broker_core.wire.kafka import LIST_TOPICS, Api, Reader
+from broker_core.wire.kafka.fields import STRING, Cursor, Versions
 from scripts.kafka_tables import APIS, DEFINITIONS, OWN, TABLES, api_table, definition, tables
 from tests.support.kafka_oracles import DIRECTIONS
 from tests.support.kafka_values import versions_of, written
@@ -83,19 +84,28 @@ def test_a_request_and_a_response_of_other_versions_are_refused() -> None:
         api_table(definition("MetadataRequest"), definition("FetchResponse"))
 
 
-def test_a_tag_of_our_own_stands_beside_kafkas_fields(monkeypatch: pytest.MonkeyPatch) -> None:
-    cursor = {"name": "TopicName", "type": "string", "versions": "9+"}
-    tagged = {"versions": "9+", "taggedVersions": "9+"}
-    own = [
-        {"name": "ResponsePaginationLimit", "type": "int32", "tag": 10000, **tagged},
-        {"name": "Cursor", "type": "Cursor", "tag": 10001, "default": "null", "fields": [cursor], **tagged},
-    ]
-    monkeypatch.setitem(OWN, "MetadataRequest", own)
-    api = apis_of(tables(["Metadata"]))["Metadata"]
-    page = {"response_pagination_limit": 7, "cursor": {"topic_name": "a"}}
-    for version in range(9, 14):
-        assert written(api, "request", version, {}) == written(METADATA, "request", version, {})
-        data = written(api, "request", version, page)
-        assert api.read_request(Reader(data), version) == api.request.defaults() | page
-        assert METADATA.read_request(Reader(data), version) == METADATA.request.defaults()
-    assert written(api, "request", 8, page) == written(METADATA, "request", 8, {})
+@pytest.mark.parametrize("name", sorted(name.removesuffix("Request") for name in OWN if "Request" in name))
+def test_pages_stand_beside_kafkas_fields(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = apis_of(tables([name]))[name]
+    for direction in ("Request", "Response"):
+        message = f"{name}{direction}"
+        monkeypatch.setitem(OWN, message, [each for each in OWN[message] if "tag" not in each])
+    kafkas = apis_of(tables([name]))[name]
+    first = next(each for each in ours.request.fields if each.name == "cursor")
+    inside = first.kind
+    assert isinstance(inside, Cursor)
+    cursor = inside.defaults() | {
+        each.name: "a" if each.kind is STRING else 7 for each in inside.fields if each.tag is None
+    }
+    page = {"response_pagination_limit": 7, "cursor": cursor}
+    for _, version in versions_of(ours):
+        assert written(ours, "request", version, {}) == written(kafkas, "request", version, {})
+        assert written(ours, "response", version, {}) == written(kafkas, "response", version, {})
+        data = written(ours, "request", version, page)
+        if version not in Versions.parse(first.versions):
+            assert data == written(kafkas, "request", version, {})
+            continue
+        assert ours.read_request(Reader(data), version) == ours.request.defaults() | page
+        assert kafkas.read_request(Reader(data), version) == kafkas.request.defaults()
+        unreadable = data.replace(b"\x02a", b"\x7fa")
+        assert ours.read_request(Reader(unreadable), version)["cursor"] == {}

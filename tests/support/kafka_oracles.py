@@ -26,13 +26,15 @@ from kafka.protocol.schemas.fields.base import BaseField
 from broker_core.wire.kafka import NOT_ASKED, ZERO_ID, Api, Fields
 from broker_core.wire.kafka.fields import Array, Field, Struct, Versions
 
-__all__ = ["DIRECTIONS", "LIBRARIES", "Direction", "read_by", "schema_differences", "written_by"]
+__all__ = ["DIRECTIONS", "LIBRARIES", "OWN_TAGS", "Direction", "read_by", "schema_differences", "written_by"]
 
 Direction: TypeAlias = Literal["request", "response"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("request", "response")
 Library: TypeAlias = Literal["kafka-python", "kio"]
 LIBRARIES: Final[tuple[Library, ...]] = ("kafka-python", "kio")
 
+#: The first of our own tags (KIP-1062).
+OWN_TAGS: Final = 10_000
 _BitField: Final[Any] = codecs.BitField
 #: kafka-python's names for fields that it reads as sets of bits.
 _BITS: Final = {"topic_authorized_operations", "cluster_authorized_operations"}
@@ -63,7 +65,12 @@ def read_by(library: Library, api: Api, direction: Direction, version: int, data
 
 
 def _there(message: Struct, version: int) -> Iterator[Field]:
-    return (each for each in message.fields if version in Versions.parse(each.versions))
+    """The fields of a version, but our own tags: nobody else has them."""
+    return (
+        each
+        for each in message.fields
+        if version in Versions.parse(each.versions) and (each.tag or 0) < OWN_TAGS
+    )
 
 
 def _whole(message: Struct, values: Mapping[str, Any]) -> Fields:

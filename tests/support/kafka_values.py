@@ -27,7 +27,7 @@ from broker_core.wire.kafka.fields import (
     Versions,
 )
 from broker_core.wire.kafka.writer import Writer
-from tests.support.kafka_oracles import LIBRARIES, Direction, read_by, written_by
+from tests.support.kafka_oracles import LIBRARIES, OWN_TAGS, Direction, read_by, written_by
 
 __all__ = ["EXAMPLES", "assert_read_as_written", "messages", "values", "versions_of", "written"]
 
@@ -59,7 +59,7 @@ def values(message: Struct, version: int) -> st.SearchStrategy[Fields]:
     return st.fixed_dictionaries(
         {
             each.name: _value(each, version)
-            if version in Versions.parse(each.versions)
+            if version in Versions.parse(each.versions) and (each.tag or 0) < OWN_TAGS
             else st.just(each.start)
             for each in message.fields
         }

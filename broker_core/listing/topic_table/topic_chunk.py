@@ -156,6 +156,12 @@ class TopicChunk:
             made._rendered[family] = RenderedChunk.of_column(column)
         return made
 
+    def some(self, rows: _Array) -> TopicChunk:
+        """The topics of these rows, as a chunk of their own; nothing that is rendered is taken along."""
+        at = pa.array(rows)
+        ids = None if self.ids is None else self.ids.take(at)
+        return TopicChunk(self.names.take(at), self.partitions[rows], ids)
+
     def take_unheld(self) -> list[tuple[Hashable, RenderedChunk]]:
         """What was rendered since this was asked last: its memory is to be counted, or it is to be forgotten."""
         if not self._unheld:

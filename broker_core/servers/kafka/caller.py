@@ -8,6 +8,7 @@ from broker_core.access.asker import Asker
 from broker_core.access.clients import note_held
 from broker_core.memory.permit_budget import Permit
 from broker_core.names import NamespaceName
+from broker_core.servers.kafka.page import Page
 
 __all__ = ["Caller"]
 
@@ -24,6 +25,8 @@ class Caller:
     deadline: float
     held: list[Permit] = field(default_factory=list, repr=False, compare=False)
     pinned: list[object] = field(default_factory=list, repr=False, compare=False)
+    #: The page that is asked for; ``None``: all.
+    page: Page | None = field(default=None, repr=False, compare=False)
 
     def hold_permit(self, permit: Permit) -> None:
         """Hold a permit until the answer has left."""

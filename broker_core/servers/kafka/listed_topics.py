@@ -16,7 +16,7 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import Authorizer
 from broker_core.servers.kafka.caller import Caller
-from broker_core.servers.kafka.topic_pages import Cursor, Page, page
+from broker_core.servers.kafka.topic_pages import topics_of_page
 from broker_core.service import Allowed, ListTopics, TopicTables, VisibleTopics, off_loop_if_many
 from broker_core.wire.kafka import Encoded
 from broker_core.wire.kafka.topic_fragments import Family, with_operations
@@ -45,15 +45,29 @@ class ListedTopics:
         self.every = ListTopics(pipeline, tables)
 
     async def all_encoded(
-        self, caller: Caller, family: Family, *, operations: bool = False, internal: bool = True
+        self,
+        caller: Caller,
+        family: Family,
+        *,
+        operations: bool = False,
+        internal: bool = True,
+        acls: bool = True,
     ) -> Encoded:
-        """The same as elements of an array; ``operations``: with the authorized operations of this caller.
+        """The same as elements of an array, or those of the page that is asked for; ``operations``: with the authorized
+        operations of this caller. ``acls`` false asks none.
 
         ``internal`` false leaves out what Kafka keeps for itself. Raises :exc:`~broker_core.errors.ListingFailed`.
         """
-        visible = await self.of(caller)
+        visible = await self.of(caller, acls=acls)
         if not internal:
             visible = visible.without_names(INTERNAL)
+        if caller.page is not None:
+            return topics_of_page(
+                caller.page,
+                visible,
+                family,
+                lambda chunk: self._authorizer.chunk_operations(caller, (chunk,))[0] if operations else None,
+            )
         bits = None
         if operations and self._authorizer.enabled:
             table = visible.table
@@ -70,20 +84,6 @@ class ListedTopics:
             copied // _TOPIC_BYTES, fragments, visible, family, chunks, bits
         )
         return encoded
-
-    async def page(self, caller: Caller, start: Cursor, budget: int, node_id: int) -> Page:
-        """The page of topics from ``start`` on. Raises :exc:`~broker_core.errors.ListingFailed`."""
-        visible = await self.of(caller)
-        found = page(
-            visible,
-            start,
-            budget,
-            node_id,
-            lambda chunk: self._authorizer.chunk_operations(caller, (chunk,))[0],
-        )
-        await self._settle(caller, visible)
-        caller.pinned.append(visible.table)
-        return found
 
     async def _settle(self, caller: Caller, visible: VisibleTopics) -> None:
         """Count the memory of what was encoded: with the table, or, where that has no room, with this answer."""
@@ -109,10 +109,10 @@ class ListedTopics:
             raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from error
         caller.hold_permit(permit)
 
-    async def of(self, caller: Caller) -> VisibleTopics:
+    async def of(self, caller: Caller, *, acls: bool = True) -> VisibleTopics:
         """All topics that the caller may see. Raises :exc:`~broker_core.errors.ListingFailed`."""
         allowed: Allowed | None = None
-        if self._authorizer.enabled:
+        if acls and self._authorizer.enabled:
             authorizer = self._authorizer
 
             def allowed(chunk: TopicChunk) -> Any:

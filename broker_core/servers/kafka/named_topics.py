@@ -62,10 +62,12 @@ class NamedTopics:
         """What :meth:`by_name`, or :meth:`by_id` where there are ids, says of a few, if it takes no waiting."""
         if ids:
             found = self._find.now(self._asked(caller, of_ids=True), (), ids)
-            return None if found is None else list(map(_of_id, ids, found))
+            return None if found is None else _noted(caller, list(map(_of_id, ids, found)))
         topics = _topics(caller, names)
         found = self._find.now(self._asked(caller), list(topics.values()), ())
-        return None if found is None else self._rows(caller, Operation.DESCRIBE, names, topics, found)
+        if found is None:
+            return None
+        return _noted(caller, self._rows(caller, Operation.DESCRIBE, names, topics, found))
 
     async def by_name(
         self,
@@ -89,7 +91,7 @@ class NamedTopics:
             topics = _topics(caller, some)
             found = await self._find.by_name(asked, list(topics.values())) if topics else ()
             rows += self._rows(caller, operation, some, topics, found)
-        return rows
+        return _noted(caller, rows)
 
     async def by_id(
         self,
@@ -101,7 +103,7 @@ class NamedTopics:
     ) -> list[NamedTopic]:
         """The same of topics by their ids. What is not there, hidden or of another namespace is 100, before ACLs."""
         asked = self._asked(caller, operation, rules=rules, of_ids=True)
-        return list(map(_of_id, ids, await self._find.by_id(asked, ids)))
+        return _noted(caller, list(map(_of_id, ids, await self._find.by_id(asked, ids))))
 
     def _asked(
         self,
@@ -151,6 +153,14 @@ class NamedTopics:
         if operation is None or self._authorizer.allows(caller, operation, ResourceType.TOPIC, name):
             return NamedTopic(name, error=ErrorCode.INVALID_TOPIC_EXCEPTION)
         return NamedTopic(name, error=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+
+def _noted(caller: Caller, rows: list[NamedTopic]) -> list[NamedTopic]:
+    """The rows, which the page of the request knows from now on."""
+    if caller.page is not None:
+        for row in rows:
+            caller.page.note(row.name, row.topic_id)
+    return rows
 
 
 def _topics(caller: Caller, names: Sequence[str]) -> dict[str, TopicName]:

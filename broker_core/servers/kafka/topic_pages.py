@@ -1,133 +1,125 @@
-"""Pages of topics in the order of their names, as DescribeTopicPartitions has them: a budget of partitions, a cursor.
-
-A page ends where its budget is used up: within a topic, or at the end of one, and then the cursor is at the next topic
-that is visible. Nothing is remembered between pages: a cursor may name a topic that is gone.
-"""
+"""All topics of a namespace as units of a page: their partitions, encoded by kernels a chunk of the table at a time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+import uuid
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
-from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.listing.topic_table import TopicChunk
+from broker_core.servers.kafka.page import Key, Page, Place
 from broker_core.service import VisibleTopics
-from broker_core.wire.kafka import Buffer, Encoded
-from broker_core.wire.kafka.topic_fragments import described_family, described_topic, with_operations
+from broker_core.wire.kafka import ZERO_ID, Buffer, Encoded
+from broker_core.wire.kafka.topic_fragments import Family, with_operations
 
-__all__ = ["Cursor", "Page", "page"]
+__all__ = ["topics_of_page"]
 
 _Array = np.ndarray[Any, Any]
-#: Partitions of a chunk.
-_HEAVY: Final = 50_000
-
-
-class Cursor(NamedTuple):
-    """Where a page begins: at a partition of the first topic whose name is not less; that of another topic, at 0."""
-
-    topic_name: str
-    partition_index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """Topics as the elements of an array, and where the next page begins; ``None`` after the last one."""
-
-    topics: Encoded
-    next: Cursor | None
+#: The bits of what the caller may do with each topic of a chunk; ``None``: all that there is.
+_Operations = Callable[[TopicChunk], "_Array | None"]
 
 
 class _Topics:
     """The topics of a page as they are put together."""
 
-    def __init__(self) -> None:
+    def __init__(self, family: Family, operations: _Operations, rest: Key) -> None:
+        #: The fields of a cursor behind the topic and the partition.
+        self.rest = rest
+        self.family = family
+        self.operations = operations
         self.count = 0
         self.pieces: list[Buffer] = []
 
-    def add(self, count: int, piece: Buffer) -> None:
-        if count:
-            self.count += count
-            self.pieces.append(piece)
+    def whole(self, chunk: TopicChunk, rows: _Array) -> None:
+        """Add topics with all of their partitions."""
+        some = chunk.some(rows)
+        rendered = self.family.layout.render(some)
+        bits = None if self.family.operations_end is None else self.operations(some)
+        if bits is not None:
+            rendered = with_operations(rendered, self.family, bits)
+        self.count += len(rows)
+        self.pieces.append(bytes(rendered.data))
 
-    def page(self, following: Cursor | None) -> Page:
-        return Page(Encoded(self.count, self.pieces), following)
+    def part(self, chunk: TopicChunk, row: int, first: int, end: int) -> None:
+        """Add a topic with some of its partitions."""
+        bits = self.operations(chunk.some(np.array([row])))
+        self.count += 1
+        self.pieces.append(
+            self.family.layout.part(chunk.row(row), first, end, None if bits is None else int(bits[0]))
+        )
 
 
-def page(
-    visible: VisibleTopics,
-    start: Cursor,
-    budget: int,
-    node_id: int,
-    operations: Callable[[TopicChunk], _Array | None],
-) -> Page:
-    """The page from ``start`` on with ``budget`` partitions, one at least; ``operations`` are those of the caller."""
-    first_chunk, first_row = visible.table.from_name(start.topic_name.encode("utf-8", "replace"))
-    topics = _Topics()
+class _ChunkRun:
+    """The partitions of some topics of a chunk, from partition ``first`` of the first one on."""
+
+    stops = True
+
+    def __init__(self, topics: _Topics, chunk: TopicChunk, rows: _Array, first: int) -> None:
+        self._topics = topics
+        self._chunk = chunk
+        self._rows = rows
+        self._first = first
+        #: The units up to the end of each topic.
+        self._ends = np.cumsum(chunk.partitions[rows], dtype=np.int64) - first
+        self.size = int(self._ends[-1])
+
+    def take(self, count: int) -> None:
+        whole = int(np.searchsorted(self._ends, count, side="right"))
+        low = 1 if self._first else 0
+        if low:
+            self._part(0, self._first, min(self._first + count, int(self._chunk.partitions[self._rows[0]])))
+        if whole > low:
+            self._topics.whole(self._chunk, self._rows[low:whole])
+        rest = count - (int(self._ends[whole - 1]) if whole else 0)
+        if rest and whole >= low and whole < len(self._rows):
+            self._part(whole, 0, rest)
+
+    def _part(self, number: int, first: int, end: int) -> None:
+        self._topics.part(self._chunk, int(self._rows[number]), first, end)
+
+    def place(self, count: int) -> Place:
+        number = int(np.searchsorted(self._ends, count, side="right"))
+        before = int(self._ends[number - 1]) if number else -self._first
+        topic = self._chunk.row(int(self._rows[number]))
+        key = (topic.name.decode(), count - before, *self._topics.rest)
+        return Place(key, uuid.UUID(bytes=topic.topic_id))
+
+
+def topics_of_page(page: Page, visible: VisibleTopics, family: Family, operations: _Operations) -> Encoded:
+    """The topics of a page as the elements of an array."""
+    topics = _Topics(family, operations, page.beginning[2:])
+    page.fill(_runs(page, visible, topics))
+    page.is_filled = True
+    return Encoded(topics.count, topics.pieces)
+
+
+def _runs(page: Page, visible: VisibleTopics, topics: _Topics) -> Iterator[_ChunkRun]:
+    start = page.start or Place(page.beginning)
+    name = start.key[0].encode("utf-8", "replace")
+    first_chunk, first_row = visible.table.from_name(name)
     for number in range(first_chunk, len(visible.table.chunks)):
         chunk, mask = visible.table.chunks[number], visible.masks[number]
         low = first_row if number == first_chunk else 0
         # Each topic has a partition: those behind the budget, and one more, are not on the page.
-        if mask is None:
-            rows = np.arange(low, min(len(chunk), low + budget + 2))
-        else:
-            rows = low + np.flatnonzero(mask[low:])[: budget + 2]
-        if not len(rows):
-            continue
-        bits = operations(chunk)
-
-        def one(
-            row: int, first: int, end: int, chunk: TopicChunk = chunk, bits: _Array | None = bits
-        ) -> bytes:
-            told = TOPIC_OPERATIONS if bits is None else int(bits[row])
-            return described_topic(chunk.row(row), node_id, first, end, told)
-
-        if (
-            not topics.count
-            and start.partition_index
-            and chunk.name(int(rows[0])) == start.topic_name.encode()
-        ):
-            row, first = int(rows[0]), start.partition_index
-            left = max(int(chunk.partitions[row]) - first, 0)
-            topics.add(1, one(row, first, first + min(left, budget)))
-            if left > budget:
-                return topics.page(Cursor(start.topic_name, first + budget))
-            budget -= left
-            rows = rows[1:]
-        ends = np.cumsum(chunk.partitions[rows], dtype=np.int64)
-        whole = int(np.searchsorted(ends, budget, side="right"))
-        if whole:
-            topics.add(whole, _whole(chunk, rows[:whole], node_id, bits))
-            budget -= int(ends[whole - 1])
-        if whole < len(rows):
-            row = int(rows[whole])
-            if budget:
-                topics.add(1, one(row, 0, budget))
-            return topics.page(Cursor(chunk.name(row).decode(), budget))
-    return topics.page(None)
+        most = page.limit + 2
+        shown = np.arange(len(chunk) - low) if mask is None else np.flatnonzero(mask[low:])
+        rows = low + shown[:most]
+        first = 0
+        if number == first_chunk and len(rows) and chunk.name(int(rows[0])) == name:
+            first = _first_of(start, chunk, int(rows[0]))
+            if first >= int(chunk.partitions[rows[0]]):
+                if page.as_kafka:
+                    topics.part(chunk, int(rows[0]), first, first)
+                rows, first = rows[1:], 0
+        if len(rows):
+            yield _ChunkRun(topics, chunk, rows, first)
 
 
-def _whole(chunk: TopicChunk, rows: _Array, node_id: int, bits: _Array | None) -> Buffer:
-    """Topics with all of their partitions.
-
-    A chunk of so many partitions that pages have a small part of it is not encoded as a whole.
-    """
-    if chunk.partition_count > _HEAVY:
-        told = [TOPIC_OPERATIONS if bits is None else int(bits[row]) for row in rows]
-        topics = [chunk.row(int(row)) for row in rows]
-        return b"".join(
-            described_topic(topic, node_id, 0, topic.partitions, operations)
-            for topic, operations in zip(topics, told, strict=True)
-        )
-    family = described_family(node_id)
-    rendered = family.of(chunk)
-    if bits is not None:
-        rendered = with_operations(rendered, family, bits)
-    low, high = int(rows[0]), int(rows[-1]) + 1
-    if high - low == len(rows):
-        return rendered.piece(low, high)
-    mask = np.zeros(len(chunk), bool)
-    mask[rows] = True
-    return rendered.joined(mask)
+def _first_of(start: Place, chunk: TopicChunk, row: int) -> int:
+    """The partition that the first topic begins with: 0 where it was made anew since the page before."""
+    first: int = start.key[1]
+    if start.topic_id == ZERO_ID or chunk.row(row).topic_id in (ZERO_ID.bytes, start.topic_id.bytes):
+        return first
+    return 0

@@ -21,7 +21,7 @@ from broker_core.wire.kafka.headers import (
 )
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
-from broker_core.wire.kafka.writer import Buffer, Encoded, Writer
+from broker_core.wire.kafka.writer import Buffer, Encoded, Numbered, Writer
 
 __all__ = [
     "APIS",
@@ -35,6 +35,7 @@ __all__ = [
     "Fields",
     "FrameSplitter",
     "MalformedMessage",
+    "Numbered",
     "Reader",
     "RequestHeader",
     "Writer",

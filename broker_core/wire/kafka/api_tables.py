@@ -18,6 +18,7 @@ from broker_core.wire.kafka.fields import (
     STRING,
     UUID,
     Array,
+    Cursor,
     Field,
     Struct,
     Versions,
@@ -26,6 +27,7 @@ from broker_core.wire.kafka.fields import (
 __all__ = [
     "ALTER_CONFIGS",
     "API_VERSIONS",
+    "CONSUMER_GROUP_DESCRIBE",
     "CREATE_ACLS",
     "CREATE_PARTITIONS",
     "CREATE_TOPICS",
@@ -35,7 +37,10 @@ __all__ = [
     "DESCRIBE_CLUSTER",
     "DESCRIBE_CONFIGS",
     "DESCRIBE_GROUPS",
+    "DESCRIBE_LOG_DIRS",
+    "DESCRIBE_PRODUCERS",
     "DESCRIBE_TOPIC_PARTITIONS",
+    "DESCRIBE_TRANSACTIONS",
     "FETCH",
     "FIND_COORDINATOR",
     "INCREMENTAL_ALTER_CONFIGS",
@@ -44,7 +49,10 @@ __all__ = [
     "LIST_CONFIG_RESOURCES",
     "LIST_GROUPS",
     "LIST_OFFSETS",
+    "LIST_PARTITION_REASSIGNMENTS",
+    "LIST_TRANSACTIONS",
     "METADATA",
+    "OFFSET_FETCH",
     "PRODUCE",
     "SASL_AUTHENTICATE",
     "SASL_HANDSHAKE",
@@ -130,6 +138,94 @@ API_VERSIONS: Final = Api(
         Field("zk_migration_ready", BOOLEAN, "3+", tag=3),
     ),
     plain_response_header=True,
+)
+
+CONSUMER_GROUP_DESCRIBE: Final = Api(
+    69,
+    "ConsumerGroupDescribe",
+    Versions(0, 1),
+    flexible=0,
+    request=Struct(
+        Field("group_ids", Array(STRING)),
+        Field("include_authorized_operations", BOOLEAN),
+        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(Field("group_id", STRING), Field("member_id", STRING)),
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field(
+            "groups",
+            Array(
+                Struct(
+                    Field("error_code", INT16),
+                    Field("error_message", STRING, nullable="0+", default=None),
+                    Field("group_id", STRING),
+                    Field("group_state", STRING),
+                    Field("group_epoch", INT32),
+                    Field("assignment_epoch", INT32),
+                    Field("assignor_name", STRING),
+                    Field(
+                        "members",
+                        Array(
+                            Struct(
+                                Field("member_id", STRING),
+                                Field("instance_id", STRING, nullable="0+", default=None),
+                                Field("rack_id", STRING, nullable="0+", default=None),
+                                Field("member_epoch", INT32),
+                                Field("client_id", STRING),
+                                Field("client_host", STRING),
+                                Field("subscribed_topic_names", Array(STRING)),
+                                Field("subscribed_topic_regex", STRING, nullable="0+", default=None),
+                                Field(
+                                    "assignment",
+                                    Struct(
+                                        Field(
+                                            "topic_partitions",
+                                            Array(
+                                                Struct(
+                                                    Field("topic_id", UUID),
+                                                    Field("topic_name", STRING),
+                                                    Field("partitions", Array(INT32)),
+                                                ),
+                                            ),
+                                        ),
+                                    ),
+                                ),
+                                Field(
+                                    "target_assignment",
+                                    Struct(
+                                        Field(
+                                            "topic_partitions",
+                                            Array(
+                                                Struct(
+                                                    Field("topic_id", UUID),
+                                                    Field("topic_name", STRING),
+                                                    Field("partitions", Array(INT32)),
+                                                ),
+                                            ),
+                                        ),
+                                    ),
+                                ),
+                                Field("member_type", INT8, "1+", default=-1),
+                            ),
+                        ),
+                    ),
+                    Field("authorized_operations", INT32, default=-2147483648),
+                ),
+            ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(Field("group_id", STRING), Field("member_id", STRING)),
+            default=None,
+            tag=10002,
+        ),
+    ),
 )
 
 CREATE_ACLS: Final = Api(
@@ -360,6 +456,14 @@ DESCRIBE_ACLS: Final = Api(
         Field("host_filter", STRING, nullable="0+", default=None),
         Field("operation", INT8),
         Field("permission_type", INT8),
+        Field("response_pagination_limit", INT32, "2+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(Field("resource_name", STRING), Field("resource_type", INT8)),
+            "2+",
+            default=None,
+            tag=10001,
+        ),
     ),
     response=Struct(
         Field("throttle_time_ms", INT32),
@@ -385,6 +489,13 @@ DESCRIBE_ACLS: Final = Api(
                     ),
                 ),
             ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(Field("resource_name", STRING), Field("resource_type", INT8)),
+            "2+",
+            default=None,
+            tag=10002,
         ),
     ),
 )
@@ -440,6 +551,14 @@ DESCRIBE_CONFIGS: Final = Api(
         ),
         Field("include_synonyms", BOOLEAN),
         Field("include_documentation", BOOLEAN, "3+"),
+        Field("response_pagination_limit", INT32, "4+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(Field("resource_name", STRING), Field("resource_type", INT8)),
+            "4+",
+            default=None,
+            tag=10001,
+        ),
     ),
     response=Struct(
         Field("throttle_time_ms", INT32),
@@ -478,6 +597,13 @@ DESCRIBE_CONFIGS: Final = Api(
                 ),
             ),
         ),
+        Field(
+            "next_cursor",
+            Cursor(Field("resource_name", STRING), Field("resource_type", INT8)),
+            "4+",
+            default=None,
+            tag=10002,
+        ),
     ),
 )
 
@@ -486,7 +612,18 @@ DESCRIBE_GROUPS: Final = Api(
     "DescribeGroups",
     Versions(0, 6),
     flexible=5,
-    request=Struct(Field("groups", Array(STRING)), Field("include_authorized_operations", BOOLEAN, "3+")),
+    request=Struct(
+        Field("groups", Array(STRING)),
+        Field("include_authorized_operations", BOOLEAN, "3+"),
+        Field("response_pagination_limit", INT32, "5+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(Field("group_id", STRING), Field("member_id", STRING)),
+            "5+",
+            default=None,
+            tag=10001,
+        ),
+    ),
     response=Struct(
         Field("throttle_time_ms", INT32, "1+"),
         Field(
@@ -515,6 +652,154 @@ DESCRIBE_GROUPS: Final = Api(
                     Field("authorized_operations", INT32, "3+", default=-2147483648),
                 ),
             ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(Field("group_id", STRING), Field("member_id", STRING)),
+            "5+",
+            default=None,
+            tag=10002,
+        ),
+    ),
+)
+
+DESCRIBE_LOG_DIRS: Final = Api(
+    35,
+    "DescribeLogDirs",
+    Versions(1, 5),
+    flexible=2,
+    request=Struct(
+        Field(
+            "topics",
+            Array(Struct(Field("topic", STRING), Field("partitions", Array(INT32)))),
+            nullable="0+",
+        ),
+        Field("response_pagination_limit", INT32, "2+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("log_dir", STRING),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "2+",
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("error_code", INT16, "3+"),
+        Field(
+            "results",
+            Array(
+                Struct(
+                    Field("error_code", INT16),
+                    Field("log_dir", STRING),
+                    Field(
+                        "topics",
+                        Array(
+                            Struct(
+                                Field("name", STRING),
+                                Field(
+                                    "partitions",
+                                    Array(
+                                        Struct(
+                                            Field("partition_index", INT32),
+                                            Field("partition_size", INT64),
+                                            Field("offset_lag", INT64),
+                                            Field("is_future_key", BOOLEAN),
+                                        ),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                    Field("total_bytes", INT64, "4+", default=-1),
+                    Field("usable_bytes", INT64, "4+", default=-1),
+                    Field("is_cordoned", BOOLEAN, "5+"),
+                ),
+            ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("log_dir", STRING),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "2+",
+            default=None,
+            tag=10002,
+        ),
+    ),
+)
+
+DESCRIBE_PRODUCERS: Final = Api(
+    61,
+    "DescribeProducers",
+    Versions(0, 0),
+    flexible=0,
+    request=Struct(
+        Field("topics", Array(Struct(Field("name", STRING), Field("partition_indexes", Array(INT32))))),
+        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("producer_id", INT64),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field(
+                        "partitions",
+                        Array(
+                            Struct(
+                                Field("partition_index", INT32),
+                                Field("error_code", INT16),
+                                Field("error_message", STRING, nullable="0+", default=None),
+                                Field(
+                                    "active_producers",
+                                    Array(
+                                        Struct(
+                                            Field("producer_id", INT64),
+                                            Field("producer_epoch", INT32),
+                                            Field("last_sequence", INT32, default=-1),
+                                            Field("last_timestamp", INT64, default=-1),
+                                            Field("coordinator_epoch", INT32),
+                                            Field("current_txn_start_offset", INT64, default=-1),
+                                        ),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("producer_id", INT64),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            default=None,
+            tag=10002,
         ),
     ),
 )
@@ -569,6 +854,47 @@ DESCRIBE_TOPIC_PARTITIONS: Final = Api(
             Struct(Field("topic_name", STRING), Field("partition_index", INT32)),
             nullable="0+",
             default=None,
+        ),
+    ),
+)
+
+DESCRIBE_TRANSACTIONS: Final = Api(
+    65,
+    "DescribeTransactions",
+    Versions(0, 0),
+    flexible=0,
+    request=Struct(
+        Field("transactional_ids", Array(STRING)),
+        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(Field("transactional_id", STRING), Field("producer_id", INT64)),
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field(
+            "transaction_states",
+            Array(
+                Struct(
+                    Field("error_code", INT16),
+                    Field("transactional_id", STRING),
+                    Field("transaction_state", STRING),
+                    Field("transaction_timeout_ms", INT32),
+                    Field("transaction_start_time_ms", INT64),
+                    Field("producer_id", INT64),
+                    Field("producer_epoch", INT16),
+                    Field("topics", Array(Struct(Field("topic", STRING), Field("partitions", Array(INT32))))),
+                ),
+            ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(Field("transactional_id", STRING), Field("producer_id", INT64)),
+            default=None,
+            tag=10002,
         ),
     ),
 )
@@ -822,7 +1148,12 @@ LIST_GROUPS: Final = Api(
     "ListGroups",
     Versions(0, 5),
     flexible=3,
-    request=Struct(Field("states_filter", Array(STRING), "4+"), Field("types_filter", Array(STRING), "5+")),
+    request=Struct(
+        Field("states_filter", Array(STRING), "4+"),
+        Field("types_filter", Array(STRING), "5+"),
+        Field("response_pagination_limit", INT32, "3+", default=None, tag=10000),
+        Field("cursor", Cursor(Field("group_id", STRING)), "3+", default=None, tag=10001),
+    ),
     response=Struct(
         Field("throttle_time_ms", INT32, "1+"),
         Field("error_code", INT16),
@@ -837,6 +1168,7 @@ LIST_GROUPS: Final = Api(
                 ),
             ),
         ),
+        Field("next_cursor", Cursor(Field("group_id", STRING)), "3+", default=None, tag=10002),
     ),
 )
 
@@ -867,6 +1199,18 @@ LIST_OFFSETS: Final = Api(
             ),
         ),
         Field("timeout_ms", INT32, "10+"),
+        Field("response_pagination_limit", INT32, "6+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "6+",
+            default=None,
+            tag=10001,
+        ),
     ),
     response=Struct(
         Field("throttle_time_ms", INT32, "2+"),
@@ -890,6 +1234,119 @@ LIST_OFFSETS: Final = Api(
                 ),
             ),
         ),
+        Field(
+            "next_cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "6+",
+            default=None,
+            tag=10002,
+        ),
+    ),
+)
+
+LIST_PARTITION_REASSIGNMENTS: Final = Api(
+    46,
+    "ListPartitionReassignments",
+    Versions(0, 0),
+    flexible=0,
+    request=Struct(
+        Field("timeout_ms", INT32, default=60000),
+        Field(
+            "topics",
+            Array(Struct(Field("name", STRING), Field("partition_indexes", Array(INT32)))),
+            nullable="0+",
+            default=None,
+        ),
+        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("error_code", INT16),
+        Field("error_message", STRING, nullable="0+", default=None),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field(
+                        "partitions",
+                        Array(
+                            Struct(
+                                Field("partition_index", INT32),
+                                Field("replicas", Array(INT32)),
+                                Field("adding_replicas", Array(INT32)),
+                                Field("removing_replicas", Array(INT32)),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            default=None,
+            tag=10002,
+        ),
+    ),
+)
+
+LIST_TRANSACTIONS: Final = Api(
+    66,
+    "ListTransactions",
+    Versions(0, 2),
+    flexible=0,
+    request=Struct(
+        Field("state_filters", Array(STRING)),
+        Field("producer_id_filters", Array(INT64)),
+        Field("duration_filter", INT64, "1+", default=-1),
+        Field("transactional_id_pattern", STRING, "2+", nullable="0+", default=None),
+        Field("response_pagination_limit", INT32, default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(Field("transactional_id", STRING), Field("producer_id", INT64)),
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("error_code", INT16),
+        Field("unknown_state_filters", Array(STRING)),
+        Field(
+            "transaction_states",
+            Array(
+                Struct(
+                    Field("transactional_id", STRING),
+                    Field("producer_id", INT64),
+                    Field("transaction_state", STRING),
+                ),
+            ),
+        ),
+        Field(
+            "next_cursor",
+            Cursor(Field("transactional_id", STRING), Field("producer_id", INT64)),
+            default=None,
+            tag=10002,
+        ),
     ),
 )
 
@@ -907,6 +1364,18 @@ METADATA: Final = Api(
         Field("allow_auto_topic_creation", BOOLEAN, "4+", default=True),
         Field("include_cluster_authorized_operations", BOOLEAN, "8-10"),
         Field("include_topic_authorized_operations", BOOLEAN, "8+"),
+        Field("response_pagination_limit", INT32, "9+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "9+",
+            default=None,
+            tag=10001,
+        ),
     ),
     response=Struct(
         Field("throttle_time_ms", INT32, "3+"),
@@ -951,6 +1420,137 @@ METADATA: Final = Api(
         ),
         Field("cluster_authorized_operations", INT32, "8-10", default=-2147483648),
         Field("error_code", INT16, "13+"),
+        Field(
+            "next_cursor",
+            Cursor(
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "9+",
+            default=None,
+            tag=10002,
+        ),
+    ),
+)
+
+OFFSET_FETCH: Final = Api(
+    9,
+    "OffsetFetch",
+    Versions(1, 10),
+    flexible=6,
+    request=Struct(
+        Field("group_id", STRING, "0-7"),
+        Field(
+            "topics",
+            Array(Struct(Field("name", STRING), Field("partition_indexes", Array(INT32)))),
+            "0-7",
+            nullable="2-7",
+        ),
+        Field(
+            "groups",
+            Array(
+                Struct(
+                    Field("group_id", STRING),
+                    Field("member_id", STRING, "9+", nullable="0+", default=None),
+                    Field("member_epoch", INT32, "9+", default=-1),
+                    Field(
+                        "topics",
+                        Array(
+                            Struct(
+                                Field("name", STRING, "8-9"),
+                                Field("topic_id", UUID, "10+"),
+                                Field("partition_indexes", Array(INT32)),
+                            ),
+                        ),
+                        nullable="0+",
+                    ),
+                ),
+            ),
+            "8+",
+        ),
+        Field("require_stable", BOOLEAN, "7+"),
+        Field("response_pagination_limit", INT32, "6+", default=None, tag=10000),
+        Field(
+            "cursor",
+            Cursor(
+                Field("group_id", STRING),
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "6+",
+            default=None,
+            tag=10001,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32, "3+"),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field(
+                        "partitions",
+                        Array(
+                            Struct(
+                                Field("partition_index", INT32),
+                                Field("committed_offset", INT64),
+                                Field("committed_leader_epoch", INT32, "5-7", default=-1),
+                                Field("metadata", STRING, nullable="0+", default=None),
+                                Field("error_code", INT16),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+            "0-7",
+        ),
+        Field("error_code", INT16, "2-7"),
+        Field(
+            "groups",
+            Array(
+                Struct(
+                    Field("group_id", STRING),
+                    Field(
+                        "topics",
+                        Array(
+                            Struct(
+                                Field("name", STRING, "8-9"),
+                                Field("topic_id", UUID, "10+"),
+                                Field(
+                                    "partitions",
+                                    Array(
+                                        Struct(
+                                            Field("partition_index", INT32),
+                                            Field("committed_offset", INT64),
+                                            Field("committed_leader_epoch", INT32, default=-1),
+                                            Field("metadata", STRING, nullable="0+", default=None),
+                                            Field("error_code", INT16),
+                                        ),
+                                    ),
+                                ),
+                            ),
+                        ),
+                    ),
+                    Field("error_code", INT16),
+                ),
+            ),
+            "8+",
+        ),
+        Field(
+            "next_cursor",
+            Cursor(
+                Field("group_id", STRING),
+                Field("topic_name", STRING),
+                Field("partition_index", INT32),
+                Field("topic_id", UUID, tag=10003),
+            ),
+            "6+",
+            default=None,
+            tag=10002,
+        ),
     ),
 )
 
@@ -1068,6 +1668,7 @@ SASL_HANDSHAKE: Final = Api(
 KAFKA_APIS: Final = (
     ALTER_CONFIGS,
     API_VERSIONS,
+    CONSUMER_GROUP_DESCRIBE,
     CREATE_ACLS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
@@ -1077,7 +1678,10 @@ KAFKA_APIS: Final = (
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
+    DESCRIBE_TRANSACTIONS,
     FETCH,
     FIND_COORDINATOR,
     INCREMENTAL_ALTER_CONFIGS,
@@ -1085,7 +1689,10 @@ KAFKA_APIS: Final = (
     LIST_CONFIG_RESOURCES,
     LIST_GROUPS,
     LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
     METADATA,
+    OFFSET_FETCH,
     PRODUCE,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 from broker_core.wire.kafka.reader import ZERO_ID, MalformedMessage, Reader
 from broker_core.wire.kafka.struct_codec import Codec, Part, struct_codec
-from broker_core.wire.kafka.writer import Encoded, Writer
+from broker_core.wire.kafka.writer import Encoded, Numbered, Writer
 
 __all__ = [
     "BOOLEAN",
@@ -31,6 +31,7 @@ __all__ = [
     "UUID",
     "ZERO_ID",
     "Array",
+    "Cursor",
     "Field",
     "Fields",
     "Kind",
@@ -153,7 +154,9 @@ class Array(Kind):
                 )
             return [read_one(reader) for _ in range(count)]
 
-        def write(writer: Writer, value: Sequence[Any] | Encoded | None) -> None:
+        def write(writer: Writer, value: Sequence[Any] | Encoded | Numbered | None) -> None:
+            if isinstance(value, Numbered):
+                value = value.part(0, value.count)
             if isinstance(value, Encoded):
                 writer.length(value.count, compact=flexible)
                 for piece in value.pieces:
@@ -266,6 +269,24 @@ class Struct(Kind):
             )
             self._cache.by_version[version, flexible] = found
         return found
+
+
+class Cursor(Struct):
+    """The fields of a cursor, which is absent and never null. One that cannot be read is empty, so that the request is
+    answered with an error; that of a whole message ends the connection.
+    """
+
+    def codec(self, version: int, *, flexible: bool, nullable: bool) -> Codec:
+        inner = super().codec(version, flexible=flexible, nullable=nullable)
+
+        def read(reader: Reader) -> Fields:
+            try:
+                value: Fields = inner.read(reader)
+            except MalformedMessage:
+                return {}
+            return {} if reader.left else value
+
+        return Codec(read, inner.write)
 
 
 def _part(each: Field, version: int, flexible: bool) -> Part:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import struct
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-__all__ = ["Buffer", "Encoded", "Writer", "unsigned_varint"]
+__all__ = ["Buffer", "Encoded", "Numbered", "Writer", "unsigned_varint"]
 
 Buffer: TypeAlias = "bytes | bytearray | memoryview"
 
@@ -32,6 +32,16 @@ class Encoded:
     count: int
     pieces: Sequence[Buffer]
     error: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Numbered:
+    """The elements of an array that differ by their numbers alone, from 0 on: ``part`` gives those from a number on up
+    to another, without that, encoded for the version that is written. It stands for the list in the value of a field.
+    """
+
+    count: int
+    part: Callable[[int, int], Encoded]
 
 
 class Writer:

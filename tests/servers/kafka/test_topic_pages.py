@@ -1,16 +1,24 @@
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from broker_core.listing.topic_table import TopicChunk, TopicTable
-from broker_core.servers.kafka.topic_pages import Cursor, page
+from broker_core.servers.kafka.page import Page, Place
+from broker_core.servers.kafka.topic_pages import topics_of_page
 from broker_core.service import VisibleTopics
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Fields, read_response, response_frame
+from broker_core.wire.kafka.topic_fragments import described_family
 from tests.support.topic_chunks import chunk_of
+
+
+class Cursor(NamedTuple):
+    topic_name: str
+    partition_index: int
+
 
 PARTITIONS = {f"t{number}": 1 + number % 4 for number in range(9)}
 _NAMES = list(PARTITIONS)
@@ -31,9 +39,14 @@ def visible(hidden: set[str]) -> VisibleTopics:
 def ask(
     topics: VisibleTopics, start: Cursor, budget: int, operations: Any = None
 ) -> tuple[list[Fields], Cursor | None]:
-    found = page(topics, start, budget, 1, operations or (lambda _: None))
-    frame = b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 1, {"topics": found.topics}))
-    return read_response(DESCRIBE_TOPIC_PARTITIONS, 0, frame[4:])[1]["topics"], found.next
+    page = Page(("topic_name", "partition_index"), ("", 0), budget, Place(start), as_kafka=True)
+    found = topics_of_page(page, topics, described_family(1), operations or (lambda _: None))
+    assert page.is_filled
+    frame = b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 1, {"topics": found}))
+    following = page.next_cursor
+    return read_response(DESCRIBE_TOPIC_PARTITIONS, 0, frame[4:])[1]["topics"], (
+        None if following is None else Cursor(**following)
+    )
 
 
 def shown(rows: list[Fields]) -> Model:

@@ -17,22 +17,26 @@ from broker_core.servers.kafka.apis.delete_topics import DELETE_TOPICS_ROW
 from broker_core.servers.kafka.apis.describe_configs import DESCRIBE_CONFIGS_ROW
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
 from broker_core.servers.kafka.apis.fail_fast import FAIL_FAST_ROWS
-from broker_core.servers.kafka.apis.groups import DESCRIBE_GROUPS_ROW, LIST_GROUPS_ROW
+from broker_core.servers.kafka.apis.groups import GROUP_ROWS
 from broker_core.servers.kafka.apis.list_offsets import LIST_OFFSETS_ROW
 from broker_core.servers.kafka.apis.list_topics import LIST_TOPICS_ROW
+from broker_core.servers.kafka.apis.log_dirs import LOG_DIRS_ROW
 from broker_core.servers.kafka.apis.metadata import METADATA_ROW
+from broker_core.servers.kafka.apis.offset_fetch import OFFSET_FETCH_ROW
+from broker_core.servers.kafka.apis.reassignments import REASSIGNMENTS_ROW
 from broker_core.servers.kafka.apis.sasl import SASL_ROWS
+from broker_core.servers.kafka.apis.transactions import TRANSACTION_ROWS
 from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.paged_row import with_pages
 
 __all__ = ["HANDLERS"]
 
 _ROWS: Final = (
     api_versions_row(lambda: HANDLERS.values()),  # noqa: PLW0108 - it is made below
     DESCRIBE_CLUSTER_ROW,
-    DESCRIBE_GROUPS_ROW,
     DESCRIBE_TOPIC_PARTITIONS_ROW,
     LIST_CONFIG_RESOURCES_ROW,
-    LIST_GROUPS_ROW,
+    *GROUP_ROWS,
     *ACL_ROWS,
     ALTER_CONFIGS_ROW,
     CREATE_PARTITIONS_ROW,
@@ -42,10 +46,14 @@ _ROWS: Final = (
     INCREMENTAL_ALTER_CONFIGS_ROW,
     LIST_OFFSETS_ROW,
     LIST_TOPICS_ROW,
+    LOG_DIRS_ROW,
     METADATA_ROW,
+    OFFSET_FETCH_ROW,
+    REASSIGNMENTS_ROW,
+    *TRANSACTION_ROWS,
     *SASL_ROWS,
     *FAIL_FAST_ROWS,
 )
 
 #: By the key of the API.
-HANDLERS: Final[Mapping[int, HandlerRow]] = MappingProxyType({row.api.key: row for row in _ROWS})
+HANDLERS: Final[Mapping[int, HandlerRow]] = MappingProxyType({row.api.key: with_pages(row) for row in _ROWS})

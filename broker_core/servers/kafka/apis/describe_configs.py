@@ -85,8 +85,9 @@ def _held_bytes(rows: Encoded) -> int:
 
 
 def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | None, NamedTopic]) -> Encoded:
-    """The rows; as in Kafka, those that the client may not see are the last ones."""
-    allowed, denied = Writer(), Writer()
+    """The rows; as in Kafka, those that the client may not see are the last ones, but for those of a page."""
+    allowed = Writer()
+    denied = Writer() if call.page is None else allowed
     flexible = DESCRIBE_CONFIGS.is_flexible(call.version)
     error = 0
     brokers: dict[tuple[object, ...], Fields] = {}  # a client may ask for the one that there is many times
@@ -101,7 +102,8 @@ def _encoded(call: KafkaCall, asked: Sequence[Fields], topics: Mapping[str | Non
         _ROW.write(writer, row, call.version, flexible=flexible)
         if allowed.size > _LARGEST:
             raise CloseClient(f"configs of more than {_LARGEST} bytes are asked for in one request")
-    return Encoded(len(asked), [*allowed.pieces(), *denied.pieces()], error)
+    pieces = allowed.pieces() if denied is allowed else [*allowed.pieces(), *denied.pieces()]
+    return Encoded(len(asked), pieces, error)
 
 
 def _topic(call: KafkaCall, asked: Fields, topics: Mapping[str | None, NamedTopic]) -> Fields:

@@ -1,4 +1,4 @@
-"""ListGroups and DescribeGroups: there are no groups of consumers here, since there is nothing to consume."""
+"""ListGroups, DescribeGroups and ConsumerGroupDescribe: there are no groups here, since there is nothing to consume."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from broker_core.kafka.acls.bindings import Operation, ResourceType
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS, ErrorCode, Fields
+from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS, ErrorCode, Fields
 
-__all__ = ["DESCRIBE_GROUPS_ROW", "LIST_GROUPS_ROW"]
+__all__ = ["GROUP_ROWS"]
 
 #: The version from which on a group that is not there is an error, and not a dead group.
 _NOT_FOUND: Final = 6
@@ -24,7 +24,7 @@ def _describe(call: KafkaCall) -> Fields:
 
 
 def _group(call: KafkaCall, group: str) -> Fields:
-    if not call.services.authorizer.allows(call, Operation.DESCRIBE, ResourceType.GROUP, group):
+    if not _may_describe(call, group):
         return {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "group_id": group}
     if call.version < _NOT_FOUND:
         return {"group_id": group, "group_state": "Dead"}
@@ -36,5 +36,32 @@ def _group(call: KafkaCall, group: str) -> Fields:
     }
 
 
-LIST_GROUPS_ROW: Final = HandlerRow(LIST_GROUPS, now=_list)
-DESCRIBE_GROUPS_ROW: Final = HandlerRow(DESCRIBE_GROUPS, now=_describe)
+def _describe_consumers(call: KafkaCall) -> Fields:
+    """As Kafka has it, groups without a name and those that may not be described come first."""
+    rows = [_consumer_group(call, group) for group in call.body["group_ids"]]
+    if call.page is None:
+        rows.sort(key=lambda row: row["error_code"] == ErrorCode.GROUP_ID_NOT_FOUND)
+    return {"groups": rows}
+
+
+def _consumer_group(call: KafkaCall, group: str) -> Fields:
+    if not _may_describe(call, group):
+        return {"error_code": ErrorCode.GROUP_AUTHORIZATION_FAILED, "group_id": group}
+    if not group:
+        return {"error_code": ErrorCode.INVALID_GROUP_ID, "group_id": group}
+    return {
+        "error_code": ErrorCode.GROUP_ID_NOT_FOUND,
+        "error_message": f"Group {group} not found.",
+        "group_id": group,
+    }
+
+
+def _may_describe(call: KafkaCall, group: str) -> bool:
+    return call.services.authorizer.allows(call, Operation.DESCRIBE, ResourceType.GROUP, group)
+
+
+GROUP_ROWS: Final = (
+    HandlerRow(LIST_GROUPS, now=_list),
+    HandlerRow(DESCRIBE_GROUPS, now=_describe),
+    HandlerRow(CONSUMER_GROUP_DESCRIBE, now=_describe_consumers),
+)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from broker_core.wire.kafka.topic_fragments.described_fragments import (
     described_family,
     described_partitions,
-    described_topic,
 )
 from broker_core.wire.kafka.topic_fragments.family import Family, with_operations
 from broker_core.wire.kafka.topic_fragments.listed_fragments import (
@@ -13,6 +12,7 @@ from broker_core.wire.kafka.topic_fragments.listed_fragments import (
     RESOURCE_FAMILY,
     config_resource,
 )
+from broker_core.wire.kafka.topic_fragments.log_dir_fragments import log_dir_family
 from broker_core.wire.kafka.topic_fragments.metadata_fragments import metadata_family, metadata_partitions
 
 __all__ = [
@@ -22,7 +22,7 @@ __all__ = [
     "config_resource",
     "described_family",
     "described_partitions",
-    "described_topic",
+    "log_dir_family",
     "metadata_family",
     "metadata_partitions",
     "with_operations",

@@ -11,8 +11,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from broker_core.kafka.topic_names import LONGEST, internal_names
-from broker_core.listing.topic_table import RenderedChunk, TopicChunk
+from broker_core.kafka.topic_names import INTERNAL, LONGEST, internal_names
+from broker_core.listing.topic_table import RenderedChunk, TopicChunk, TopicRow
 from broker_core.wire.kafka.writer import unsigned_varint
 
 __all__ = ["Family", "Layout", "ids_column", "partition_block", "with_operations"]
@@ -30,25 +30,26 @@ class Family:
     """
 
     key: tuple[object, ...]
-    render: Callable[[TopicChunk], RenderedChunk] = field(compare=False)
+    layout: Layout = field(compare=False)
     operations_end: int | None = field(default=None, compare=False)
 
     def of(self, chunk: TopicChunk) -> RenderedChunk:
         """The topics of a chunk, which are kept with it."""
-        return chunk.rendered(self.key, self.render)
+        return chunk.rendered(self.key, self.layout.render)
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The parts of a topic, in order: ``head``, its name with the length in front, its id (``ids``), and ``tail``.
 
-    The tail depends on whether it is internal, and on its partitions. ``compact`` lengths have a variable size.
+    The tail depends on whether it is internal, on the first of its partitions and the one behind the last, and on its
+    authorized operations (``None``: those of the family). ``compact`` lengths have a variable size.
     """
 
     head: bytes
     compact: bool
     ids: bool
-    tail: Callable[[bool, int], bytes]
+    tail: Callable[[bool, int, int, int | None], bytes]
     by_partitions: bool = True
 
     def render(self, chunk: TopicChunk) -> RenderedChunk:
@@ -60,12 +61,18 @@ class Layout:
         joined = pc.binary_join_element_wise(*parts, _NOTHING)
         return RenderedChunk.of_column(joined)
 
+    def part(self, topic: TopicRow, start: int, stop: int, operations: int | None) -> bytes:
+        """One topic with its partitions from ``start`` on, without ``stop``."""
+        size = unsigned_varint(len(topic.name) + 1) if self.compact else len(topic.name).to_bytes(2, "big")
+        tail = self.tail(topic.name.decode() in INTERNAL, start, stop, operations)
+        return b"".join((self.head, size, topic.name, topic.topic_id if self.ids else b"", tail))
+
     def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray:
         keys = internal_names(chunk.names).astype(np.int64)
         if self.by_partitions:
             keys += 2 * chunk.partitions.astype(np.int64)
         distinct, at = np.unique(keys, return_inverse=True)
-        tails = [self.tail(bool(key & 1), int(key) >> 1) for key in distinct.tolist()]
+        tails = [self.tail(bool(key & 1), 0, int(key) >> 1, None) for key in distinct.tolist()]
         return pa.array(tails, _BYTES).take(pa.array(at))
 
 
@@ -99,9 +106,9 @@ def with_operations(rendered: RenderedChunk, family: Family, operations: _Array)
     return RenderedChunk(memoryview(data.data), rendered.offsets)
 
 
-def partition_block(first: bytes, count: int, start: int = 0) -> bytes:
-    """The partitions from ``start`` to ``count``, encoded as the one of number 0 is, with its number at byte 2."""
+def partition_block(first: bytes, count: int, start: int = 0, at: int = 2) -> bytes:
+    """The partitions from ``start`` to ``count``, encoded as the one of number 0 is, with its number at byte ``at``."""
     numbers: Sequence[int] = range(start, max(count, start))
     block = np.tile(np.frombuffer(first, np.uint8), (len(numbers), 1))
-    block[:, 2:6] = np.asarray(numbers, ">i4").reshape(-1, 1).view(np.uint8)
+    block[:, at : at + 4] = np.asarray(numbers, ">i4").reshape(-1, 1).view(np.uint8)
     return block.tobytes()

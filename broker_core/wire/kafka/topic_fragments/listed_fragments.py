@@ -13,20 +13,18 @@ __all__ = ["LISTED_FAMILY", "RESOURCE_FAMILY", "config_resource"]
 _TOPIC: Final = bytes([ResourceType.TOPIC])
 
 
-def _listed(internal: bool, _partitions: int) -> bytes:
+def _listed(internal: bool, _start: int, _stop: int, _operations: int | None) -> bytes:
     return b"\1" if internal else b"\0"
 
 
-def _resource(_internal: bool, _partitions: int) -> bytes:
+def _resource(_internal: bool, _start: int, _stop: int, _operations: int | None) -> bytes:
     return _TOPIC + b"\0"
 
 
 #: The entries of ListTopics.
-LISTED_FAMILY: Final = Family(("listed",), Layout(b"", False, False, _listed, by_partitions=False).render)
+LISTED_FAMILY: Final = Family(("listed",), Layout(b"", False, False, _listed, by_partitions=False))
 #: The topics of ListConfigResources.
-RESOURCE_FAMILY: Final = Family(
-    ("resources",), Layout(b"", True, False, _resource, by_partitions=False).render
-)
+RESOURCE_FAMILY: Final = Family(("resources",), Layout(b"", True, False, _resource, by_partitions=False))
 
 
 def config_resource(name: str, kind: int) -> bytes:

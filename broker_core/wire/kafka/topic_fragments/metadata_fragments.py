@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Final
 
 from broker_core.wire.kafka.known_apis import NOT_ASKED
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
-from broker_core.wire.kafka.writer import Encoded, unsigned_varint
+from broker_core.wire.kafka.writer import Encoded, Numbered, unsigned_varint
 
 __all__ = ["metadata_family", "metadata_partitions"]
 
@@ -22,9 +23,19 @@ def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> 
     return _family(first, node_id, operations if version >= 8 else NOT_ASKED)
 
 
-def metadata_partitions(version: int, node_id: int, count: int) -> Encoded:
+def metadata_partitions(version: int, node_id: int, count: int) -> Numbered:
     """So many partitions of a topic, for a field of that version."""
-    return _few(version, node_id, count) if count <= _FEW else _encoded(version, node_id, count)
+    return Numbered(count, _partitions(version, node_id))
+
+
+@lru_cache(maxsize=64)
+def _partitions(version: int, node_id: int) -> Callable[[int, int], Encoded]:
+    def part(start: int, stop: int) -> Encoded:
+        if not start and stop <= _FEW:
+            return _few(version, node_id, stop)
+        return Encoded(stop - start, (partition_block(_partition(version, node_id), stop, start),))
+
+    return part
 
 
 def _encoded(version: int, node_id: int, count: int) -> Encoded:
@@ -40,17 +51,18 @@ def _family(version: int, node_id: int, operations: int) -> Family:
     flexible = version >= 9
     partition = _partition(version, node_id)
 
-    def tail(internal: bool, partitions: int) -> bytes:
+    def tail(internal: bool, start: int, stop: int, of_topic: int | None) -> bytes:
         data = b"" if version < 1 else b"\1" if internal else b"\0"
-        data += unsigned_varint(partitions + 1) if flexible else partitions.to_bytes(4, "big")
-        data += partition_block(partition, partitions)
+        count = stop - start
+        data += unsigned_varint(count + 1) if flexible else count.to_bytes(4, "big")
+        data += partition_block(partition, stop, start)
         if version >= 8:
-            data += operations.to_bytes(4, "big", signed=True)
+            data += (operations if of_topic is None else of_topic).to_bytes(4, "big", signed=True)
         return data + b"\0" if flexible else data
 
     layout = Layout(b"\0\0", flexible, version >= 10, tail)
     end = None if version < 8 else int(flexible)
-    return Family(("metadata", version, node_id, operations), layout.render, end)
+    return Family(("metadata", version, node_id, operations), layout, end)
 
 
 @lru_cache(maxsize=64)

@@ -7,6 +7,7 @@ from broker_core import TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.servers.kafka.apis.describe_topic_partitions import DESCRIBE_TOPIC_PARTITIONS_ROW
 from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.paged_row import with_pages
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, NOT_ASKED, Fields, read_response, response_frame
 from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_serving import kafka_broker, raw_client
@@ -43,8 +44,9 @@ async def ask(
         }
         services = services_of(named=m.named, authorizer=NotX())
         call = call_of(DESCRIBE_TOPIC_PARTITIONS, 0, body, services=services)
-        assert DESCRIBE_TOPIC_PARTITIONS_ROW.later is not None
-        answer = await DESCRIBE_TOPIC_PARTITIONS_ROW.later(call)
+        row = with_pages(DESCRIBE_TOPIC_PARTITIONS_ROW)
+        assert row.later is not None
+        answer = await row.later(call)
         frame = b"".join(response_frame(DESCRIBE_TOPIC_PARTITIONS, 0, 1, answer))
         return read_response(DESCRIBE_TOPIC_PARTITIONS, 0, frame[4:])[1]
 

@@ -2,10 +2,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from broker_core.servers.kafka.apis.groups import DESCRIBE_GROUPS_ROW, LIST_GROUPS_ROW
+from broker_core.servers.kafka.apis.groups import GROUP_ROWS
 from broker_core.servers.kafka.authorizer import AllowAll
-from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS
+from broker_core.wire.kafka import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
 from tests.support.kafka_calls import call_of, services_of
+
+LIST_GROUPS_ROW, DESCRIBE_GROUPS_ROW, CONSUMER_GROUP_DESCRIBE_ROW = GROUP_ROWS
+
+
+class Nobody(AllowAll):
+    def allows(self, *_: Any) -> bool:
+        return False
 
 
 def test_there_are_no_groups() -> None:
@@ -14,10 +21,6 @@ def test_there_are_no_groups() -> None:
 
 
 def test_a_group_is_dead_and_from_version_6_on_not_found() -> None:
-    class Nobody(AllowAll):
-        def allows(self, *_: Any) -> bool:
-            return False
-
     assert DESCRIBE_GROUPS_ROW.now is not None
     rows = []
     for version, authorizer in ((5, AllowAll()), (6, AllowAll()), (6, Nobody())):
@@ -33,3 +36,19 @@ def test_a_group_is_dead_and_from_version_6_on_not_found() -> None:
         (69, "Dead"),
         (30, None),
     ]
+
+
+def test_a_consumer_group_is_not_found_behind_those_without_a_name() -> None:
+    now = CONSUMER_GROUP_DESCRIBE_ROW.now
+    assert now is not None
+    body = {"group_ids": ["g", "", "g"]}
+    answer = now(call_of(CONSUMER_GROUP_DESCRIBE, 1, body))
+    assert answer is not None
+    assert [(row["group_id"], row["error_code"]) for row in answer["groups"]] == [
+        ("", 24),
+        ("g", 69),
+        ("g", 69),
+    ]
+    denied = now(call_of(CONSUMER_GROUP_DESCRIBE, 1, body, services=services_of(authorizer=Nobody())))
+    assert denied is not None
+    assert {row["error_code"] for row in denied["groups"]} == {30}

@@ -3,7 +3,7 @@ from __future__ import annotations
 import uuid
 
 from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, Encoded, Fields, response_frame
-from broker_core.wire.kafka.topic_fragments import described_family, described_topic
+from broker_core.wire.kafka.topic_fragments import described_family
 from tests.support.topic_chunks import chunk_of
 
 TOPICS = {"__consumer_offsets": 50, "a": 1, "b" * 126: 2, "c" * 127: 200, "d" * 249: 1}
@@ -36,5 +36,5 @@ def test_whole_topics() -> None:
 def test_a_topic_that_the_end_of_a_page_cuts() -> None:
     row = chunk_of({"a": 300}).row(0)
     for start, stop in ((0, 2), (2, 300), (300, 300)):
-        piece = described_topic(row, 7, start, stop, 256)
+        piece = described_family(7).layout.part(row, start, stop, 256)
         assert frame(Encoded(1, [piece])) == frame([row_of("a", start, stop, 256)])

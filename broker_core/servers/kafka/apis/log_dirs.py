@@ -1,0 +1,57 @@
+"""DescribeLogDirs: one directory without sizes, with the empty logs of the topics that the client may be shown.
+
+As in Kafka ACLs decide on the cluster alone; what rules and plugins hide is hidden here too.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import CLUSTER_NAME, Operation, ResourceType
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.page_shapes import LOG_DIR
+from broker_core.servers.kafka.row_error import code_of
+from broker_core.wire.kafka import DESCRIBE_LOG_DIRS, Encoded, ErrorCode, Fields
+from broker_core.wire.kafka.topic_fragments import log_dir_family
+
+__all__ = ["LOG_DIRS_ROW"]
+
+
+async def _later(call: KafkaCall) -> Fields:
+    if not call.services.authorizer.allows(call, Operation.DESCRIBE, ResourceType.CLUSTER, CLUSTER_NAME):
+        return {"error_code": ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+    try:
+        topics = await (_all(call) if call.body["topics"] is None else _named(call))
+    except ListingFailed as failure:
+        return {"error_code": code_of(failure), "results": [_directory([], code_of(failure))]}
+    return {"results": [_directory(topics)]}
+
+
+def _directory(topics: Encoded | list[Fields], error: ErrorCode = ErrorCode.NONE) -> Fields:
+    return {"error_code": error, "log_dir": LOG_DIR, "topics": topics}
+
+
+async def _all(call: KafkaCall) -> Encoded:
+    return await call.services.topics.all_encoded(call, log_dir_family(call.version), acls=False)
+
+
+async def _named(call: KafkaCall) -> list[Fields]:
+    """What there is of it."""
+    asked = {row["topic"]: row["partitions"] for row in call.body["topics"]}
+    found = await call.services.named.by_name(call, list(asked), operation=None)
+    return [
+        {"name": topic.name, "partitions": partitions}
+        for topic in found
+        if (
+            partitions := [
+                {"partition_index": number}
+                for number in dict.fromkeys(asked[topic.name or ""])
+                if 0 <= number < topic.partitions
+            ]
+        )
+    ]
+
+
+LOG_DIRS_ROW: Final = HandlerRow(DESCRIBE_LOG_DIRS, later=_later)

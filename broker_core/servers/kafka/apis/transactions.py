@@ -1,0 +1,99 @@
+"""ListTransactions, DescribeTransactions and DescribeProducers: nothing is produced here, and nothing is under way."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from broker_core.errors import InvalidPattern
+from broker_core.kafka.acls.bindings import Operation, ResourceType
+from broker_core.kafka.topic_names import why_illegal
+from broker_core.patterns import compile_pattern
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.row_error import MESSAGES
+from broker_core.wire.kafka import (
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_TRANSACTIONS,
+    ErrorCode,
+    Fields,
+)
+
+__all__ = ["TRANSACTION_ROWS"]
+
+_STATES: Final = frozenset(
+    {
+        "Empty",
+        "Ongoing",
+        "PrepareCommit",
+        "PrepareAbort",
+        "CompleteCommit",
+        "CompleteAbort",
+        "Dead",
+        "PrepareEpochFence",
+    }
+)
+
+
+async def _list(call: KafkaCall) -> Fields:
+    pattern = call.body["transactional_id_pattern"]
+    try:
+        if pattern and not (await asyncio.to_thread(compile_pattern, pattern, remember=False)).supported:
+            return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
+    except InvalidPattern:
+        return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
+    unknown = dict.fromkeys(state for state in call.body["state_filters"] if state not in _STATES)
+    return {"unknown_state_filters": list(unknown), "transaction_states": []}
+
+
+def _describe(call: KafkaCall) -> Fields:
+    return {
+        "transaction_states": [
+            {"error_code": _error(call, name), "transactional_id": name, "producer_id": 0}
+            for name in call.body["transactional_ids"]
+        ]
+    }
+
+
+def _error(call: KafkaCall, name: str) -> ErrorCode:
+    if not call.services.authorizer.allows(call, Operation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, name):
+        return ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return ErrorCode.TRANSACTIONAL_ID_NOT_FOUND if name else ErrorCode.INVALID_REQUEST
+
+
+async def _producers(call: KafkaCall) -> Fields:
+    asked = call.body["topics"]
+    names = list(dict.fromkeys(topic["name"] for topic in asked))
+    found = await call.services.named.by_name(call, names, operation=Operation.READ, rules="describe")
+    by_name = {topic.name: topic for topic in found}
+    return {
+        "topics": [
+            {
+                "name": topic["name"],
+                "partitions": [
+                    _partition(by_name[topic["name"]], index) for index in topic["partition_indexes"]
+                ],
+            }
+            for topic in asked
+        ]
+    }
+
+
+def _partition(topic: NamedTopic, index: int) -> Fields:
+    if topic.error is ErrorCode.INVALID_TOPIC_EXCEPTION:
+        message = why_illegal(topic.name or "")
+    else:
+        message = topic.message or MESSAGES.get(topic.error)
+    error = topic.error
+    if not error and not 0 <= index < topic.partitions:
+        error, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None
+    return {"partition_index": index, "error_code": error, "error_message": message}
+
+
+TRANSACTION_ROWS: Final = (
+    HandlerRow(LIST_TRANSACTIONS, later=_list),
+    HandlerRow(DESCRIBE_TRANSACTIONS, now=_describe),
+    HandlerRow(DESCRIBE_PRODUCERS, later=_producers),
+)

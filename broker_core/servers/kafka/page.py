@@ -1,0 +1,120 @@
+"""A page of an answer: where it begins, how much may be on it, and where the next one begins."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple, Protocol, TypeAlias
+
+from broker_core.wire.kafka import ZERO_ID, Fields
+
+__all__ = ["Key", "Order", "Page", "Place", "Run", "utf16"]
+
+#: The values of the fields of a cursor, in the cursor's order.
+Key: TypeAlias = tuple[Any, ...]
+#: What keys are compared by.
+Order: TypeAlias = tuple[Any, ...]
+
+_ID: Final = "topic_id"
+
+
+def utf16(text: str) -> bytes:
+    """Kafka's order of texts, which is Java's."""
+    return text.encode("utf-16-be", "replace")
+
+
+class Place(NamedTuple):
+    """Where a unit is; ``topic_id`` is that of the topic that it names, zero where it names none or none is known."""
+
+    key: Key
+    topic_id: uuid.UUID = ZERO_ID
+
+
+class Run(Protocol):
+    """Units of an answer that are neighbours: ``size`` of them.
+
+    Rows of one unit are one run and others of size 0. A run of size 0 that ``stops`` begins the next page where this
+    one is full, as every larger one does.
+    """
+
+    size: int
+    stops: bool
+
+    def take(self, count: int) -> None:
+        """Put the first ``count`` units on the page; a run of size 0 as a whole."""
+
+    def place(self, count: int) -> Place:
+        """Where the unit behind the first ``count`` is."""
+
+
+class Page:
+    """A page that is asked for. ``start`` is the least place on it, ``None`` the beginning, whose key is ``beginning``.
+    ``as_kafka``: by Kafka's own rules (KIP-966) a topic of fewer partitions than the page begins with is on it, without
+    any, and cursors have no ids of topics.
+
+    ``topic_ids`` are those of the topics that were looked up for it, and ``names`` their names by id.
+    """
+
+    __slots__ = (
+        "_fields",
+        "as_kafka",
+        "beginning",
+        "following",
+        "is_filled",
+        "limit",
+        "names",
+        "start",
+        "topic_ids",
+    )
+
+    def __init__(
+        self,
+        fields: tuple[str, ...],
+        beginning: Key,
+        limit: int,
+        start: Place | None = None,
+        *,
+        as_kafka: bool = False,
+    ) -> None:
+        self._fields = fields
+        self.beginning = beginning
+        self.as_kafka = as_kafka
+        self.limit = limit
+        self.start = start
+        #: Where the next page begins; ``None`` behind the last one.
+        self.following: Place | None = None
+        #: Whether all topics of a namespace were asked for, and those of the page are there.
+        self.is_filled = False
+        self.topic_ids: dict[str, uuid.UUID] = {}
+        self.names: dict[uuid.UUID, str] = {}
+
+    def note(self, name: str | None, topic_id: uuid.UUID) -> None:
+        """A topic was looked up for this page."""
+        if name is not None and topic_id != ZERO_ID:
+            self.topic_ids[name] = topic_id
+            self.names[topic_id] = name
+
+    def fill(self, runs: Iterable[Run]) -> None:
+        """Take runs, which are in order and begin at the start, until the page is full."""
+        self.following = None
+        left = self.limit
+        for run in runs:
+            if not left and run.stops:
+                self.following = run.place(0)
+                break
+            taken = min(run.size, left)
+            run.take(taken)
+            left -= taken
+            if taken < run.size:
+                self.following = run.place(taken)
+                break
+
+    @property
+    def next_cursor(self) -> Fields | None:
+        """The cursor of the next page."""
+        if self.following is None:
+            return None
+        cursor = dict(zip(self._fields, self.following.key, strict=True))
+        if self.following.topic_id != ZERO_ID and not self.as_kafka:
+            cursor[_ID] = self.following.topic_id
+        return cursor

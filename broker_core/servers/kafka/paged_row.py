@@ -1,0 +1,219 @@
+"""Requests with pages: what is asked of a handler for one, and the page of what it answers.
+
+A handler is asked for a part of what the request names, as long as the page is not full, and answers it as always. All
+topics of a namespace are a page already where they are listed (:mod:`.topic_pages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import chain, groupby
+from typing import Any, Final
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.servers.kafka.page import Page, Place, utf16
+from broker_core.servers.kafka.page_rows import Item, Taken, item_runs, items_of, message_of, refusal_of
+from broker_core.servers.kafka.page_shapes import LOG_DIR, Shape, shape_of
+from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields
+
+__all__ = ["with_pages"]
+
+_UNUSABLE: Final = "The page that is asked for cannot be: {}."
+
+
+class _Refused(Exception):
+    """The request has no page, for a reason that completes a sentence."""
+
+
+def with_pages(row: HandlerRow) -> HandlerRow:
+    """The row, with pages in the versions that have them."""
+    api = row.api
+    if shape_of(api, api.versions.last) is None:
+        return row
+
+    def now(call: KafkaCall) -> Fields | None:
+        return None if row.now is None or _shape(call, row) is not None else row.now(call)
+
+    async def later(call: KafkaCall) -> Fields:
+        shape = _shape(call, row)
+        if shape is None:
+            return await _answer(row, call)
+        try:
+            page = _page(call, shape)
+            return await _Paging(row, call, shape, page).answer()
+        except _Refused as refused:
+            return refusal_of(api, shape, call.body, ErrorCode.INVALID_REQUEST, _UNUSABLE.format(refused))
+
+    return replace(row, now=None if row.now is None else now, later=later)
+
+
+def _shape(call: KafkaCall, row: HandlerRow) -> Shape | None:
+    """The pages of a request that asks for one."""
+    shape = shape_of(row.api, call.version)
+    if shape is None or shape.as_kafka:
+        return shape
+    body = call.body
+    return None if body["response_pagination_limit"] is None and body["cursor"] is None else shape
+
+
+async def _answer(row: HandlerRow, call: KafkaCall) -> Fields:
+    fields = None if row.now is None else row.now(call)
+    if fields is not None:
+        return fields
+    assert row.later is not None  # now has answered otherwise
+    return await row.later(call)
+
+
+def _page(call: KafkaCall, shape: Shape) -> Page:
+    """The page that a request asks for. Raises :exc:`_Refused`."""
+    settings, cursor = call.services.options.kafka, call.body["cursor"]
+    most = settings.max_request_pagination_size_limit
+    if shape.as_kafka:
+        most = settings.max_request_partition_size_limit or most
+        wanted: int | None = call.body["response_partition_limit"]
+    else:
+        wanted = call.body["response_pagination_limit"]
+        if wanted is not None and wanted < 0:
+            raise _Refused("its limit is negative")
+    start = None
+    if cursor is not None:
+        if not cursor:
+            raise _Refused("its cursor cannot be read")
+        key = tuple(cursor[each] for each in shape.fields)
+        if any(isinstance(value, int) and value < 0 for value in key):
+            raise _Refused("its cursor has a negative number")
+        start = Place(key, cursor.get("topic_id", ZERO_ID))
+    limit = most if wanted is None else max(1, min(wanted, most))
+    beginning = shape.beginning
+    if shape.of_body:
+        beginning = (call.body[shape.of_body], *beginning[1:])
+    return Page(shape.fields, beginning, limit, start, as_kafka=shape.as_kafka)
+
+
+class _Paging:
+    """One request for a page."""
+
+    def __init__(self, row: HandlerRow, call: KafkaCall, shape: Shape, page: Page) -> None:
+        self._row = row
+        self._call = replace(call, page=page)
+        self._shape = shape
+        self._page = page
+
+    async def answer(self) -> Fields:
+        """The answer. Raises :exc:`_Refused` for a cursor that is none of this request."""
+        shape, page = self._shape, self._page
+        asked = await self._asked()
+        self._check(asked)
+        if shape.one_each:
+            taken: list[Taken] = []
+            page.fill(item_runs(shape, asked, page.start, taken, taken))
+            fields = await self._part([item for item, _ in taken])
+        else:
+            found = await self._found(asked)
+            while found is None:
+                found = await self._found(asked)
+            fields = found
+        return {**fields, "next_cursor": page.next_cursor}
+
+    async def _asked(self) -> list[Item]:
+        """What is asked for by name, in order; nothing where that is all there is, or topics by their ids."""
+        shape, body = self._shape, self._call.body
+        rows = body[shape.asked[0].array] if shape.asked else None
+        if not rows or (shape.by_id and any(row[shape.by_id] != ZERO_ID for row in rows)):
+            return []
+        return await self._call.off_loop(
+            _size(rows), items_of, shape, shape.asked, body, self._page, shape.asked_fields
+        )
+
+    def _check(self, asked: Sequence[Item]) -> None:
+        start, shape = self._page.start, self._shape
+        if start is None:
+            return
+        first = start.key[0]
+        if (asked or shape.of_body) and (first or shape.as_kafka):
+            names = {item.place.key[0] for item in asked}
+            if shape.of_body:
+                names.add(self._call.body[shape.of_body])
+            if first not in names:
+                raise _Refused("its cursor names nothing that is asked for")
+        if shape.fields[-1] == "log_dir" and utf16(start.key[2]) > utf16(LOG_DIR):
+            # The one directory is before it.
+            self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
+
+    async def _found(self, asked: Sequence[Item]) -> Fields | None:
+        """The page; ``None`` where it has to begin anew, since its first topic was made anew meanwhile."""
+        shape, page = self._shape, self._page
+        begun = page.start
+        taken: list[Taken] = []
+        last: list[Taken] = []
+        items: list[Item] = []
+        first: Fields | None = None
+        for part in self._parts(asked):
+            fields = await (self._part(part) if asked else _answer(self._row, self._call))
+            if page.is_filled:  # where topics are listed
+                if shape.fields[-1] == "log_dir" and page.following is not None:
+                    name, partition, _ = page.following.key
+                    page.following = page.following._replace(key=(name, partition, LOG_DIR))
+                return fields if begun is None else _without_empty(fields)
+            if self._is_made_anew():
+                return None
+            first = first or fields
+            more = await self._call.off_loop(
+                _size(fields.values()), items_of, shape, shape.answered, fields, page
+            )
+            # What is an error as a whole is told with each part.
+            items += [each for each in more if not items or each.order > items[-1].order]
+            taken, last = [], []
+            await self._call.off_loop(len(items), page.fill, item_runs(shape, items, page.start, taken, last))
+            if page.following is not None:
+                break
+        assert first is not None  # there is a part
+        return await self._call.off_loop(len(taken), message_of, first, shape.answered, [*taken, *last])
+
+    def _parts(self, asked: Sequence[Item]) -> list[Sequence[Item]]:
+        """What is asked for from the start on, as much at a time as fills a page if all of it is there."""
+        shape, start = self._shape, self._page.start
+        fields = shape.asked_fields
+        wanted = asked
+        if start is not None and fields is not None:
+            begin = shape.order_of(start.key, start.topic_id, fields)
+            wanted = [item for item in asked if item.order >= begin]
+        if fields is None or shape.sparse:
+            return [wanted]
+        units = [list(group) for _, group in groupby(wanted, key=lambda item: item.order)]
+        most = self._page.limit + 1
+        return [list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]]
+
+    async def _part(self, part: Sequence[Item]) -> Fields:
+        """What the handler answers to a part of the request."""
+        taken = [(item, None) for item in part]
+        body = await self._call.off_loop(len(part), message_of, self._call.body, self._shape.asked, taken)
+        return await _answer(self._row, replace(self._call, body=body))
+
+    def _is_made_anew(self) -> bool:
+        """Whether the first topic is another one than the page before ended in; it begins at its beginning then."""
+        start = self._page.start
+        if start is None or start.topic_id == ZERO_ID:
+            return False
+        at = self._shape.fields.index("topic_name")
+        known = self._page.topic_ids.get(start.key[at], start.topic_id)
+        key = (*start.key[: at + 1], *self._shape.beginning[at + 1 :])
+        if known == start.topic_id or key == start.key:
+            return False
+        self._page.start = Place(key, known)
+        return True
+
+
+def _without_empty(fields: Fields) -> Fields:
+    """The answer without a directory that has no topics: it was on the first page."""
+    results = fields.get("results")
+    return (
+        fields if results is None else fields | {"results": [row for row in results if row["topics"].count]}
+    )
+
+
+def _size(rows: Iterable[Any]) -> int:
+    """About how many elements rows have."""
+    return sum(1 + (len(row) if isinstance(row, list) else 0) for row in rows)

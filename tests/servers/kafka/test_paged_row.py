@@ -1,0 +1,418 @@
+"""Pages of each request, at random cursors and limits, beside the answer without pages as a model."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, Permission, ResourceType
+from broker_core.listing.topic_table import TopicChunk
+from broker_core.names import TopicName
+from broker_core.servers.kafka.apis import HANDLERS
+from broker_core.servers.kafka.authorizer import AllowAll
+from broker_core.servers.kafka.page_shapes import LOG_DIR
+from broker_core.servers.kafka.services import KafkaServices
+from broker_core.wire.kafka import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_ACLS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
+    METADATA,
+    OFFSET_FETCH,
+    ZERO_ID,
+    Api,
+    Fields,
+    Reader,
+    Writer,
+    read_response,
+    response_frame,
+)
+from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_topics import NAMESPACE, create, kafka_topics
+
+#: Random pages of each version; 1,500 are some 100,000 in all.
+EXAMPLES: Final = int(os.environ.get("KAFKA_PAGES", "15"))
+#: The units of a page at most.
+CAP: Final = 5
+TOPICS: Final = {"a": 3, "a.b": 1, "b": 7, "c": 1, "x1": 2, "x2": 1, "z": 4}
+#: Names of which UTF-16 has another order than code points, and of which none is a topic.
+NAMES: Final = [*TOPICS, "", "A", "none", "a b", "\uffee", "\U00010000"]
+Order = tuple[Any, ...]
+Unit = tuple[Order, Any]
+
+
+class SomeAcls(AllowAll):
+    """Nothing with an ``x`` in front may be described; there are ACLs of several patterns with one name."""
+
+    enabled = True
+
+    def bindings(self, _call: Any) -> tuple[AclBinding, ...]:
+        return tuple(
+            AclBinding(kind, name, pattern, "User:ann", "*", operation, Permission.ALLOW)
+            for kind in (ResourceType.TOPIC, ResourceType.GROUP)
+            for name in ("a", "b", "*", "\uffee", "\U00010000")
+            for pattern in (PatternType.LITERAL, PatternType.PREFIXED)
+            for operation in (Operation.READ, Operation.WRITE)
+        )
+
+    def allows(self, _call: Any, _operation: Operation, _kind: ResourceType, name: str) -> bool:
+        return not name.startswith("x")
+
+    def chunk_mask(self, _call: Any, _operation: Operation, chunk: TopicChunk) -> Any:
+        return np.array([not name.startswith(b"x") for name in chunk.names.to_pylist()])
+
+    def chunk_operations(self, _call: Any, chunks: Any) -> list[Any]:
+        return [np.array([len(name) for name in chunk.names.to_pylist()], np.int32) for chunk in chunks]
+
+    def topic_operations(self, _call: Any, name: str) -> int:
+        return len(name)
+
+
+@dataclass(repr=False)
+class Server:
+    runner: asyncio.Runner
+    services: KafkaServices
+    catalog: SqliteCatalog
+    ids: dict[str, uuid.UUID]
+
+    def ask(self, api: Api, version: int, body: Fields) -> Fields:
+        """What a client reads."""
+        writer = Writer()
+        api.write_request(writer, body, version)
+        read = api.read_request(Reader(writer.joined()), version)
+        call = call_of(api, version, read, role="ann", services=self.services)
+        row = HANDLERS[api.key]
+
+        async def answer() -> Fields:
+            fields = None if row.now is None else row.now(call)
+            if fields is None:
+                assert row.later is not None
+                fields = await row.later(call)
+            call.release()
+            return fields
+
+        frame = b"".join(response_frame(api, version, 1, self.runner.run(answer())))
+        return read_response(api, version, frame[4:])[1]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    path: Path = tmp_path_factory.mktemp("pages") / "catalog.sqlite"
+    catalog = SqliteCatalog(path)
+    ids = {name: create(catalog, name, count).topic_id for name, count in TOPICS.items()}
+    with asyncio.Runner() as runner:
+        topics = kafka_topics(catalog, authorizer=SomeAcls())
+        m = runner.run(topics.__aenter__())
+        services = services_of(
+            topics=m.topics,
+            named=m.named,
+            authorizer=SomeAcls(),
+            max_request_pagination_size_limit=CAP,
+            max_request_partition_size_limit=3,
+        )
+        yield Server(runner, replace(services, pipeline=m.pipeline), catalog, ids)
+        runner.run(topics.__aexit__(None, None, None))
+    catalog.close()
+
+
+def in_order(units: list[Unit]) -> list[Unit]:
+    """By their keys, and in any order within a key."""
+    return sorted(units, key=lambda unit: (unit[0], str(unit[1])))
+
+
+def text(value: str) -> bytes:
+    return value.encode("utf-16-be")
+
+
+def topic_of(name: str | None, topic_id: uuid.UUID = ZERO_ID) -> tuple[bytes, bytes]:
+    return text(name or ""), b"" if name else topic_id.bytes
+
+
+def partitions(answer: Fields) -> Iterator[Unit]:
+    for row in answer["topics"]:
+        inner = row.pop("partitions")
+        at = topic_of(row["name"], row.get("topic_id", ZERO_ID))
+        for one in inner:
+            yield (*at, one["partition_index"]), (str(row), str(one))
+        if not inner:
+            yield (*at, 0), str(row)
+
+
+def log_dirs(answer: Fields) -> Iterator[Unit]:
+    for directory in answer["results"]:
+        name = text(directory["log_dir"])
+        topics = directory.pop("topics")
+        for at, one in partitions({"topics": topics}):
+            yield (*at, name), (str(directory), one)
+        if not topics:
+            yield (b"", ZERO_ID.bytes, 0, name), str(directory)
+
+
+def offsets(server: Server, body: Fields, answer: Fields) -> Iterator[Unit]:
+    names = {topic_id: name for name, topic_id in server.ids.items() if not name.startswith("x")}
+    groups = answer["groups"]
+    if "group_id" in body:
+        groups = [{"group_id": body["group_id"], "topics": answer["topics"]}]
+    for group in groups:
+        group_id, rows = text(group["group_id"]), group.pop("topics")
+        if not rows:
+            if "groups" in body:
+                yield (group_id, b"", ZERO_ID.bytes, 0), str(group)
+            continue
+        for row in rows:
+            row["name"] = row["name"] or names.get(row.get("topic_id", ZERO_ID), "")
+        yield from [((group_id, *at), (str(group), one)) for at, one in partitions({"topics": rows})]
+
+
+def producers(answer: Fields) -> Iterator[Unit]:
+    for at, row in partitions(answer):
+        yield (*at, -(2**63 - 1)), row
+
+
+def rows_of(array: str, order: Callable[[Fields], Order]) -> Callable[[Fields], Iterator[Unit]]:
+    return lambda answer: ((order(row), str(row)) for row in answer[array])
+
+
+def resource(row: Fields) -> Order:
+    return text(row["resource_name"]), row["resource_type"]
+
+
+def units_of(server: Server, api: Api, body: Fields, answer: Fields) -> list[Unit]:
+    if api is OFFSET_FETCH:
+        return list(offsets(server, body, answer))
+    find: dict[Api, Callable[[Fields], Iterator[Unit]]] = {
+        METADATA: partitions,
+        LIST_OFFSETS: partitions,
+        LIST_PARTITION_REASSIGNMENTS: partitions,
+        DESCRIBE_LOG_DIRS: log_dirs,
+        DESCRIBE_PRODUCERS: producers,
+        LIST_TRANSACTIONS: rows_of("transaction_states", transaction),
+        DESCRIBE_TRANSACTIONS: rows_of("transaction_states", transaction),
+        LIST_GROUPS: rows_of("groups", lambda row: (text(row["group_id"]),)),
+        DESCRIBE_GROUPS: rows_of("groups", lambda row: (text(row["group_id"]), b"")),
+        CONSUMER_GROUP_DESCRIBE: rows_of("groups", lambda row: (text(row["group_id"]), b"")),
+        DESCRIBE_ACLS: rows_of("resources", resource),
+        DESCRIBE_CONFIGS: rows_of("results", resource),
+    }
+    return list(find[api](answer))
+
+
+def transaction(row: Fields) -> Order:
+    return -row["producer_id"], text(row["transactional_id"])
+
+
+def place_of(api: Api, cursor: Fields) -> Order:
+    """Where a cursor is, in the order of the units."""
+    if api in (LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS):
+        return transaction(cursor)
+    place: list[Any] = []
+    for name in [each.name for each in cursor_fields(api)]:
+        value = cursor[name]
+        if name == "topic_name":
+            place += topic_of(value, cursor.get("topic_id", ZERO_ID))
+        else:
+            place.append(
+                text(value) if isinstance(value, str) else -value if name == "producer_id" else value
+            )
+    return tuple(place)
+
+
+def cursor_fields(api: Api) -> list[Any]:
+    kind = next(each.kind for each in api.request.fields if each.name == "cursor")
+    return [each for each in kind.fields if each.tag is None]  # type: ignore[attr-defined]
+
+
+name = st.sampled_from(NAMES)
+number = st.integers(-1, 8) | st.just(2**31 - 1)
+some_names = st.lists(name, max_size=6)
+indexes = st.lists(number, max_size=5)
+
+
+def structs(key: str, **more: st.SearchStrategy[Any]) -> st.SearchStrategy[list[Fields]]:
+    return st.lists(st.fixed_dictionaries({key: name, **more}), max_size=5)
+
+
+@st.composite
+def bodies(draw: st.DrawFn, api: Api, version: int, ids: dict[str, uuid.UUID]) -> Fields:
+    """A request, and what its cursors may name."""
+    some_ids = st.lists(st.sampled_from([*ids.values(), uuid.UUID(int=5), uuid.UUID(int=2**127)]), max_size=6)
+    if api is METADATA:
+        asked: Any = draw(st.none() | some_names.map(lambda them: [{"name": each} for each in them]))
+        if version >= 12 and draw(st.booleans()):
+            asked = [{"name": None, "topic_id": each} for each in draw(some_ids)]
+        return {"topics": asked, "include_topic_authorized_operations": draw(st.booleans())}
+    if api is LIST_OFFSETS:
+        one = st.fixed_dictionaries({"partition_index": number, "timestamp": st.sampled_from([-1, -2, 5])})
+        return {"topics": draw(structs("name", partitions=st.lists(one, max_size=5)))}
+    if api is LIST_PARTITION_REASSIGNMENTS:
+        return {"topics": draw(st.none() | structs("name", partition_indexes=indexes))}
+    if api is DESCRIBE_PRODUCERS:
+        return {"topics": draw(structs("name", partition_indexes=indexes))}
+    if api is DESCRIBE_LOG_DIRS:
+        of_topics = st.dictionaries(name, indexes, max_size=5)
+        rows = draw(
+            st.none() | of_topics.map(lambda them: [{"topic": a, "partitions": b} for a, b in them.items()])
+        )
+        return {"topics": rows}
+    if api is OFFSET_FETCH:
+        topics: Any = st.none() | structs("name", partition_indexes=indexes)
+        if version >= 10:
+            one = st.sampled_from([*ids.values(), uuid.UUID(int=5)])
+            rows_by_id = st.fixed_dictionaries({"topic_id": one, "partition_indexes": indexes})
+            topics = st.none() | st.lists(rows_by_id, max_size=4, unique_by=lambda row: str(row["topic_id"]))
+        if version < 8:
+            return {"group_id": draw(name), "topics": draw(topics)}
+        return {"groups": draw(structs("group_id", topics=topics))}
+    if api is DESCRIBE_TRANSACTIONS:
+        return {"transactional_ids": draw(some_names)}
+    if api is DESCRIBE_GROUPS:
+        return {"groups": draw(some_names)}
+    if api is CONSUMER_GROUP_DESCRIBE:
+        return {"group_ids": draw(some_names)}
+    if api is DESCRIBE_CONFIGS:
+        kinds = st.sampled_from([2, 4, 32])
+        keys = st.none() | st.just(["retention.ms"])
+        return {"resources": draw(structs("resource_name", resource_type=kinds, configuration_keys=keys))}
+    if api is DESCRIBE_ACLS:
+        return {
+            **dict.fromkeys(
+                ("resource_type_filter", "pattern_type_filter", "operation", "permission_type"), 1
+            ),
+            "resource_name_filter": draw(st.none() | name),
+        }
+    return {}
+
+
+@st.composite
+def cursors(draw: st.DrawFn, api: Api) -> Fields | None:
+    found: Fields = {}
+    for each in cursor_fields(api):
+        if each.name == "log_dir":
+            found[each.name] = draw(st.sampled_from(["", LOG_DIR, "/z"]))
+        elif each.name == "producer_id":
+            found[each.name] = draw(st.sampled_from([-1, 0, 7, 2**63 - 1]))
+        elif each.name == "resource_type":
+            found[each.name] = draw(st.sampled_from([-1, 0, 2, 3, 32, 127]))
+        else:
+            found[each.name] = draw(number if each.name == "partition_index" else name)
+    return draw(st.none() | st.just(found))
+
+
+def asked_names(body: Fields) -> set[str] | None:
+    """What a cursor may begin with; ``None``: anything."""
+    if "group_id" in body:
+        return {body["group_id"]}
+    keys = ("name", "topic", "group_id", "resource_name")
+    for rows in body.values():
+        if isinstance(rows, list) and rows:
+            firsts = [
+                next(row[key] for key in keys if key in row) if isinstance(row, dict) else row for row in rows
+            ]
+            return None if None in firsts else set(firsts)
+    return None
+
+
+def has_error(answer: Any, code: int) -> bool:
+    if isinstance(answer, dict):
+        return answer.get("error_code") == code or any(has_error(each, code) for each in answer.values())
+    return isinstance(answer, list) and any(has_error(each, code) for each in answer)
+
+
+PAGED: Final = [
+    (api, version)
+    for api in (HANDLERS[key].api for key in sorted(HANDLERS))
+    if any(each.name == "response_pagination_limit" for each in api.request.fields)
+    for version in range(api.versions.first, api.versions.last + 1)
+    if version >= api.flexible
+]
+
+
+def test_thirteen_requests_have_pages() -> None:
+    assert len({api.name for api, _ in PAGED}) == 13
+
+
+@pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
+@settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_page_is_the_part_of_the_whole(api: Api, version: int, server: Server, data: st.DataObject) -> None:
+    body = data.draw(bodies(api, version, server.ids))
+    limit = data.draw(st.sampled_from([None, -1, 0, 1, 2, 7, 10**9]))
+    cursor = data.draw(cursors(api))
+    if limit is None and cursor is None:
+        return
+    whole = server.ask(api, version, body)
+    page = server.ask(api, version, {**body, "response_pagination_limit": limit, "cursor": cursor})
+    names = asked_names(body)
+    first = None if cursor is None else cursor[cursor_fields(api)[0].name]
+    negative = cursor is not None and any(isinstance(each, int) and each < 0 for each in cursor.values())
+    if (limit or 0) < 0 or negative or (names is not None and first and first not in names):
+        assert page["next_cursor"] is None
+        asks_nothing = not any(body.values()) and api not in (METADATA, DESCRIBE_LOG_DIRS)
+        assert has_error(page, 42) or (asks_nothing and api.name.startswith(("Desc", "ListO", "Off", "Cons")))
+        return
+    begin = () if cursor is None else place_of(api, cursor)
+    every = in_order(units_of(server, api, body, whole))
+    grouped = [(key, [row for _, row in rows]) for key, rows in groupby(every, key=lambda unit: unit[0])]
+    left = [(key, rows) for key, rows in grouped if key >= begin]
+    most = max(1, min(CAP if limit is None else limit, CAP))
+    wanted = [row for _, rows in left[:most] for row in rows]
+    following = page["next_cursor"]
+    assert [row for _, row in in_order(units_of(server, api, body, page))] == wanted
+    assert (None if following is None else place_of(api, following)) == (
+        left[most][0] if len(left) > most else None
+    )
+
+
+def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(server: Server) -> None:
+    named = TopicName("persistent", NAMESPACE, "again")
+    for body in ({"topics": None}, {"topics": [{"name": "again"}, {"name": "b"}]}):
+        create(server.catalog, "again", 4)
+        first = server.ask(METADATA, 13, {**body, "response_pagination_limit": 2, "cursor": at("again", 0)})
+        assert parts(first) == [("again", [0, 1])]
+        assert first["next_cursor"]["topic_id"] == first["topics"][0]["topic_id"] != ZERO_ID
+        server.catalog.delete(named)
+        create(server.catalog, "again", 3)
+        asked = {**body, "response_pagination_limit": 2}
+        second = server.ask(METADATA, 13, {**asked, "cursor": first["next_cursor"]})
+        assert parts(second) == [("again", [0, 1])]
+        assert parts(server.ask(METADATA, 13, {**asked, "cursor": second["next_cursor"]}))[0] == (
+            "again",
+            [2],
+        )
+        assert parts(server.ask(METADATA, 13, {**asked, "cursor": at("again", 2)}))[0] == ("again", [2])
+        server.catalog.delete(named)
+
+
+def at(topic: str, partition: int) -> Fields:
+    return {"topic_name": topic, "partition_index": partition}
+
+
+def parts(answer: Fields) -> list[tuple[str, list[int]]]:
+    return [(row["name"], [one["partition_index"] for one in row["partitions"]]) for row in answer["topics"]]
+
+
+def test_no_handler_knows_of_pages() -> None:
+    folder = Path("broker_core/servers/kafka/apis")
+    for module in folder.glob("*.py"):
+        words = module.read_text(encoding="utf-8").lower()
+        assert "cursor" not in words, module
+        assert "limit" not in words, module
