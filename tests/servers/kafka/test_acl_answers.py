@@ -44,8 +44,6 @@ _TOPIC, _BROKER = 2, 4
 _OWN_TEXT: Final = re.compile("REQUEST needs (DESCRIBE|ALTER) permission.")
 #: Answers that differ, each with the reason.
 _DIFFERENT: Final = {
-    ("cluster: describe configs", "config resources"): "names are listed to whom DESCRIBE shows them alone",
-    ("cluster: alter configs", "config resources"): "the same",
     ("cluster: alter configs", "alter 4 1"): "the configs of the broker are in the settings alone",
     ("cluster: alter configs", "replace 4 1"): "the same",
     ("everything", "alter 4 1"): "the same",

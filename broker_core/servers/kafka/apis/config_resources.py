@@ -1,6 +1,7 @@
 """ListConfigResources: the names of what has configs. Version 0 asks for client metrics alone, which are none here.
 
-Topics are those that the client may describe: names that plugins hide are hidden here too.
+As in Kafka, ACLs decide on the cluster alone, and all names are told to whom they allow its configs; names that rules
+and plugins hide are hidden here too.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ async def _later(call: KafkaCall) -> Fields:
     topics = Encoded(0, ())
     if _TOPIC in asked:
         try:
-            topics = await call.services.topics.all_encoded(call, RESOURCE_FAMILY)
+            topics = await call.services.topics.all_encoded(call, RESOURCE_FAMILY, acls=False)
         except ListingFailed as failure:
             return {"error_code": code_of(failure)}
     return {"config_resources": Encoded(len(nodes) + topics.count, [*nodes, *topics.pieces])}

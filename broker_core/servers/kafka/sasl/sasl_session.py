@@ -31,6 +31,7 @@ from broker_core.service import Admitted, Ended, LiveSession, LoginAttempt, Logi
 from broker_core.settings import KafkaMechanism
 from broker_core.wire.kafka import (
     API_VERSIONS,
+    METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Api,
@@ -233,9 +234,12 @@ class SaslSession:
         self._unasked(Closing(*why))
 
     def _out_of_order(self, api: Api, header: RequestHeader) -> Closing:
-        """Kafka's answer to a request that has no place here, where the API has words for it; then the end."""
+        """Kafka's answer to a request that has no place here, where the API has words for it; then the end.
+
+        Metadata has words that clients overlook, which take its answer for an empty cluster.
+        """
         last = b""
-        if api.has_error_code(header.api_version):
+        if api is not METADATA and api.has_error_code(header.api_version):
             last = _frame(api, header, {"error_code": ErrorCode.ILLEGAL_SASL_STATE})
         return Closing("authentication", "request before authentication", {"api": api.name}, last=last)
 

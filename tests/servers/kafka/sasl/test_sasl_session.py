@@ -25,6 +25,7 @@ from broker_core.wire.kafka import (
     API_VERSIONS,
     CREATE_TOPICS,
     LIST_GROUPS,
+    METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Api,
@@ -188,6 +189,13 @@ async def test_any_other_request_ends_a_stranger(logins: Logins, before: int) ->
     told = await client.ask(LIST_GROUPS, 3)
     assert told["error_code"] == ErrorCode.ILLEGAL_SASL_STATE
     assert client.end is not None
+
+
+async def test_metadata_of_a_stranger_has_no_answer_that_could_be_read_as_no_topics(logins: Logins) -> None:
+    client = Client(logins)
+    await client.send(request_frame(METADATA, 13, 1, "test", {})[4:])
+    assert client.end is not None
+    assert (client.end.reason, client.end.last) == ("authentication", b"")
 
 
 @pytest.mark.parametrize("shaken", [False, True])
