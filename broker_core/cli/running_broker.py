@@ -145,7 +145,12 @@ def get(
         ) from error
     except (http.client.HTTPException, OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
-        raise BrokerUnreachable(f"{place}: {reason}") from error
+        advice = (
+            "; is the server running?"
+            if isinstance(error, ConnectionRefusedError | FileNotFoundError)
+            else ""
+        )
+        raise BrokerUnreachable(f"{place}: {reason}{advice}") from error
     if len(body) > _MOST_BYTES:
         raise BrokerUnreachable(f"{place}: the answer is longer than {_MOST_BYTES} bytes")
     return body.decode(errors="replace")

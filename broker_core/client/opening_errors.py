@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,8 +18,9 @@ from broker_core.client.errors import (
     UnexpectedAnswer,
 )
 
-__all__ = ["opening_errors", "other_protocol", "tls_failure"]
+__all__ = ["connect_failure", "opening_errors", "other_protocol", "tls_failure"]
 
+_NUMBER: Final = re.compile(r"\[Errno (\d+)\]")
 _TLS_ALERT: Final = b"\x15\x03"  # how a server that expects TLS answers plain bytes
 
 
@@ -49,7 +52,16 @@ def opening_errors(shown: str, *, is_tls: bool) -> Iterator[None]:
     except UnicodeError:  # of IDNA, to which the host is no name
         raise InvalidServiceUrl(f"the host of {shown} is no name") from None
     except OSError as refused:
-        raise ConnectionLost(f"cannot connect to {shown}: {refused.strerror or refused}") from None
+        raise ConnectionLost(connect_failure(refused, shown)) from None
+
+
+def connect_failure(refused: OSError, shown: str) -> str:
+    """The text of a socket that is not connected to the address ``shown``, in the words of the system. Those of asyncio have
+    the address once more, and are a list of exceptions if a host has several addresses.
+    """
+    numbers = [refused.errno] if refused.errno else [int(each) for each in _NUMBER.findall(str(refused))]
+    words = dict.fromkeys(os.strerror(number) for number in numbers if number > 0)
+    return f"cannot connect to {shown}: {', '.join(words) or refused.strerror or refused}"
 
 
 def tls_failure(failed: ssl.SSLError, shown: str) -> str:

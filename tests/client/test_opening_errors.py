@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import socket
 import ssl
 
 import pytest
@@ -14,10 +15,24 @@ from broker_core.client.opening_errors import opening_errors, tls_failure
     ("raised", "is_tls", "kind", "said"),
     [
         (
-            OSError(errno.ECONNREFUSED, "Connection refused"),
+            OSError(errno.ECONNREFUSED, "Connect call failed ('127.0.0.1', 1)"),
             False,
             ConnectionLost,
-            "cannot connect to a:1: Conn",
+            "cannot connect to a:1: Connection refused$",
+        ),
+        (
+            OSError(
+                "Multiple exceptions: [Errno 111] Connect call failed ('::1', 1, 0, 0), [Errno 111] Connect"
+            ),
+            False,
+            ConnectionLost,
+            "cannot connect to a:1: Connection refused$",
+        ),
+        (
+            socket.gaierror(-2, "Name or service not known"),
+            False,
+            ConnectionLost,
+            "a:1: Name or service not known",
         ),
         (ConnectionResetError(), False, ConnectionLost, "a:1 closed the connection at once"),
         (ConnectionResetError(), True, TlsCutShort, "it may speak no TLS"),

@@ -52,6 +52,7 @@ async def list_topics(
 
     All of them, or those whose name matches.
     """
+    from broker_core.cli.error_line import say
     from broker_core.cli.options.question import UnusableQuestion
     from broker_core.cli.printed_output import print_json, print_lines, print_table
     from broker_core.names.topic_id import topic_id_text
@@ -66,6 +67,8 @@ async def list_topics(
 
         matched = compiled.match_column(pa.array([topic.name for topic in topics], pa.large_string()))
         topics = [topic for topic, fits in zip(topics, matched.to_pylist(), strict=True) if fits]
+        if not topics:
+            say(f"no topic matches {pattern!r}, which is about names without tenant and namespace")
     if form == "names":
         print_lines(topic.name for topic in topics)
         return

@@ -20,6 +20,7 @@ from broker_core.client.errors import (
     TlsFailed,
     UnexpectedAnswer,
 )
+from broker_core.client.opening_errors import connect_failure
 from broker_core.errors import Cause, ServerError
 
 __all__ = ["connection_error", "is_reason", "refusal", "wants_unfiltered"]
@@ -82,7 +83,7 @@ def connection_error(failed: Exception, shown: str) -> ClientError:
             return TlsFailed(f"{shown} speaks no TLS")
         return TlsFailed(f"TLS with {shown} failed: {getattr(cause, 'reason', None) or cause}")
     if isinstance(failed, aiohttp.ClientConnectorError):
-        return ConnectionLost(f"cannot connect to {shown}: {failed.os_error.strerror or failed.os_error}")
+        return ConnectionLost(connect_failure(failed.os_error, shown))
     if isinstance(failed, TimeoutError):
         return ConnectTimeout(f"{shown} did not answer in time")
     if isinstance(failed, aiohttp.ServerDisconnectedError):

@@ -60,6 +60,7 @@ def test_names_that_match(cli: Cli) -> None:
             return cli("kafka", "topics", "list", *words, "--bootstrap", server.address).out
 
         assert asked("orders.*") == "orders\norders-eu\n"
+        assert asked("a/b/orders") == ""
         assert asked(".*-eu") == "orders-eu\nmy-orders-eu\n"
         assert [each["name"] for each in json.loads(asked("orders", "--format", "json"))] == ["orders"]
         assert asked("order") == ""
