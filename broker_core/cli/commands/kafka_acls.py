@@ -152,14 +152,17 @@ def remove_acls(
 
 def _without_acls(invocation: Invocation) -> str:
     """What Kafka clients may do from now on, by the settings in force."""
-    kafka = invocation.load().settings.kafka
+    from broker_core.cli.startup_checks.kafka_acls import all_without_acls
+
+    settings = invocation.load().settings
+    kafka, everything = settings.kafka, all_without_acls(settings)
     if kafka is None:
         return "Kafka clients of a server may do everything, unless its kafka.super_users has somebody"
     if kafka.allow_everyone_if_no_acl_found:
-        return "from now on Kafka clients may do everything, as kafka.allow_everyone_if_no_acl_found says"
+        return f"from now on Kafka clients may do {everything}, as kafka.allow_everyone_if_no_acl_found says"
     if kafka.super_users:
         return "from now on kafka.super_users alone may do anything"
-    return "from now on Kafka clients may do everything, since kafka.super_users is empty"
+    return f"from now on Kafka clients may do {everything}, since kafka.super_users is empty"
 
 
 def _namespace(namespace: str | None, server: GivenKafka) -> NamespaceName | None:

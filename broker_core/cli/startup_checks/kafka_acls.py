@@ -16,7 +16,7 @@ from broker_core.plugin_api.check_findings import Check
 if TYPE_CHECKING:
     from broker_core.settings import KafkaSettings, Settings
 
-__all__ = ["kafka_acl_checks"]
+__all__ = ["all_without_acls", "kafka_acl_checks"]
 
 _NAME: Final = "kafka.acls"
 #: Different hosts, namespaces and principals that are named in one finding.
@@ -40,9 +40,20 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
     yield from _denied_by_rules(settings, kafka)
     if not configured:
         yield Check.warning(
-            _NAME, "everybody may do everything once the last ACL is deleted: kafka.super_users is empty"
+            _NAME,
+            f"once the last ACL is deleted, everybody may do {all_without_acls(settings)}: kafka.super_users is empty",
         )
     yield from _without_effect(settings, kafka, rows)
+
+
+def all_without_acls(settings: Settings) -> str:
+    """What Kafka clients may do that no ACL binds: the rules of all transports bind them all the same."""
+    from broker_core.access.authorization import Authorization
+
+    if settings.authorization.mode == "allow":
+        return "everything"
+    rules = Authorization(settings.authorization, authentication=settings.authentication.is_on)
+    return "all that [authorization] allows them" if rules.on else "everything"
 
 
 def _denied_by_rules(settings: Settings, kafka: KafkaSettings) -> Iterator[Check]:

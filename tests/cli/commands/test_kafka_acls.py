@@ -55,6 +55,10 @@ def test_bindings_are_added_listed_and_removed(cli: Cli, tmp_path: Path) -> None
             'super_users = ["User:admin"]\nallow_everyone_if_no_acl_found = true',
             "may do everything, as kafka.allow_everyone_if_no_acl_found says",
         ),
+        (
+            '[authorization]\nsuper_roles = ["admin"]',
+            "may do all that [authorization] allows them, since kafka.super_users is empty",
+        ),
     ],
 )
 def test_the_end_of_the_last_acl_is_said_by_the_settings(

@@ -79,7 +79,7 @@ def test_a_super_user_that_the_rules_deny(path: Path) -> None:
 
 def test_the_last_acl_may_be_deleted(path: Path) -> None:
     (text,) = warnings(found(path, acl("a", "READ"), **SASL))
-    assert "everybody may do everything once the last ACL is deleted" in text
+    assert "once the last ACL is deleted, everybody may do everything: " in text
 
 
 def test_acls_of_a_namespace_where_nobody_asks_a_super_user_or_no_address(path: Path) -> None:
