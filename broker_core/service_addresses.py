@@ -9,21 +9,29 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-__all__ = ["DEFAULT_PORT", "DEFAULT_TLS_PORT", "HTTP_SCHEMES", "is_tls", "service_addresses"]
+__all__ = [
+    "DEFAULT_PORT",
+    "DEFAULT_TLS_PORT",
+    "HTTP_SCHEMES",
+    "PULSAR_SCHEMES",
+    "is_tls",
+    "service_addresses",
+]
 
 DEFAULT_PORT: Final = 6650
 DEFAULT_TLS_PORT: Final = 6651
 
 #: Schemes with their default ports.
-_PULSAR_SCHEMES: Final = MappingProxyType({"pulsar": DEFAULT_PORT, "pulsar+ssl": DEFAULT_TLS_PORT})
+PULSAR_SCHEMES: Final = MappingProxyType({"pulsar": DEFAULT_PORT, "pulsar+ssl": DEFAULT_TLS_PORT})
 HTTP_SCHEMES: Final = MappingProxyType({"http": 80, "https": 443})
 
+_NO_PATH: Final = ", for a service URL has no path"
 _ADDRESS: Final = re.compile(
     r"(?:\[(?P<ipv6>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\[\]:/?#@\s]+))(?::(?P<port>[0-9]{1,5}))?"
 )
 
 
-def service_addresses(url: str, schemes: Mapping[str, int] = _PULSAR_SCHEMES) -> tuple[tuple[str, int], ...]:
+def service_addresses(url: str, schemes: Mapping[str, int] = PULSAR_SCHEMES) -> tuple[tuple[str, int], ...]:
     """Hosts and ports in the order in which they are tried; :exc:`ValueError` says what is wrong with the URL.
 
     ``schemes`` are those that it may have, with their default ports.
@@ -45,7 +53,9 @@ def is_tls(url: str) -> bool:
 def _address(url: str, part: str, default_port: int) -> tuple[str, int]:
     match = _ADDRESS.fullmatch(part)
     if match is None:
-        raise ValueError(f"Invalid service URL {url!r}: {part!r} is no host:port")
+        raise ValueError(
+            f"Invalid service URL {url!r}: {part!r} is no host:port{_NO_PATH if '/' in part else ''}"
+        )
     port = int(match["port"] or default_port)
     if not 0 < port < 65_536:
         raise ValueError(f"Invalid service URL {url!r}: no port {port}")

@@ -149,7 +149,13 @@ def command(function: Callable[..., Any]) -> Callable[..., None]:
         above = _CURRENT.get()
         given = {parameter.name: kwargs.pop(parameter.name) for parameter in added}
         debug = bool(given.get("debug")) or above.debug
-        invocation = Invocation(config=given.get("config") or above.config, debug=debug, given=above.given)
+        config = given.get("config")
+        if config is not None and "=" in str(config) and not Path(config).exists():
+            # As Kafka's own commands take configs of topics: without a word the settings would be left out.
+            raise typer.BadParameter(
+                f"{config} is no file: --config names the settings, --config-entry is KEY=VALUE"
+            )
+        invocation = Invocation(config=config or above.config, debug=debug, given=above.given)
         _CURRENT.set(invocation)
         if wants_invocation:
             kwargs["invocation"] = invocation

@@ -30,6 +30,20 @@ def exit_code_of(command: Callable[[], object], *, debug: bool) -> int:
         return _reported(error, debug=debug)
 
 
+def _advice(text: str, command: str) -> str:
+    """What to do about an option, command or argument that there is not, where its parser does not say so."""
+    help_of = f"`broker-core {command} --help`" if command else "`broker-core --help`"
+    if not command and text.startswith(("No such option: --config", "No such option: --debug")):
+        return "; it stands behind the command: `broker-core serve --config FILE`"
+    if "unexpected extra argument" in text:
+        return (
+            "; settings are given by --config FILE" if ".toml" in text else f"; {help_of} shows what it takes"
+        )
+    if text.startswith("No such command") and "Did you mean" not in text:
+        return f" {help_of} shows all"
+    return ""
+
+
 def _reported(error: Exception, *, debug: bool) -> int:
     import typer
 
@@ -51,7 +65,7 @@ def _reported(error: Exception, *, debug: bool) -> int:
         command = context.command_path.partition(" ")[2] if context is not None else ""
         text = usage().replace(": Value error, ", ": ", 1)  # pydantic's words for an error of typer
         if text:
-            say(f"{command}: {text}" if command else text)
+            say(f"{f'{command}: ' if command else ''}{text}{_advice(text, command)}")
         return EXIT_USAGE
     if isinstance(error, BrokerCoreError):
         say(str(error))

@@ -38,6 +38,8 @@ def what_is_wrong(error: ErrorDetails) -> str:
     elif error["type"] == "extra_forbidden":  # in a table of a list: the layers know the others
         meant = _meant(error)
         said = "unknown setting" + (f", did you mean {meant!r}?" if meant else "")
+    elif error["type"] in ("model_type", "model_attributes_type", "dict_type"):
+        said = f"{error['input']!r}: it is a table: `[NAME]`, or `[[NAME]]` of a list, and its settings below"
     elif error["type"] == "too_short":
         said = f"it is empty, and needs at least one {_path(error)[-1].removesuffix('s')}"
     else:

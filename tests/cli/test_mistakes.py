@@ -1,13 +1,16 @@
-"""Eighty mistakes at the command line: each is told in one line that names it, and nothing is printed or made.
+"""A hundred and thirty mistakes at the command line: each is told in one line that names it, and nothing is made.
 
 A row is what is typed, and words of the line. ``c.sqlite`` is a catalogue with two topics of ``a/b``, ``t.toml``
-settings that name it, ``names.txt`` a file of names.
+settings that name it, ``names.txt`` a file of names. ``SERVER`` runs with tokens, for `list` of ``a/*`` by ``team``.
 """
 
 from __future__ import annotations
 
 import io
 import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from broker_core.catalog import SqliteCatalog
 from broker_core.names import TopicName
 from tests.cli.conftest import Cli
 from tests.support.ports import free_port
+from tests.support.tokens import SECRET, token
 
 MISTAKES = """
 nope                                                            | nope
@@ -104,8 +108,63 @@ tokens validate --secret-key absent.key --token-file absent.jwt | --secret-key
 shrink-guard accept a --config t.toml                           | 'a'
 config nope                                                     | nope
 demo --nope                                                     | --nope
+--config t.toml serve                                           | `broker-core serve --config FILE`
+serve t.toml                                                    | settings are given by --config FILE
+serve now                                                       | `broker-core serve --help`
+start                                                           | `broker-core --help` shows all
+topics list a/b                                                 | `broker-core topics --help` shows all
+list persistent://a/b                                           | tenant/namespace
+list a/b --url http://127.0.0.1:PORT/admin/v2                   | a service URL has no path
+list a/b --url kafka://127.0.0.1:PORT                           | https://host:port
+list a/b --url pulsar://127.0.0.1:PORT --token-file names.der   | there is no token in it
+list a/b --url pulsar+ssl://127.0.0.1:PORT --ca names.txt       | no certificate in PEM form
+list a/* --url pulsar://127.0.0.1:PORT                          | the namespace '*'
+list a/b --detail colour --url http://127.0.0.1:PORT            | partitions, topic_id, properties
+topics create a/b x/y --catalog c.sqlite                        | x/y
+topics create a/b orders-partition-0 --partitions 3 --catalog c.sqlite | the name of a partition
+topics import a/b header.txt --catalog c.sqlite                 | CSV
+topics import a/b . --catalog c.sqlite                          | Is a directory
+topics import a/b c.sqlite --catalog c.sqlite                   | not valid UTF-8
+topics set-properties a/b k=v --pattern ^^orders --catalog c.sqlite | such as 'a/b/orders'
+topics delete a/b --pattern a/b/(?=x) --catalog c.sqlite        | Unsupported topics pattern
+kafka topics create x --config retention.ms=1 --bootstrap 127.0.0.1:PORT | --config-entry is KEY=VALUE
+kafka acls add a/b --allow-principal carol --topic x --catalog c.sqlite | write User:NAME
+kafka acls add a/b --allow-principal User:c --operation Fly --topic x --catalog c.sqlite | Describe
+kafka acls remove a/b --allow-principal User:c --topic x --catalog c.sqlite | There is no binding
+kafka cluster describe --bootstrap pulsar://127.0.0.1:PORT      | HOST:PORT
+tokens create --secret-key private.pem --subject x              | it is no secret
+tokens create --secret-key names.txt --subject x                | needs at least 32
+tokens create --secret-key absent --subject x --expiry-time 3z  | '2w', '1y'
+tokens validate --secret-key long.key --token-file names.der    | not ASCII
+reload --config t.toml                                          | admin.socket
+reload --config socket.toml                                     | is the server running?
+clients --broker pulsar://127.0.0.1:PORT                        | http://HOST:PORT
+top --once --broker http://127.0.0.1:PORT                       | is the server running?
+serve --config t.toml --pulsar 6650                             | HOST:PORT
+serve --config rule.toml                                        | 'acme/*'
+serve --config action.toml                                      | 'list', 'lookup', 'monitor', 'admin'
+serve --config rules.toml                                       | it is a table
+serve --config private.toml                                     | it is a private key
+serve --config short.toml                                       | needs at least 32
+serve --config tls.toml                                         | no certificate in PEM
+list a/b --url pulsar://SERVER                                  | --token-file FILE
+list a/b --url http://HTTP                                      | --token-file FILE
+list a/b --url pulsar://HTTP                                    | its URL is http://
+list a/b --url http://SERVER                                    | closed the connection without an answer
+list a/b --url pulsar+ssl://HTTP                                | speaks no TLS
+list a/b --url pulsar://SERVER --token-file guest.token         | no right to list in namespace a/b
+list b/c --url http://HTTP --token-file team.token              | no right to list in namespace b/c
+list a/b --url pulsar://SERVER --token-file other.token         | the log of the server says why
+list a/b --url http://HTTP --pattern ( --token-file team.token  | (
+kafka topics list --bootstrap HTTP                              | name the port of its Kafka listener
+kafka topics list --bootstrap KAFKA                             | give --user or --token-file
+kafka topics list --bootstrap KAFKA --token-file other.token    | the log of the server says why
+kafka topics create x --bootstrap KAFKA --token-file team.token | no right to admin
+clients --broker http://HTTP --token-file team.token            | no right to monitor
 """
 ROWS = [tuple(part.strip() for part in line.split(" | ")) for line in MISTAKES.strip().splitlines()]
+TOKENS = "[authentication]\nmethods = ['token']\n[authentication.token]\n"
+CATALOG = "[catalog]\npath = 'c.sqlite'\n"
 FILES = {
     "names.txt": "orders\n",
     "array.json": '["orders", "bills"]\n',
@@ -118,7 +177,19 @@ FILES = {
     "mode.toml": "[catalog]\nmode = '0999'\n",
     "plugins.toml": "[plugins]\nenabled = ['absent']\n",
     "folder.toml": "[pulsar]\nlisten = '127.0.0.1:0'\n[catalog]\npath = 'absent/c.sqlite'\n",
-    "t.toml": "[catalog]\npath = 'c.sqlite'\n",
+    "t.toml": CATALOG,
+    "header.txt": "name,partitions\n",
+    "names.der": "\u00e9",
+    "long.key": "k" * 32,
+    "private.pem": "-----BEGIN PRIVATE KEY-----\nMC4CAQ==\n-----END PRIVATE KEY-----\n",
+    "socket.toml": "[admin]\nsocket = 'absent.sock'\n",
+    "rule.toml": "[[authorization.rules]]\nroles = ['a']\nnamespaces = ['acme']\nactions = ['list']\n",
+    "action.toml": "[[authorization.rules]]\nroles = ['a']\nnamespaces = ['a/*']\nactions = ['read']\n",
+    "rules.toml": "[authorization]\nrules = ['a']\n",
+    "private.toml": TOKENS + "key = 'file:private.pem'\n" + CATALOG,
+    "short.toml": TOKENS + "key = 'file:names.txt'\nalgorithms = ['HS256']\n" + CATALOG,
+    "tls.toml": "[pulsar.tls]\nlisten = '127.0.0.1:0'\ncertificate = 'names.txt'\nkey = 'private.pem'\n"
+    + CATALOG,
 }
 
 
@@ -129,20 +200,56 @@ def _files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with SqliteCatalog(tmp_path / "c.sqlite") as catalog:
         for topic in ("orders", "bills"):
             catalog.create(TopicName.parse(f"persistent://a/b/{topic}"))
+    for name, role, key in (
+        ("team", "team", SECRET),
+        ("guest", "guest", SECRET),
+        ("other", "team", SECRET[::-1]),
+    ):
+        (tmp_path / f"{name}.token").write_bytes(token({"sub": role}, key=key, by="HS256") + b"\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"short\n")))
 
 
-def test_there_are_eighty() -> None:
-    assert len({typed for typed, _ in ROWS}) == len(ROWS) >= 80
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    """The addresses of a server by what a row calls them."""
+    folder = tmp_path_factory.mktemp("server")
+    (folder / "key").write_bytes(SECRET)
+    (folder / "s.toml").write_text(
+        "[pulsar]\nlisten = '127.0.0.1:0'\n[http]\nlisten = '127.0.0.1:0'\n[kafka]\nlisten = '127.0.0.1:0'\n"
+        "namespace = 'a/b'\n[kafka.sasl]\nmechanisms = ['OAUTHBEARER']\n"
+        f"{TOKENS}key = 'file:key'\nalgorithms = ['HS256']\n"
+        "[[authorization.rules]]\nroles = ['team']\nnamespaces = ['a/*']\nactions = ['list']\n"
+    )
+    command = [sys.executable, "-m", "broker_core.cli", "serve", "--config", "s.toml"]
+    with (
+        (folder / "log").open("wb") as log,
+        subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=log, text=True) as process,
+    ):
+        try:
+            assert process.stdout is not None
+            addresses = dict(word.split("=") for word in process.stdout.readline().split()[1:])
+            yield {"SERVER": addresses["pulsar"], "HTTP": addresses["http"], "KAFKA": addresses["kafka"]}
+        finally:
+            process.terminate()
+
+
+def test_there_are_many() -> None:
+    assert len({typed for typed, _ in ROWS}) == len(ROWS) >= 130
 
 
 @pytest.mark.parametrize(("typed", "words"), ROWS, ids=[typed for typed, _ in ROWS])
-def test_one_line_says_what_is_wrong(cli: Cli, tmp_path: Path, typed: str, words: str) -> None:
-    port = str(free_port())
+def test_one_line_says_what_is_wrong(
+    cli: Cli, tmp_path: Path, request: pytest.FixtureRequest, typed: str, words: str
+) -> None:
+    places = {"127.0.0.1:PORT": f"127.0.0.1:{free_port()}"}
+    if any(place in typed for place in ("SERVER", "HTTP ", "//HTTP", "KAFKA")) or typed.endswith("HTTP"):
+        places |= request.getfixturevalue("server")
     before = sorted(tmp_path.iterdir())
-    said = cli(*shlex.split(typed.replace("PORT", port).replace("--pattern (", "--pattern '('")))
+    for place, address in places.items():
+        typed, words = typed.replace(place, address), words.replace(place, address)
+    said = cli(*shlex.split(typed.replace("(", "'('").replace("'('?=x)", "'(?=x)'")))
     line = said.only_error
-    assert words.replace("PORT", port) in line
+    assert words in line
     assert "Traceback" not in line
     assert "internal error" not in line
     assert len(line) < 600

@@ -22,11 +22,10 @@ from broker_core.cli.options.question import (
     parse_mode,
     parse_namespace,
     parse_properties,
-    usable,
 )
 from broker_core.cli.printed_topics import FEW, Form, ListedTopics, print_topics, require_reader
 from broker_core.errors import BrokerCoreError
-from broker_core.service_addresses import HTTP_SCHEMES, is_tls, service_addresses
+from broker_core.service_addresses import HTTP_SCHEMES, PULSAR_SCHEMES, is_tls, service_addresses
 
 if TYPE_CHECKING:
     from broker_core.names import Mode, NamespaceName
@@ -289,13 +288,11 @@ async def _told_what_to_do(given: GivenCredentials, asking: Awaitable[T]) -> T:
 
 
 def _checked(url: str) -> str:
-    from broker_core.client import ServiceUrl
-
-    with usable():
-        if url.startswith(("http:", "https:")):
-            service_addresses(url, HTTP_SCHEMES)
-            return url
-        return str(ServiceUrl.parse(url))
+    try:
+        service_addresses(url, PULSAR_SCHEMES | HTTP_SCHEMES)
+    except ValueError as wrong:
+        raise UnusableQuestion(str(wrong)) from None
+    return url
 
 
 def _details(text: str, form: Form, *, asks_again: bool) -> list[str]:

@@ -91,7 +91,11 @@ class GivenKafka:
         Raises :exc:`UnusableQuestion` and :exc:`UnusableCredentials` for options that do not go together.
         """
         from broker_core.client import ConnectionLost, TlsFailed
-        from broker_core.client.kafka import AdminClient, IllegalSaslStateException
+        from broker_core.client.kafka import (
+            AdminClient,
+            IllegalSaslStateException,
+            SaslAuthenticationException,
+        )
 
         tls = self.tls or self.credentials.has_certificates
         trusted = self.credentials.tls() if tls else None
@@ -121,6 +125,8 @@ class GivenKafka:
             raise BrokerCoreError(
                 f"{refused} The server asks for credentials: give --user or --token-file"
             ) from None
+        except SaslAuthenticationException as refused:
+            raise BrokerCoreError(f"{refused}; the log of the server says why") from None
         except ConnectionLost as lost:
             # So a server ends a connection that did not authenticate, or speaks no TLS to one that expects it.
             if "cannot connect" in str(lost):

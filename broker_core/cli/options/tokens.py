@@ -94,7 +94,9 @@ def key_bytes(given: Mapping[str, str | None], what: str) -> tuple[str, bytes]:
         raise UnusableQuestion(f"{option}: {reason}") from None
     if not data.strip():
         raise UnusableQuestion(f"{option}: it is empty")
-    if option == "--secret-key" and data.endswith(b"\n") and data[:-1].isascii():
+    # One that is shorter, or a key in PEM, is refused.
+    is_text = len(data) > 32 and data.isascii() and not data.startswith(b"-----")
+    if option == "--secret-key" and is_text and data.endswith(b"\n"):
         say("warning: the secret ends in a line break, which is a part of it, here and for servers")
     return option, data
 

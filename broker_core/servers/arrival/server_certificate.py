@@ -132,6 +132,8 @@ class ServerCertificate:
             # A key of another kind than the certificate's has "no certificate assigned".
             if error.reason in ("KEY_VALUES_MISMATCH", "NO_CERTIFICATE_ASSIGNED"):
                 problem = f"{self._key} is not the key of {self._certificate}"
+            elif b"PRIVATE KEY-----" not in self._key.read_bytes():
+                problem = f"{self._key} has no private key in PEM"
             else:
                 problem = f"{self._key} and {self._certificate} cannot be used: {_reason(error)}"
             raise CertificateUnusable(f"{setting}: {problem}") from None
