@@ -236,6 +236,9 @@ class Gateway:
     def follow(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> Callable[[], None]:
         return self.cluster.lister.follow(namespace, mode, asker)
 
+    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
+        return self.cluster.lister.tells(namespace, mode, asker)
+
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         self.cluster.lister.gave(namespace, topics_hash)
 

@@ -151,9 +151,10 @@ class Outcomes:
             standing.topics if standing.changed else 0,
             seconds,
         )
-        warnings = self._warnings(question, filtered=standing.filtered, topics=standing.topics)
-        if warnings:
-            self._warn(asker, question, warnings)
+        if standing.warnings is None:
+            standing.warnings = self._warnings(question, filtered=standing.filtered, topics=standing.topics)
+        if standing.warnings:
+            self._warn(asker, question, standing.warnings)
         self.questions.record(str(question.namespace), question.mode, question.topics_pattern, _NONE, seconds)
         if self._tracing is not None:
             values = asked(QuestionText.of(question), asker) | answered(standing, lister)

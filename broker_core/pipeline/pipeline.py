@@ -227,8 +227,10 @@ class Pipeline:
             self._outcomes.served(request, answer, started, tentative=tentative)
         return answer
 
-    def answer_again(self, standing: StandingAnswer, asker: Asker) -> Ended | None:
+    def answer_again(self, standing: StandingAnswer, asker: Asker, *, known: bool = False) -> Ended | None:
         """Count an answer of :meth:`answer_now` as given once more where it is the answer now too, else ``None``.
+
+        ``known`` says that it is: nobody is asked.
 
         What it returns is to be called once the answer was sent, or could not be. The caller knows that the asker, who
         gets it, may list the namespace (:meth:`passes_now`).
@@ -237,7 +239,7 @@ class Pipeline:
             return None  # they are told who asked
         started = time.perf_counter()
         try:
-            stands = self._at_once.again(standing)
+            stands = known or self._at_once.again(standing)
         except Exception:  # noqa: BLE001  # whatever it is, asking the long way tells it
             return None
         return self._outcomes.served_again(standing, asker, self.lister.name, started) if stands else None

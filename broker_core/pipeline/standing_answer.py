@@ -6,7 +6,7 @@ import weakref
 from dataclasses import dataclass
 
 from broker_core.listing.listing import Listing
-from broker_core.pipeline.answer import Answer
+from broker_core.pipeline.answer import Answer, QuestionWarning
 from broker_core.plugin_api.listing_request import ListingRequest
 
 __all__ = ["StandingAnswer"]
@@ -16,7 +16,8 @@ __all__ = ["StandingAnswer"]
 class StandingAnswer:
     """What is known of an answer without the topics. ``question`` is what was asked, and not who asked it.
 
-    ``listing`` is the last one that it was right of; it is not kept in memory by this.
+    ``listing`` is the last one that it was right of; it is not kept in memory by this. ``warnings`` are those about the
+    question, once they were looked for.
     """
 
     question: ListingRequest
@@ -27,6 +28,7 @@ class StandingAnswer:
     filtered: bool
     changed: bool
     plan: str
+    warnings: tuple[QuestionWarning, ...] | None = None
 
     @classmethod
     def of(cls, request: ListingRequest, answer: Answer) -> StandingAnswer | None:

@@ -314,6 +314,10 @@ class LookedAt:
         """Nothing is kept current."""
         return _nothing
 
+    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:  # noqa: ARG002
+        """Whoever follows looks."""
+        return True
+
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         """Each answer is of the moment that it was asked for."""
 
@@ -362,6 +366,12 @@ class DefaultLister(Protocol):
 
         What changes is told by the notices of changed topics. A lister that sees a change only if it looks may do
         nothing: whoever follows looks too.
+        """
+
+    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
+        """Whether a client that follows a namespace has its listing of now once it was told all changes so far.
+
+        That listing is no older than an answer may be, and the client may still have it.
         """
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:

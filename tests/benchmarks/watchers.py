@@ -1,7 +1,11 @@
 """Watchers: what changes cost the server, how late updates are, and what idle watchers take: ``make bench-watch``.
 
-Each watcher has a connection of its own. The topics are made over HTTP, so that the server's CPU time has the writes in
-it. ``--patterns`` is how many questions the watchers have; each change is of one of them.
+Each watcher has a connection of its own, which is there before it. The topics are made over HTTP, so that the server's
+CPU time has the writes in it. ``--patterns`` is how many questions the watchers have; each change is of one of them.
+
+*Idle* is with each watcher asking once a minute, with its hash, whether it has all topics, as Java does. *PING* is the
+same with a PING in place of the question: what a connection costs of which nothing is asked but whether it is there.
+The server itself sends none (``keep_alive``).
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ import statistics
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -51,13 +55,23 @@ class _Watcher(asyncio.Protocol):
     def __init__(self, number: int, pattern: str, told: _Told) -> None:
         self._decoder = FrameDecoder(1 << 31)
         self._number, self._pattern, self._told = number, pattern, told
-        self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.connected: asyncio.Future[None] = loop.create_future()
+        self.opened: asyncio.Future[None] = loop.create_future()
         self.transport: asyncio.Transport
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
         transport.write(commands.connect("Pulsar-Java-v4.2.4"))
+
+    def watch(self) -> None:
+        """Begin to watch."""
+        self.transport.write(commands.watch_topics(1, 0, str(_NAMESPACE), self._pattern))
+
+    def ping(self) -> None:
+        """Ask whether the server is there."""
+        self.transport.write(commands.ping())
 
     def reconcile(self) -> None:
         """Ask whether it has all topics, as Java does each period."""
@@ -69,7 +83,7 @@ class _Watcher(asyncio.Protocol):
         for frame in self._decoder.feed(data):
             command = commands.decode(frame)
             if command.type == BaseCommand.CONNECTED:
-                self.transport.write(commands.watch_topics(1, 0, str(_NAMESPACE), self._pattern))
+                self.connected.set_result(None)
             elif command.type == BaseCommand.WATCH_TOPIC_LIST_SUCCESS:
                 self._told.hashes[self._number] = command.watchTopicListSuccess.topics_hash
                 if not self.opened.done():
@@ -109,7 +123,8 @@ class _Writer(threading.Thread):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Shares are of one core; bytes are of one watcher, its connection included."""
+    """Times are in seconds, shares of one core. ``connection`` is the bytes of one, ``resident`` those of a watcher
+    beside it; ``change`` is the CPU time of one change: its write over HTTP, and the updates of all."""
 
     watchers: int
     patterns: int
@@ -121,6 +136,9 @@ class Result:
     longest: float
     busy: float
     idle: float
+    pings: float
+    change: float
+    connection: int
     resident: int
     ping_p99: float
     are_equal: bool
@@ -135,6 +153,7 @@ async def measure(
     tables: dict[str, dict[str, object]] = {
         "catalog": {"path": str(folder / "catalog.sqlite")},
         "http": {"listen": f"127.0.0.1:{web}"},
+        "pulsar": {"keep_alive": "1h"},
     }
     with Served(folder, tables, start_seconds=120) as served:
         pid, host, port = served.pid, *served.address
@@ -149,11 +168,17 @@ async def measure(
             await asyncio.gather(
                 *(loop.create_connection(partial(_itself, each), host, port) for each in made)
             )
-            await asyncio.gather(*(each.opened for each in made))
+            await asyncio.gather(*(each.connected for each in made))
             clients += made
-        taken = resident(pid) - before
-        await asyncio.sleep(2)
-        idle = await _idle(pid, clients, seconds)
+        await asyncio.sleep(1)
+        connected = resident(pid)
+        half = watchers // 2  # with them comes what all share
+        await _watch(clients[:half])
+        shared = resident(pid)
+        await _watch(clients[half:])
+        watching = resident(pid)
+        pings = await _each_minute(pid, clients, _Watcher.ping, seconds)
+        idle = await _each_minute(pid, clients, _Watcher.reconcile, seconds)
         count = int(rate * seconds)
         names = [f"g{number % patterns:05}-new-{number}" for number in range(count)]
         writer = _Writer(("127.0.0.1", web), names, rate)
@@ -164,7 +189,7 @@ async def measure(
         expected = sum(_followers(number % patterns, watchers, patterns) for number in range(count))
         with suppress(AssertionError):  # what is missing is shown
             await eventually(lambda: sum(map(len, told.at.values())) >= expected, 30)
-        busy = (cpu_seconds(pid) - busy) / max(seconds, 1e-9)
+        busy = (cpu_seconds(pid) - busy) / seconds
         late = sorted(at - writer.begun[name] for name, times in told.at.items() for at in times)
         latest = {number % patterns: told.hashes[number] for number in range(watchers)}
         are_equal = len(late) == expected and all(
@@ -184,7 +209,10 @@ async def measure(
             late[-1] if late else float("nan"),
             busy,
             idle,
-            taken // watchers,
+            pings,
+            busy * seconds / count,
+            (connected - before) // watchers,
+            (watching - shared) // (watchers - half),
             ping,
             are_equal,
         )
@@ -212,15 +240,25 @@ def _followers(group: int, watchers: int, patterns: int) -> int:
     return len(range(group, watchers, patterns))
 
 
-async def _idle(pid: int, clients: Sequence[_Watcher], seconds: float) -> float:
-    """The share of a core while nothing changes, and each watcher asks once a minute whether it has all topics."""
+async def _watch(clients: Sequence[_Watcher]) -> None:
+    for low in range(0, len(clients), _AT_ONCE):
+        for each in clients[low : low + _AT_ONCE]:
+            each.watch()
+        await asyncio.gather(*(each.opened for each in clients[low : low + _AT_ONCE]))
+    await asyncio.sleep(2)
+
+
+async def _each_minute(
+    pid: int, clients: Sequence[_Watcher], ask: Callable[[_Watcher], None], seconds: float
+) -> float:
+    """The share of a core while nothing changes, and each watcher asks once a minute."""
     begun, start = cpu_seconds(pid), time.perf_counter()
     due = 0.0
     number = 0
     while (now := time.perf_counter() - start) < seconds:
         due = now * len(clients) / 60
         while number < due:
-            clients[number % len(clients)].reconcile()
+            ask(clients[number % len(clients)])
             number += 1
         await asyncio.sleep(0.01)
     return (cpu_seconds(pid) - begun) / seconds
@@ -245,12 +283,21 @@ async def _pings(host: str, port: int, seconds: float) -> float:
 
 
 def _shown(result: Result) -> str:
-    return (
-        f"| {result.watchers:,} | {result.patterns:,} | {result.topics:,} | {result.changes:,} | {result.updates:,} "
-        f"| {1000 * result.median:.0f} | {1000 * result.p99:.0f} | {1000 * result.longest:.0f} "
-        f"| {100 * result.busy:.1f} % | {100 * result.idle:.2f} % | {result.resident:,} | {1000 * result.ping_p99:.1f} "
-        f"| {'yes' if result.are_equal else 'NO'} |"
-    )
+    shares = [f"{100 * share:.2f} %" for share in (result.idle, result.pings)]
+    times = [f"{1000 * seconds:.0f}" for seconds in (result.median, result.p99, result.longest)]
+    counts = (result.watchers, result.patterns, result.topics, result.changes, result.updates)
+    cells = [
+        *(f"{count:,}" for count in counts),
+        *times,
+        f"{100 * result.busy:.1f} %",
+        f"{1000 * result.change:.1f}",
+        *shares,
+        f"{result.connection:,}",
+        f"{result.resident:,}",
+        f"{1000 * result.ping_p99:.1f}",
+        "yes" if result.are_equal else "NO",
+    ]
+    return f"| {' | '.join(cells)} |"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -266,8 +313,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     print(machine())
     print(
-        "| watchers | patterns | topics | changes | updates | median ms | p99 ms | longest ms | CPU busy | CPU idle | "
-        "bytes a watcher | PING p99 ms | equal |"
+        "| watchers | patterns | topics | changes | updates | median ms | p99 ms | longest ms | CPU busy | ms a change "
+        "| CPU idle | CPU PING | bytes a connection | bytes a watcher | PING p99 ms | equal |"
     )
     with tempfile.TemporaryDirectory() as folder:
         result = asyncio.run(

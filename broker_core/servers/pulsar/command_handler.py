@@ -358,6 +358,8 @@ class PulsarCommandHandler:
             )
         if self._watchers is None:
             self._watchers = ClientWatchers(watching, self._listing_client, asker, self._unasked)
+        if not self._services.quotas.on:
+            return self._watchers.watch(watch, self._clock())
 
         def refuse(failure: ListingFailed) -> bytes:
             return commands.error(watch.request_id, failure.code, failure.message)

@@ -20,6 +20,7 @@ __all__ = ["ChangeWatch"]
 
 #: Seconds between looks.
 _PERIOD: Final = 0.1
+_LATE: Final = 2 * _PERIOD
 
 
 class ChangeWatch:
@@ -31,6 +32,7 @@ class ChangeWatch:
         self._waiting: dict[NamespaceName, dict[object, Callable[[], None]]] = {}
         self._versions: dict[NamespaceName, CatalogVersion | None] = {}
         self._state: int | None = None
+        self._looked = 0.0
         self._timer: asyncio.TimerHandle | None = None
         self._end: Callable[[], None] | None = None
 
@@ -41,6 +43,7 @@ class ChangeWatch:
         """
         if self._end is None:
             self._end = self._notices.subscribe(self._noticed)
+            self._looked = asyncio.get_running_loop().time()
             self._look_later()
         if namespace not in self._waiting:
             self._waiting[namespace] = {}
@@ -75,6 +78,10 @@ class ChangeWatch:
         if self._change_log is not None:
             self._timer = asyncio.get_running_loop().call_later(_PERIOD, self.look)
 
+    def is_recent(self) -> bool:
+        """Whether what is told is of the last moment: a look that is late says nothing of now."""
+        return self._change_log is None or asyncio.get_running_loop().time() - self._looked < _LATE
+
     def look(self) -> None:
         """Look now, and wake those whose namespaces have another version."""
         if self._timer is not None:
@@ -83,6 +90,7 @@ class ChangeWatch:
         change_log = self._change_log
         if change_log is None:
             return
+        self._looked = asyncio.get_running_loop().time()
         state = change_log.state_now()
         if state is not None and state == self._state:
             return

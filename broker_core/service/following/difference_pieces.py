@@ -7,12 +7,15 @@ after all of them.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from broker_core.listing.listing import Selection
 from broker_core.listing.selection_difference import selection_difference
+from broker_core.service.following.follower import Change, Renderer
 
-__all__ = ["MOST", "Piece", "difference_pieces"]
+__all__ = ["MOST", "JoinedUpdates", "Piece", "difference_pieces", "joined_updates"]
+
+_Updates: TypeAlias = "tuple[tuple[bytes, Selection], ...]"
 
 #: Encoded bytes of a piece, unless one name has more; and of the pieces that are made at a time.
 _PIECE: Final = 48 * 1024
@@ -63,3 +66,44 @@ def _halved(selection: Selection) -> Iterator[Selection]:
         return
     yield from _halved(selection.range(0, rows // 2))
     yield from _halved(selection.range(rows // 2, rows))
+
+
+class JoinedUpdates:
+    """The next updates of a follower that has ``base``, each with what it has then, on the way to ``target``."""
+
+    __slots__ = ("__weakref__", "_whole", "base", "target", "updates")
+
+    def __init__(
+        self, base: Selection, target: Selection, updates: _Updates, whole: JoinedUpdates | None = None
+    ) -> None:
+        self.base = base
+        self.target = target
+        self.updates = updates
+        self._whole = whole  # it has the permits
+
+    def after(self, base: Selection) -> JoinedUpdates | None:
+        """What is left for a follower that has ``base``, if some of the updates lead to it."""
+        if base is self.base:
+            return self
+        for number, (_, has) in enumerate(self.updates[:-1], 1):
+            if has is base:
+                return JoinedUpdates(base, self.target, self.updates[number:], self)
+        return None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the updates."""
+        return sum(len(update) for update, _ in self.updates)
+
+
+def joined_updates(base: Selection, target: Selection, renderer: Renderer) -> JoinedUpdates:
+    """The first updates from one answer to another, in the form of a renderer."""
+    updates: list[tuple[bytes, Selection]] = []
+    for piece in difference_pieces(base, target):
+        has = piece.after
+        change = Change(piece.added, piece.removed, base, has, has.topics_hash, has.topics_hash)
+        is_empty = not len(piece.added) and not len(piece.removed)
+        made = (b"",) if is_empty else renderer.changed(change)
+        assert made is not None  # a piece is small
+        updates.append((b"".join(made), has))
+    return JoinedUpdates(base, target, tuple(updates))

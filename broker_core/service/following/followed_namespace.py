@@ -60,6 +60,7 @@ class FollowedNamespace:
         self._next = 0.0
         #: Whether topics may be selected by properties.
         self._selects = any(map(is_of_properties, pipeline.lister.depends_on))
+        self._watch = watch
         self._unwatch = watch.watch(namespace, self.wake)
         self._timer = self._later()
 
@@ -73,6 +74,7 @@ class FollowedNamespace:
     def add(self, feed: ListingFeed) -> None:
         """Follow one more question."""
         question = feed.question
+        feed.is_told = partial(self._is_told, question.mode)
         self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
 
     def remove(self, feed: ListingFeed) -> None:
@@ -96,6 +98,15 @@ class FollowedNamespace:
         self._is_woken = True
         if self._task is None or self._task.done():
             self._task = asyncio.get_running_loop().create_task(self._rounds())
+
+    def _is_told(self, mode: Mode, asker: Asker) -> bool:
+        """Whether a feed that is not woken has the answer of now: no change is waited for, or being looked at."""
+        return (
+            not self._is_woken
+            and (self._task is None or self._task.done())
+            and self._watch.is_recent()
+            and self._pipeline.lister.tells(self._namespace, mode, asker)
+        )
 
     def _later(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self._interval, self._period)

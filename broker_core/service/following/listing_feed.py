@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 import structlog
 
@@ -26,11 +26,11 @@ from broker_core.memory.permit_errors import PermitError
 from broker_core.pipeline import Answer, Ended, NextRuns, Pipeline, StandingAnswer, Trace
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.plugins import PluginFailed
-from broker_core.service.following.difference_pieces import MOST, difference_pieces
+from broker_core.service.following.difference_pieces import MOST, JoinedUpdates, joined_updates
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
-__all__ = ["JoinedUpdates", "ListingFeed"]
+__all__ = ["ListingFeed"]
 
 _log = structlog.get_logger(__name__)
 
@@ -56,37 +56,6 @@ _AT_A_TIME: Final = 4
 #: Bytes of an answer that is copied out of a much larger listing, so as not to keep that in memory.
 _COPIED: Final = 64 * 1024
 _MUCH_LARGER: Final = 4
-
-
-_Updates: TypeAlias = "tuple[tuple[bytes, Selection], ...]"
-
-
-class JoinedUpdates:
-    """The next updates of a follower that has ``base``, each with what it has then, on the way to ``target``."""
-
-    __slots__ = ("__weakref__", "_whole", "base", "target", "updates")
-
-    def __init__(
-        self, base: Selection, target: Selection, updates: _Updates, whole: JoinedUpdates | None = None
-    ) -> None:
-        self.base = base
-        self.target = target
-        self.updates = updates
-        self._whole = whole  # it has the permits
-
-    def after(self, base: Selection) -> JoinedUpdates | None:
-        """What is left for a follower that has ``base``, if some of the updates lead to it."""
-        if base is self.base:
-            return self
-        for number, (_, has) in enumerate(self.updates[:-1], 1):
-            if has is base:
-                return JoinedUpdates(base, self.target, self.updates[number:], self)
-        return None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the updates."""
-        return sum(len(update) for update, _ in self.updates)
 
 
 class ListingFeed:
@@ -135,6 +104,8 @@ class ListingFeed:
         self._next = 0.0
         self._pause = 0.0
         self._failing: tuple[Cause, str] | None = None
+        #: Whether a change that a client has not been told of would have woken this.
+        self.is_told: Callable[[Asker], bool] = lambda _: False
 
     def close(self) -> None:
         """Ask no more, and end all followers."""
@@ -169,9 +140,19 @@ class ListingFeed:
             self.wake()
 
     def stands(self, asker: Asker) -> Ended | None:
-        """Count the last answer as given once more, where it is known at once to be the answer now; else ``None``."""
+        """Count the last answer as given once more, where it is known at once to be the answer now; else ``None``.
+
+        A follower is told of changes soon after them, so that what nobody was told of a moment ago is no change.
+        """
         standing = self._standing
-        return None if standing is None else self._pipeline.answer_again(standing, asker)
+        if standing is None:
+            return None
+        return self._pipeline.answer_again(standing, asker, known=self._is_settled and self.is_told(asker))
+
+    @property
+    def _is_settled(self) -> bool:
+        """Whether the last answer came without an error, and no other one is looked for."""
+        return not self._is_woken and self._failing is None and (self._task is None or self._task.done())
 
     async def recreated_since(self, last_id: str | None) -> list[str] | None:
         """Names that are other topics now than where an event had this id, perhaps one of a feed that is gone.
@@ -240,7 +221,7 @@ class ListingFeed:
         except PermitError:
             raise TooManyRequests("Failed due to heap memory limit exceeded", reason="heap") from None
         try:
-            work = partial(_joined, base, target, follower.renderer)
+            work = partial(joined_updates, base, target, follower.renderer)
             made = await self._pipeline.workers.call(asker, work, quick=size - MOST <= _QUICK)
         finally:
             permit.release()
@@ -472,18 +453,6 @@ def _check_trace(trace: Trace) -> None:
                 cause=Cause.PLUGIN,
                 plugin=step.plugin,
             )
-
-
-def _joined(base: Selection, target: Selection, renderer: Renderer) -> JoinedUpdates:
-    updates: list[tuple[bytes, Selection]] = []
-    for piece in difference_pieces(base, target):
-        has = piece.after
-        change = Change(piece.added, piece.removed, base, has, has.topics_hash, has.topics_hash)
-        is_empty = not len(piece.added) and not len(piece.removed)
-        made = (b"",) if is_empty else renderer.changed(change)
-        assert made is not None  # a piece is small
-        updates.append((b"".join(made), has))
-    return JoinedUpdates(base, target, tuple(updates))
 
 
 def _rendered(

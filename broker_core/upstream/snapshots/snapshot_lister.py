@@ -98,7 +98,7 @@ class SnapshotLister:
         self.snapshots: Final = snapshots
         self._direct = direct
         self._max_age = max_age
-        self.watches: Final = NamespaceWatches(store, snapshots, self._is_followed)
+        self.watches: Final = NamespaceWatches(store, snapshots, self._has_followers)
         self._listed_by = depends_on
         self._is_partial = is_partial
         self.depends_on: Final = direct.depends_on - ({"properties"} - depends_on)
@@ -176,7 +176,16 @@ class SnapshotLister:
 
         return leave
 
-    def _is_followed(self, place: Place) -> bool:
+    def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
+        """Whether the client's snapshot is young enough, and the cluster's word that it may have it."""
+        try:
+            place = Place(namespace, self.store.view_of(asker))
+        except ListingFailed:
+            return False
+        age = self.snapshots.age(place, mode)
+        return age is not None and age <= self._max_age and self._is_allowed(_right(asker, namespace))
+
+    def _has_followers(self, place: Place) -> bool:
         return any((place, mode) in self._followed for mode in Mode)
 
     async def _make_current(self, place: Place, mode: Mode = Mode.ALL) -> None:

@@ -8,6 +8,7 @@ of SUCCESS and those that were deleted have the tag :data:`OTHER_TAG`
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final
 
 from broker_core.listing.topic_field import varint
@@ -48,6 +49,7 @@ def watch_update(watcher_id: int, body: bytes) -> bytes:
     return _head(_UPDATE, _FIRST + varint(watcher_id), len(body)) + body
 
 
+@lru_cache(256)  # of a question, for each of its watchers
 def _hash(topics_hash: str) -> bytes:
     encoded = topics_hash.encode()
     return _HASH + varint(len(encoded)) + encoded

@@ -14,10 +14,10 @@ import pytest
 
 from broker_core import Access, Refused, TopicListingResult
 from broker_core.broker import Broker
-from broker_core.catalog import SqliteCatalog
+from broker_core.catalog import CatalogLister, SqliteCatalog
 from broker_core.errors import ServerError
 from broker_core.names import TopicName
-from broker_core.service.following import listing_feed
+from broker_core.service.following import change_watch, difference_pieces, listing_feed
 from broker_core.settings import Settings
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
@@ -432,18 +432,48 @@ async def test_after_random_changes_each_watcher_has_what_a_listing_has(tmp_path
         asking.close()
 
 
+@pytest.mark.parametrize("is_late", [False, True])
+async def test_a_hash_that_is_right_costs_no_look_at_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_late: bool
+) -> None:
+    """The looks that watchers are told changes by are enough; where they are late, each looks for itself."""
+    asked: list[object] = []
+    list_now = CatalogLister.list_now
+
+    def counted(*question: Any) -> Any:
+        asked.append(question)
+        return list_now(*question)
+
+    monkeypatch.setattr(change_watch, "_LATE", -1.0 if is_late else 3600.0)
+    async with broker(tmp_path) as opened, watching(opened) as client:
+        catalog = catalog_of(opened)
+        catalog.create(topic("one"))
+        watched = await client.watch(ALL)
+        await client.watch(ALL, topics_hash=watched.hash)
+        monkeypatch.setattr(CatalogLister, "list_now", counted)
+        for _ in range(5):
+            await client.watch(ALL, topics_hash=watched.hash)
+        assert len(asked) == (5 if is_late else 0)
+        assert sample(opened, "watches_total", outcome="reconciled") == 6
+        for number in range(20):
+            with SqliteCatalog(tmp_path / "c.sqlite") as other:
+                other.create(topic(f"more-{number}"))
+            await client.watch(ALL, topics_hash=watched.hash)
+            await client.until({*watched.topics, str(topic(f"more-{number}"))})
+
+
 async def test_a_difference_is_made_once_for_all_watchers_of_a_question(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if it is more than one update, and half of them do not read."""
     made: list[int] = []
-    make = listing_feed._joined
+    make = difference_pieces.joined_updates
 
-    def counted(*asked: Any) -> listing_feed.JoinedUpdates:
+    def counted(*asked: Any) -> difference_pieces.JoinedUpdates:
         made.append(1)
         return make(*asked)
 
-    monkeypatch.setattr(listing_feed, "_joined", counted)
+    monkeypatch.setattr(listing_feed, "joined_updates", counted)
     async with broker(tmp_path) as opened:
         clients = [await RawClient.open(opened.pulsar_address) for _ in range(20)]
         for client in clients:

@@ -12,7 +12,9 @@ import pytest
 
 from broker_core.broker import Broker
 from broker_core.errors import ServerError
+from broker_core.gateway import Gateway
 from broker_core.settings import Settings
+from broker_core.upstream.snapshots import SnapshotLister
 from tests.servers.pulsar.test_client_watchers import ALL, broker, catalog_of, sample, topic, watching
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
@@ -76,10 +78,10 @@ async def test_slow_reconnecting_and_overflowing_watchers_come_to_what_a_listing
 
 
 @asynccontextmanager
-async def gateway(tmp_path: Path, cluster: FakeCluster) -> AsyncIterator[Broker]:
+async def gateway(tmp_path: Path, cluster: FakeCluster, max_age: str = "1s") -> AsyncIterator[Broker]:
     values = {
         "pulsar": {"listen": "127.0.0.1:0"},
-        "upstream": {"service_url": cluster.url, "snapshots": {"max_age": "1s"}},
+        "upstream": {"service_url": cluster.url, "snapshots": {"max_age": max_age}},
         "shrink_guard": {"file": str(tmp_path / "guard.txt")},
     }
     async with Broker(Settings.model_validate(values)) as opened:
@@ -139,3 +141,39 @@ async def test_a_broker_that_is_killed_in_a_watch_is_an_error_and_then_the_truth
         cluster.topics["public/default"] = [one, two]
         await cluster.server.start(port)
         await client.until({one, two})
+
+
+async def test_a_hash_that_is_right_is_answered_from_memory_for_max_age(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [str(topic("one")), str(topic("two"))]
+    async with (
+        FakeCluster(topic_watchers=True, reconcile=True) as cluster,
+        gateway(tmp_path, cluster, "1h") as opened,
+        watching(opened) as client,
+    ):
+        cluster.topics["public/default"] = list(names)
+        watched = await client.watch(ALL)
+        await client.watch(ALL, topics_hash=watched.hash)
+        monkeypatch.setattr(SnapshotLister, "list_now", _unasked)
+        for _ in range(3):
+            await client.watch(ALL, topics_hash=watched.hash)
+        assert sample(opened, "watches_total", outcome="reconciled") == 4
+        monkeypatch.undo()
+        cluster.change("public/default", deleted=names[:1])
+        await client.until(names[1:])
+        await client.watch(ALL, topics_hash=watched.hash)
+        await cluster.server.stop()
+        await client.watch(ALL, topics_hash=watched.hash)
+        lister = opened.pipeline.lister
+        assert isinstance(lister, Gateway)
+        assert lister.cluster.snapshots is not None
+        loop = asyncio.get_running_loop()
+        lister.cluster.snapshots.snapshots.clock = lambda: loop.time() + 3601
+        with pytest.raises(RefusedByServer):
+            await client.watch(ALL, topics_hash=watched.hash)
+        assert watched.topics == set(names[1:])
+
+
+def _unasked(*_: object) -> None:
+    raise AssertionError("it was asked")
