@@ -35,7 +35,7 @@ async def unfit_for_watches(pipeline: Pipeline, namespace: NamespaceName, asker:
     plugins = dispatcher.properties_matter_to(namespace)
     if plugins:
         named = ", ".join(map(repr, plugins))
-        return f"what plugin {named} answers depends on the properties of the request, which a watch does not have"
+        return f"answers of {named} depend on the properties of the request, which a watch does not have"
     if "properties" in lister.depends_on:
         return "what the brokers list depends on the properties of the request, which a watch does not have"
     if any(word.startswith(PROPERTY) for word in lister.depends_on):

@@ -115,7 +115,9 @@ class Dispatcher:
     def properties_matter_to(self, namespace: NamespaceName) -> list[str]:
         """The plugins whose answers about this namespace depend on properties of the request, or may."""
         names = self.lister_hook.plugins(namespace) + self.mask_hook.plugins(namespace)
-        return [name for name in names if any(map(is_of_properties, self.dependencies.of(name)))]
+        return [
+            name for name in dict.fromkeys(names) if any(map(is_of_properties, self.dependencies.of(name)))
+        ]
 
     async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.

@@ -64,12 +64,16 @@ async def test_a_plugin_that_declares_nothing_is_named_with_what_to_declare(tmp_
     assert "'lister' may declare what answers do depend on: broker_core_depends_on" in said
 
 
-async def test_a_plugin_that_declares_properties_is_named(tmp_path: Path) -> None:
-    plugin = PluginOf(list_topics=passes, depends_on=lambda: ("properties",))
-    said = await refused(tmp_path, {"lister": plugin})
-    assert said is not None
-    assert "'lister'" in said
-    assert "may declare" not in said
+async def test_each_plugin_that_declares_properties_is_named_once(tmp_path: Path) -> None:
+    def plugin() -> PluginOf:
+        return PluginOf(
+            list_topics=passes, visible=lambda topics: None, depends_on=lambda: ("property:region",)
+        )
+
+    said = await refused(tmp_path, {"one": plugin(), "two": plugin()})
+    assert said == (
+        "answers of 'one', 'two' depend on the properties of the request, which a watch does not have"
+    )
 
 
 async def test_what_nothing_stands_in_the_way_of(tmp_path: Path) -> None:
