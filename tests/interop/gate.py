@@ -14,11 +14,11 @@ from tests.support.eventually import eventually_sync
 __all__ = ["Gate"]
 
 _METADATA = "Metadata-Version: 2.1\nName: interop-gate\nVersion: 1.0\n"
-_ENTRY_POINTS = "[broker_core]\ngate = interop_gate:plugin\n"
+_ENTRY_POINTS = "[broker_core]\ngate = interop_gate:plugin\nwatchable = interop_gate:watchable\n"
 
 
 class Gate:
-    """The rules of the plugin `gate` and the questions that it was asked; for several threads."""
+    """The rules of the plugins `gate` and `watchable`, and the questions that they were asked; for several threads."""
 
     def __init__(self, folder: Path) -> None:
         #: Put on the path of a server, this is where the distribution `interop-gate` is found.
@@ -37,7 +37,7 @@ class Gate:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The plugin's own table."""
+        """The own table of either plugin."""
         return {"rules": str(self._rules_file), "questions": str(self._questions_file)}
 
     def rule(self, namespace: str, **rules: Any) -> None:

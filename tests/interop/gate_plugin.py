@@ -1,4 +1,4 @@
-"""The plugin of the scenes. A scene rewrites its rules, a JSON file, while the server runs.
+"""The plugins of the scenes. A scene rewrites its rules, a JSON file, while the server runs.
 
 The file maps a namespace to its rules:
     "fail": true                   every listing raises
@@ -99,4 +99,26 @@ class Gate:
             out.write(json.dumps(question) + "\n")
 
 
-plugin = Gate()
+class Watchable(Gate):
+    """The rules `fail` and `hide`, in namespaces that can be watched: it declares that no property matters, and tells
+    of other rules."""
+
+    @hookimpl
+    def broker_core_depends_on(self) -> list[str]:
+        return []
+
+    @hookimpl
+    def broker_core_startup(self, broker: Any, settings: GateSettings) -> None:
+        self._settings = settings
+
+        def follow(stop: threading.Event) -> None:
+            last = settings.rules.stat().st_mtime_ns
+            while not stop.wait(0.02):
+                if (now := settings.rules.stat().st_mtime_ns) != last:
+                    last = now
+                    broker.topics_changed(None)
+
+        broker.spawn(follow, name="rules")
+
+
+plugin, watchable = Gate(), Watchable()

@@ -23,6 +23,7 @@ __all__ = [
     "LibraryListing",
     "PropertyConsumer",
     "PythonConsumer",
+    "PythonConsumers",
     "ToolOutcome",
 ]
 
@@ -142,9 +143,16 @@ class DrivenConsumers(_Program):
         self._wait("ready", None, 120.0)
 
     def subscribe(
-        self, name: str, pattern: str, *, properties: Mapping[str, str] | None = None, period: int = 1
+        self,
+        name: str,
+        pattern: str,
+        *,
+        properties: Mapping[str, str] | None = None,
+        period: int = 1,
+        mode: str = "PersistentOnly",
     ) -> None:
-        """Subscribe a regex consumer (its id is its subscription); raises what the client raised."""
+        """Subscribe a regex consumer (its id is its subscription); raises what the client raised. ``properties`` and
+        ``mode`` are for Java."""
         self._order(
             {
                 "do": "subscribe",
@@ -153,6 +161,7 @@ class DrivenConsumers(_Program):
                 "subscription": name,
                 "period": period,
                 "properties": dict(properties or {}),
+                "mode": mode,
             }
         )
         self._wait("subscribed", name, 60.0)
@@ -218,6 +227,16 @@ class GoConsumers(DrivenConsumers):
         self, log: Path, binary: Path, service_url: str, *, token: Path | None = None, ca: Path | None = None
     ) -> None:
         super().__init__([str(binary), service_url, *_files(token, ca)], log)
+
+
+class PythonConsumers(DrivenConsumers):
+    """The official Python client. ``token`` and ``ca`` as for :class:`PythonConsumer`."""
+
+    def __init__(
+        self, log: Path, service_url: str, *, token: Path | None = None, ca: Path | None = None
+    ) -> None:
+        program = str(_HERE / "python" / "driven_consumers.py")
+        super().__init__([sys.executable, program, service_url, *_files(token, ca)], log)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ import org.apache.pulsar.client.impl.PulsarClientImpl;
  * told in JSON lines on standard output.
  *
  * Usage: RegexConsumers SERVICE_URL [TOKEN_FILE [CA_FILE]]; an empty name is none. The token is read again for each use.
- *   {"do": "subscribe", "id": ..., "pattern": ..., "subscription": ..., "period": SECONDS, "properties": {...}}
+ *   {"do": "subscribe", "id": ..., "pattern": ..., "subscription": ..., "period": SECONDS, "properties": {...},
+ *    "mode": "PersistentOnly" | "AllTopics"}
  *      -> {"event": "subscribed" | "failed", "id": ..., "error": ...}, then {"event": "message", "id", "topic", "text"}
  *   {"do": "publish", "id": ..., "topic": ..., "text": ...} -> {"event": "published" | "failed", "id": ..., "error": ...}
  *   {"do": "partitions", "id": ..., "topic": ..., "create": false}
@@ -93,7 +94,7 @@ public class RegexConsumers {
                 .topicsPattern(Pattern.compile(order.get("pattern").getAsString()))
                 .subscriptionName(order.get("subscription").getAsString())
                 .subscriptionInitialPosition(SubscriptionInitialPosition.Earliest)
-                .subscriptionTopicsMode(RegexSubscriptionMode.PersistentOnly)
+                .subscriptionTopicsMode(RegexSubscriptionMode.valueOf(order.get("mode").getAsString()))
                 .patternAutoDiscoveryPeriod(order.get("period").getAsInt(), TimeUnit.SECONDS)
                 .properties(properties);
         Consumer<byte[]> consumer = builder.subscribe();

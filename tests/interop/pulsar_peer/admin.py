@@ -36,9 +36,9 @@ class Admin:
         else:
             self._call("PUT", _path(topic))
 
-    def delete_topic(self, topic: str) -> None:
-        """Delete a plain topic."""
-        self._call("DELETE", _path(topic))
+    def delete_topic(self, topic: str, *, partitioned: bool = False) -> None:
+        """Delete a plain topic, or one with partitions, whoever consumes it."""
+        self._call("DELETE", f"{_path(topic)}{'/partitions' if partitioned else ''}?force=true")
 
     def topics(self, namespace: str) -> set[str]:
         """All persistent topics as REST lists them, partitions included, system topics not."""
@@ -61,6 +61,14 @@ class Admin:
         """How many consumers are connected to a subscription."""
         stats = self._call("GET", f"{_path(topic)}/stats")
         return len(stats["subscriptions"].get(subscription, {}).get("consumers", ()))
+
+    def permits(self, topic: str) -> dict[str, int]:
+        """How many messages the consumers of each subscription wait for."""
+        stats = self._call("GET", f"{_path(topic)}/stats")
+        return {
+            name: sum(each["availablePermits"] for each in subscription["consumers"])
+            for name, subscription in stats["subscriptions"].items()
+        }
 
     def ready(self) -> bool:
         """Whether the broker serves: its tenant ``public`` is there (made when it is not)."""
