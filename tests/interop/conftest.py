@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,9 @@ from tests.support.served import Served
 from tests.support.vectors import pattern_vectors
 
 
-def gateway_settings(broker: PulsarBroker, gate: Gate | None = None) -> dict[str, dict[str, object]]:
+def gateway_settings(broker: PulsarBroker, gate: Gate | None = None) -> dict[str, dict[str, Any]]:
     """The tables of a gateway before ``broker``, with the plugin of the scenes where there is a ``gate``."""
-    tables: dict[str, dict[str, object]] = {"upstream": {"service_url": broker.service_url}}
+    tables: dict[str, dict[str, Any]] = {"upstream": {"service_url": broker.service_url}}
     if gate is not None:
         tables["plugins"] = {"enabled": ["gate"], "gate": gate.settings}
     return tables

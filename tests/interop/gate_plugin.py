@@ -46,7 +46,7 @@ class Gate:
         return GateSettings
 
     @hookimpl
-    def broker_core_startup(self, settings: GateSettings) -> None:
+    def broker_core_startup(self, broker: Any, settings: GateSettings) -> None:
         self._settings = settings
 
     @hookimpl
@@ -109,7 +109,7 @@ class Watchable(Gate):
 
     @hookimpl
     def broker_core_startup(self, broker: Any, settings: GateSettings) -> None:
-        self._settings = settings
+        super().broker_core_startup(broker, settings)
 
         def follow(stop: threading.Event) -> None:
             last = settings.rules.stat().st_mtime_ns

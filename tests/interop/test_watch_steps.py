@@ -140,7 +140,7 @@ async def _is_hidden(stage: WatchStage, topics: list[str]) -> None:
                 if client.name == "go":
                     if client.name in await call(admin.subscriptions, topic):
                         return False
-                elif client.name != "python" and await call(admin.consumers, topic, client.name):
+                elif client.name != "python" and (await call(admin.consumers, topic, client.name)) > 0:
                     return False
         return True
 

@@ -88,7 +88,7 @@ class WatchStage:
         self.folder, self.broker, self.security = folder, broker, security
         folder.mkdir()
         self.gate = Gate(folder)
-        tables = (
+        tables: dict[str, dict[str, Any]] = (
             gateway_settings(broker, self.gate)
             if security is None
             else gateway_tables(broker, security, self.gate)

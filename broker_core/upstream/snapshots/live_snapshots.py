@@ -220,7 +220,7 @@ class LiveSnapshots:
             made, moves = moved
             self._guard.told(place.namespace, _question(key), len(made.listing))
             if part.passed is not None:
-                part.passed.add(part.known_hash)
+                part.passed.update(update.topics_hash for update in rest)
             self._store_soon(key)
             await self.logs.moved(place, made.listing, moves.removed, moves.added)
         self._changed(place.namespace)

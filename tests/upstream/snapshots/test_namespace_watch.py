@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -24,6 +25,7 @@ from broker_core.upstream.snapshots.snapshot_log import Place
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
 from tests.support.memory_store import NAMES, NAMESPACE, MemoryStore
+from tests.support.tcp_proxy import TcpProxy
 from tests.support.vectors import VECTORS
 
 PLACE = Place(NAMESPACE, None)
@@ -121,19 +123,25 @@ class Scene:
         return len(self.fake.asked)
 
 
+@asynccontextmanager
+async def scene_behind(fake: FakeCluster, url: str, **options: Any) -> AsyncIterator[Scene]:
+    fake.topics[str(NAMESPACE)] = list(NAMES[:200])
+    settings = UpstreamSettings(service_url=url, snapshots=UpstreamSnapshotsSettings(mode="auto"))
+    cluster = UpstreamCluster(
+        UpstreamOptions(settings, first_backoff=0.005, longest_backoff=0.02, **options), permits=Permits()
+    )
+    await cluster.start()
+    try:
+        yield Scene(fake, cluster)
+    finally:
+        await cluster.stop()
+
+
 @pytest.fixture
 async def scene(request: pytest.FixtureRequest) -> AsyncIterator[Scene]:
     flags = getattr(request, "param", {"topic_watchers": True, "reconcile": True})
-    async with FakeCluster(**flags) as fake:
-        fake.topics[str(NAMESPACE)] = list(NAMES[:200])
-        settings = UpstreamSettings(service_url=fake.url, snapshots=UpstreamSnapshotsSettings(mode="auto"))
-        options = UpstreamOptions(settings, first_backoff=0.005, longest_backoff=0.02)
-        cluster = UpstreamCluster(options, permits=Permits())
-        await cluster.start()
-        try:
-            yield Scene(fake, cluster)
-        finally:
-            await cluster.stop()
+    async with FakeCluster(**flags) as fake, scene_behind(fake, fake.url) as made:
+        yield made
 
 
 async def test_changes_are_seen_without_a_listing(scene: Scene) -> None:
@@ -160,23 +168,96 @@ async def test_brokers_without_watches_or_with_other_hashes_are_not_watched(scen
     assert not scene.lister.watches._watches, "it is not tried for each question"
 
 
+def in_place_of_two(*sent: Sequence[int | Callable[[bytes], bytes]]) -> Callable[[bytes], Sequence[bytes]]:
+    """A fault: what is sent when the first update is due, and when the second is; numbers are of updates."""
+    due: list[bytes] = []
+
+    def fault(frame: bytes) -> Sequence[bytes]:
+        due.append(frame)
+        if len(due) > len(sent):
+            return [frame]
+        return [due[each] if isinstance(each, int) else each(frame) for each in sent[len(due) - 1]]
+
+    return fault
+
+
 @pytest.mark.parametrize(
-    "fault",
+    "sent",
     [
-        lambda frame: [],
-        lambda frame: [frame, frame],
-        lambda frame: [frame.replace(b"/new", b"/old")],
-        lambda frame: [frame[:-8] + b"01234567"],
+        ([], [1]),
+        ([0, 0], [1]),
+        ([], [1, 0]),
+        ([0], [1, 0]),
+        ([lambda frame: frame.replace(b"/new", b"/old")], [1]),
+        ([lambda frame: frame[:-8] + b"01234567"], [1]),
     ],
-    ids=["dropped", "doubled", "another topic", "another hash"],
+    ids=["dropped", "doubled", "swapped", "repeated later", "another topic", "another hash"],
 )
-async def test_a_wrong_update_ends_in_a_listing(scene: Scene, fault: Any) -> None:
+async def test_a_wrong_update_ends_in_the_truth(scene: Scene, sent: Any) -> None:
     await scene.watched()
-    scene.fake.fault = fault
-    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/new"])
-    scene.fake.fault = lambda frame: [frame]
-    scene.fake.change(str(NAMESPACE), new=["persistent://t/n/second"])
+    scene.fake.fault = in_place_of_two(*sent)
+    for name in ("new", "second"):
+        scene.fake.change(str(NAMESPACE), new=[f"persistent://t/n/{name}"])
     await scene.follows()
+    # And it is watched on.
+    before = scene.listings
+    await eventually(lambda: scene.lister.watches.open == 1)
+    scene.fake.change(str(NAMESPACE), deleted=NAMES[:1])
+    await scene.follows()
+    assert scene.listings <= before + 1
+
+
+@pytest.mark.parametrize("after", [0, 30], ids=["before an update", "in the middle of one"])
+async def test_a_half_open_connection_is_given_up_and_the_cluster_is_compared(after: int) -> None:
+    async with (
+        FakeCluster(topic_watchers=True, reconcile=True) as fake,
+        TcpProxy(lambda: ("127.0.0.1", fake.server.port)) as proxy,
+        scene_behind(fake, proxy.url, silence=0.2) as scene,
+    ):
+        await scene.watched()
+        before = await scene.names()
+        proxy.swallow(after)
+        scene.fake.change(str(NAMESPACE), new=["persistent://t/n/new"], deleted=NAMES[:1])
+        now = set(fake.listed(str(NAMESPACE), 0))
+
+        async def is_followed() -> bool:
+            names = await scene.names()
+            assert names in (before, now), "something between"
+            return names == now
+
+        await eventually(is_followed)
+        await eventually(lambda: scene.lister.watches.open == 1)
+
+
+async def test_a_cluster_that_swallows_all_is_an_error_once_the_snapshot_is_old_and_then_the_truth() -> None:
+    async with (
+        FakeCluster(topic_watchers=True, reconcile=True) as fake,
+        TcpProxy(lambda: ("127.0.0.1", fake.server.port)) as proxy,
+        scene_behind(fake, proxy.url, silence=0.2, listing_timeout=0.5, connect_timeout=0.2) as scene,
+    ):
+        await scene.watched()
+        before = await scene.names()
+        proxy.swallow()
+        proxy.swallows_new = True
+        fake.change(str(NAMESPACE), deleted=NAMES[:50])
+        clock = scene.lister.snapshots.clock
+        scene.lister.snapshots.clock = lambda: clock() + 55
+        assert await scene.names() == before
+        scene.lister.snapshots.clock = lambda: clock() + 120
+        for _ in range(3):
+            with pytest.raises(ListingFailed):
+                await scene.names()
+        proxy.swallows_new = False
+
+        async def is_true() -> bool:
+            try:
+                names = await scene.names()
+            except ListingFailed:
+                return False
+            assert names == set(fake.listed(str(NAMESPACE), 0))
+            return True
+
+        await eventually(is_true)
 
 
 async def test_a_lost_session_is_opened_again_and_compared(scene: Scene) -> None:
@@ -235,7 +316,8 @@ async def test_a_snapshot_that_is_not_in_memory_is_not_moved() -> None:
     await live.close()
 
 
-async def test_a_listing_of_before_does_not_undo_an_update() -> None:
+@pytest.mark.parametrize("together", [False, True])
+async def test_a_listing_of_before_does_not_undo_an_update(together: bool) -> None:
     store = MemoryStore()
     live = LiveSnapshots(store, Permits(), lambda _namespace: None)
     await live.current(PLACE, Mode.PERSISTENT, 0.0)
@@ -244,13 +326,12 @@ async def test_a_listing_of_before_does_not_undo_an_update() -> None:
     late = asyncio.create_task(live.current(PLACE, Mode.PERSISTENT, live.clock()))
     await eventually(lambda: len(store.asked) == 2)
     two = [*NAMES, "persistent://t/n/one", "persistent://t/n/two"]
-    assert await live.move(
-        PLACE,
-        [
-            TopicUpdate(["persistent://t/n/one"], [], topics_hash(two[:-1])),
-        ],
-    )
-    assert await live.move(PLACE, [TopicUpdate(["persistent://t/n/two"], [], topics_hash(two))])
+    updates = [
+        TopicUpdate(["persistent://t/n/one"], [], topics_hash(two[:-1])),
+        TopicUpdate(["persistent://t/n/two"], [], topics_hash(two)),
+    ]
+    for batch in [updates] if together else [[each] for each in updates]:
+        assert await live.move(PLACE, batch)
     store.gate.set()
     assert set((await late).listing.names.to_pylist()) == set(two)
     await live.close()
