@@ -242,6 +242,9 @@ class Gateway:
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         self.cluster.lister.gave(namespace, topics_hash)
 
+    async def catch_up(self, request: ListingRequest) -> None:
+        await self.cluster.lister.catch_up(request)
+
     def notes(self, request: ListingRequest) -> ListerNotes:
         return self.cluster.lister.notes(request)
 

@@ -321,6 +321,9 @@ class LookedAt:
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         """Each answer is of the moment that it was asked for."""
 
+    async def catch_up(self, request: ListingRequest) -> None:
+        """Nothing: no answer is older than its question."""
+
     def notes(self, request: ListingRequest) -> ListerNotes:  # noqa: ARG002
         """Nothing."""
         return ListerNotes()
@@ -376,6 +379,12 @@ class DefaultLister(Protocol):
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         """A client has an answer about this namespace whose hash this is, whichever lister gave its topics."""
+
+    async def catch_up(self, request: ListingRequest) -> None:
+        """Give no answer from now on that is older than what this client may have had elsewhere, by its hash.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
 
     def notes(self, request: ListingRequest) -> ListerNotes:
         """What ``explain`` says of the source of an answer, besides its topics."""

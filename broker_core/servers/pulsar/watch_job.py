@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from broker_core.access.access import Access
@@ -88,7 +89,7 @@ class WatchJob:
         if unfit is not None:
             raise watch_not_allowed(unfit, "properties")
         if self._is_new:
-            selection, topics_hash = await self._watcher.open(request)
+            selection, topics_hash = await self._watcher.open(replace(request, topics_hash=self._topics_hash))
             is_known = topics_hash == self._topics_hash
         else:
             selection, topics_hash, up_to_date = await self._watcher.reconcile()

@@ -30,7 +30,7 @@ from broker_core.service.following.difference_pieces import MOST, JoinedUpdates,
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
 from broker_core.service.following.recreated_topics import RecreatedTopics, names_in
 
-__all__ = ["ListingFeed"]
+__all__ = ["PLACE", "ListingFeed"]
 
 _log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ _EACH: Final = 300
 #: Joined updates that are kept, from different answers to the one of now.
 _KEPT_UPDATES: Final = 4
 #: Between the topics hash and the rest of an event's id.
-_PLACE: Final = "~"
+PLACE: Final = "~"
 #: Gates that are asked at a time.
 _AT_A_TIME: Final = 4
 #: Bytes of an answer that is copied out of a much larger listing, so as not to keep that in memory.
@@ -161,7 +161,7 @@ class ListingFeed:
         """
         if self._recreated is None or last_id is None:
             return None
-        return await self._recreated.missed(last_id.partition(_PLACE)[2])
+        return await self._recreated.missed(last_id.partition(PLACE)[2])
 
     def join(self, follower: Follower, last_id: str | None, recreated: list[str] | None = None) -> None:
         """Follow from here on, after :meth:`refresh`; ``last_id`` is the id of the last event that the client has,
@@ -178,7 +178,7 @@ class ListingFeed:
                 for each in reversed(missed):
                     follower.changed(each, None)
                 return
-        if recreated is None or self.selection is None or last_id.partition(_PLACE)[0] != self.topics_hash:
+        if recreated is None or self.selection is None or last_id.partition(PLACE)[0] != self.topics_hash:
             follower.changed(None, None)
         elif len(names := names_in(self.selection, recreated)):
             follower.changed(self._recreated_event(last_id, names), None)
@@ -286,7 +286,7 @@ class ListingFeed:
 
     def _id_of(self, topics_hash: str) -> str:
         """A hash says nothing of names that are other topics: up to where these were told is beside it."""
-        return topics_hash if self._recreated is None else topics_hash + _PLACE + self._recreated.told
+        return topics_hash if self._recreated is None else topics_hash + PLACE + self._recreated.told
 
     def _failed(self, failure: ListingFailed) -> None:
         self._pause = min(2 * self._pause or _PAUSE, _LONGEST_PAUSE)

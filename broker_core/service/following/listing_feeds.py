@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from functools import partial
 from typing import Final
 from weakref import WeakSet
@@ -17,7 +18,7 @@ from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.followed_namespace import FollowedNamespace
 from broker_core.service.following.follower import Follower
-from broker_core.service.following.listing_feed import ListingFeed
+from broker_core.service.following.listing_feed import PLACE, ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
 
 __all__ = ["ListingFeeds"]
@@ -61,10 +62,12 @@ class ListingFeeds:
         """Follow the answers to a question that its asker may ask; :meth:`leave` ends it.
 
         ``last_id`` is the id of the last event that the client has; without one, the follower has the answer of now.
+        The answer is no older than what the client had, at this server or another one, by the hash of either.
         Raises :exc:`~broker_core.errors.ListingFailed` where there is no answer.
         """
         key, feed = self._feed(question)
         try:
+            await self._catch_up(question, last_id)
             await feed.refresh(question.asker)
             recreated = await feed.recreated_since(last_id)
             if feed.is_closed:
@@ -76,6 +79,14 @@ class ListingFeeds:
         if (timer := self._left.pop(key, None)) is not None:
             timer.cancel()
         return feed
+
+    async def _catch_up(self, question: ListingRequest, last_id: str | None) -> None:
+        had = question.topics_hash if last_id is None else last_id.partition(PLACE)[0]
+        try:
+            await self._pipeline.lister.catch_up(replace(question, topics_hash=had))
+        except ListingFailed:
+            if not self._pipeline.dispatcher.lists(question.namespace):
+                raise
 
     def leave(self, feed: ListingFeed, follower: Follower) -> None:
         """The follower is gone. The feed stays a little for followers that come back."""

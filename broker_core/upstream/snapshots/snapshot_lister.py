@@ -252,6 +252,11 @@ class SnapshotLister:
         """A client has an answer with this hash: it is of no later moment than what this gateway has."""
         self._given.add(namespace, topics_hash)
 
+    async def catch_up(self, request: ListingRequest) -> None:
+        """Have a snapshot of a moment that this client may be given. Raises :exc:`ListingFailed`."""
+        if not self._is_direct(request) and self.list_now(request) is None:
+            await self.list_topics(request)
+
     def _listed(self, request: ListingRequest) -> None:
         """What is listed on a connection from now on is of no earlier moment."""
         if request.topics_hash is None:

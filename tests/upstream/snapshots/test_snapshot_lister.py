@@ -135,6 +135,25 @@ async def test_a_hash_of_another_gateway_waits_too(scene: Scene, monkeypatch: py
     assert await scene.names(asker, topics_hash=topics_hash(newer)) == set(newer)
 
 
+async def test_a_client_that_comes_from_another_gateway_is_caught_up_with(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asker = Asker("one")
+    await scene.names(asker)
+    newer = [*NAMES, "persistent://t/n/new"]
+    scene.store.names[Mode.PERSISTENT] = newer
+    for known, told in ((True, topics_hash(NAMES)), (False, topics_hash(newer))):
+        if known:
+            scene.lister.gave(NAMESPACE, told)
+        time_passes(monkeypatch, 5)
+        await scene.lister.catch_up(ListingRequest(NAMESPACE, asker=asker, topics_hash=told))
+        assert len(scene.store.asked) == (1 if known else 2)
+    assert await scene.names(asker) == set(newer)
+    ahead = compile_pattern("persistent://t/n/(?!x).*")
+    await scene.lister.catch_up(ListingRequest(NAMESPACE, asker=Asker("two"), pattern=ahead))
+    assert not scene.direct.asked
+
+
 async def test_what_only_the_cluster_can_answer() -> None:
     scene = Scene(depends_on=frozenset({"properties"}))
     asker, look_ahead = Asker(), compile_pattern("persistent://t/n/(?!x).*")
