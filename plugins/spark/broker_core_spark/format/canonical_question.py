@@ -65,7 +65,15 @@ class NameSelector:
     @property
     def line(self) -> bytes:
         """The canonical JSON."""
-        return canonical_json({"pattern": self.pattern, "properties": dict(self.properties)})
+        return f"{{{self.text}}}".encode()
+
+    @property
+    def text(self) -> str:
+        """The parts of canonical JSON."""
+        # The text of canonical_json in a tenth of its time: every listing makes it.
+        pattern = "null" if self.pattern is None else _quoted(self.pattern)
+        pairs = ",".join([f"{_quoted(key)}:{_quoted(value)}" for key, value in self.properties])
+        return f'"pattern":{pattern},"properties":{{{pairs}}}'
 
     @property
     def key(self) -> bytes:
@@ -130,14 +138,8 @@ class CanonicalQuestion:
     @property
     def line(self) -> bytes:
         """The canonical JSON."""
-        # The bytes of canonical_json in a tenth of its time: every listing makes them.
-        pattern = self.selector.pattern
-        text = "null" if pattern is None else _quoted(pattern)
-        pairs = ",".join([f"{_quoted(key)}:{_quoted(value)}" for key, value in self.selector.properties])
         mode, namespace = self.mode.name, _quoted(self.namespace)
-        return (
-            f'{{"mode":"{mode}","namespace":{namespace},"pattern":{text},"properties":{{{pairs}}}}}'.encode()
-        )
+        return f'{{"mode":"{mode}","namespace":{namespace},{self.selector.text}}}'.encode()
 
     @property
     def key(self) -> bytes:

@@ -6,12 +6,8 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
-import pytest
-
 from broker_core.names import Mode
-from broker_core_spark.batch.errors import InvalidCatalogue
-from broker_core_spark.batch.incremental.keep_segments import KeepTask, added_selectors, keep_shares
+from broker_core_spark.batch.incremental.keep_segments import added_selectors, keep_share, keep_shares
 from broker_core_spark.batch.segments.staged_selectors import stage_selectors
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import manifest_name
@@ -53,7 +49,8 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
     store.put_new(manifest_name(lie.id), lie.data)
     staged = stage_selectors(store, "temporary/asked", required_selectors(QUESTIONS))
     none = stage_selectors(store, "temporary/none", {})
-    for number, manifest in enumerate((made, lie)):
+    results = []
+    for manifest in (made, lie):
         record = {
             "generation": manifest.id,
             "stretches": [[0, [], [], None]],
@@ -61,10 +58,7 @@ def test_a_task_says_which_generation_lies(tmp_path: Path) -> None:
             "compared": False,
             "selectors": [staged.record(), staged.record(), none.record()],
         }
-        store.put_new(f"temporary/keep-{number}.json", json.dumps(record).encode())
-    batch = pa.record_batch({"id": [0, 1]})
-    kept, refused = map(json.loads, KeepTask(staging, "temporary/keep-")(iter([batch])))
-    assert (kept["invalid"], len(kept["segments"])) == (None, 1)
-    assert refused["invalid"] == [made.segments[0].name, "its runs are not those that the manifest has"]
-    with pytest.raises(InvalidCatalogue, match="The work of task 0 is not in"):
-        list(KeepTask(staging, "temporary/other-")(iter([batch])))
+        results.append(keep_share(staging, store, 0, json.dumps(record).encode()))
+    kept, refused = results
+    assert (kept.invalid, len(kept.segments)) == (None, 1)
+    assert refused.invalid == (made.segments[0].name, "its runs are not those that the manifest has")

@@ -13,13 +13,14 @@ from broker_core.listing.topics_hash import topics_hash
 from broker_core.names import Mode
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.segments.make_segments import joined_parts
-from broker_core_spark.batch.segments.merge_task import MergeTask, PartsOfSegment
+from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts
 from broker_core_spark.batch.segments.question_totals import question_totals
 from broker_core_spark.batch.segments.segment_result import SegmentResult
-from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult, staged_names
+from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment, staged_names
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, read_tallies
 from broker_core_spark.batch.segments.task_assignment import TaskAssignment, assign_tasks
+from broker_core_spark.batch.staging.numbered_work import NumberedTask
 from broker_core_spark.batch.staging.sorted_runs import SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
@@ -40,9 +41,8 @@ def run_all(staging: StagingArea, assignments: Sequence[TaskAssignment]) -> Iter
     """The results of tasks, in any order."""
     for number, assignment in enumerate(assignments):
         staging.open().put_new(f"{staging.folder}-assignment-{number}.json", assignment.to_bytes())
-    work = SegmentTask(staging, f"{staging.folder}-assignment-")
     batch = pa.record_batch([pa.array(range(len(assignments)))], names=["id"])
-    return map(TaskResult.parse, work(iter([batch])))
+    return NumberedTask(staging, f"{staging.folder}-assignment-", make_of_assignment)(iter([batch]))
 
 
 def made(tmp_path: Path, parts: list[tuple[list[str], list[str | None]]]) -> list[TaskResult]:
@@ -78,9 +78,8 @@ def test_a_name_with_two_values_of_a_property_is_a_contradiction(tmp_path: Path)
 def test_a_plan_that_is_gone_is_said(tmp_path: Path) -> None:
     staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
     batch = pa.record_batch([pa.array([0])], names=["id"])
-    for work in (SegmentTask(staging, "temporary/none-"), MergeTask(staging, "temporary/none-")):
-        with pytest.raises(InvalidCatalogue, match="gone"):
-            list(work(iter([batch])))
+    with pytest.raises(InvalidCatalogue, match="gone"):
+        list(NumberedTask(staging, "temporary/none-", make_of_assignment)(iter([batch])))
 
 
 CATALOGUE = {
@@ -126,10 +125,7 @@ def whole(
     segments = [segment for one in results if assignments[one.number].groups == 1 for segment in one.segments]
     parts = joined_parts(assignments, results)
     if parts:
-        staging.open().put_new(f"{staging.folder}-merge-0.json", PartsOfSegment.to_bytes(parts, selectors))
-        work = MergeTask(staging, f"{staging.folder}-merge-")
-        batch = pa.record_batch([pa.array([0])], names=["id"])
-        segments += [SegmentResult.parse(result) for result in work(iter([batch]))]
+        segments += merge_parts(staging, staging.open(), 0, PartsOfSegment.to_bytes(parts, selectors))
     return segments, [block for one in results for block in one.tallies]
 
 

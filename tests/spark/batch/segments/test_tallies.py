@@ -10,7 +10,7 @@ import pytest
 
 from broker_core import EncodedNames
 from broker_core_spark.batch.segments import tallies
-from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter, read_tallies
+from broker_core_spark.batch.segments.tallies import TallyWriter, read_tallies
 from broker_core_spark.format.postings_collector import PostingsCollector
 from tests.support.generations import memory
 
@@ -40,7 +40,6 @@ def test_parts_are_joined_in_the_order_of_segments(
             totals, _ = postings.finish()
             writer.add("a/b", "persistent", totals)
     blocks = [block for writer in reversed(writers) for block in writer.finish(store, "temporary/x")]
-    blocks = [TallyBlock.of(block.record()) for block in blocks]
     found = read_tallies(store, Random(held).sample(blocks, len(blocks)))
     assert list(found) == [("a/b", "persistent")]
     column = found["a/b", "persistent"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,8 @@ import pytest
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.staging.numbered_work import numbered_work, run_numbered
-from broker_core_spark.store import open_store
+from broker_core_spark.batch.staging.staging_area import StagingArea
+from broker_core_spark.store import Store, open_store
 
 
 def test_each_number_has_its_file(tmp_path: Path) -> None:
@@ -29,15 +29,14 @@ def test_each_number_has_its_file(tmp_path: Path) -> None:
 
 
 def test_little_work_is_done_without_a_job_of_spark(tmp_path: Path) -> None:
-    store = open_store(str(tmp_path))
+    staging = StagingArea(str(tmp_path), "temporary/test", (), 1 << 20)
+    no_spark: Any = None
 
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        for number, data in numbered_work(store, "temporary/work-", batches):
-            yield b"%d of " % number + data
+    def done(_staging: StagingArea, _store: Store, number: int, data: bytes) -> tuple[int, bytes]:
+        return number, data
 
     work = [b"zero", b"one", b"two"]
-    no_spark: Any = None
-    found = run_numbered(no_spark, store, "temporary/work-", work, task, SparkJob("work"), seconds=0.1)
-    assert found == [b"0 of zero", b"1 of one", b"2 of two"]
+    found = run_numbered(no_spark, staging, "work", work, done, SparkJob("work"), seconds=0.1)
+    assert found == [(0, b"zero"), (1, b"one"), (2, b"two")]
     with pytest.raises(AttributeError):
-        run_numbered(no_spark, store, "temporary/more-", work, task, SparkJob("work"), seconds=9)
+        run_numbered(no_spark, staging, "more", work, done, SparkJob("work"), seconds=9)

@@ -12,7 +12,8 @@ generation is kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
@@ -29,10 +30,13 @@ from broker_core_spark.batch.segments.segment_puts import SegmentPuts
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
+from broker_core_spark.batch.staging.order_keys import local_names, namespace_ranges
+from broker_core_spark.batch.staging.sorted_runs import KeyedNames, joined_names
 from broker_core_spark.errors import DamagedFile, InvalidGeneration, StoreFailed
 from broker_core_spark.format.framed_file import FramedFile
 from broker_core_spark.format.manifest import FileEntry, Manifest, SegmentEntry
 from broker_core_spark.format.names_writer import NamesWriter
+from broker_core_spark.format.picked_words import Matches
 from broker_core_spark.format.postings_collector import PostingsCollector
 from broker_core_spark.format.postings_file import StoredPostings, read_postings
 from broker_core_spark.format.postings_merge import merge_postings
@@ -50,15 +54,21 @@ __all__ = ["CarriedSegments", "carry_segments"]
 _Array = np.ndarray[Any, Any]
 #: The share of the kept segments that are read whole.
 _AGAIN: Final = 1 / 32
+#: Bytes of names of stretches that are held together, so that what came to all of them is matched at once.
+_TOGETHER: Final = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedSegments:
-    """The segments in the store, where the tallies of their selectors are, and the stretches to be made anew."""
+    """The segments in the store, where the tallies of their selectors are, and the stretches to be made anew.
+
+    ``invalid`` has the file and the reason if nothing of the last generation can be kept.
+    """
 
     segments: tuple[SegmentResult, ...] = ()
     tallies: tuple[TallyBlock, ...] = ()
     anew: tuple[int, ...] = ()
+    invalid: tuple[str, str] | None = None
 
 
 def carry_segments(
@@ -88,21 +98,36 @@ def carry_segments(
         every = manifest.stretches()
         numbers = np.cumsum([0, *map(len, every)]).tolist()
         anew: list[int] = []
+        together: list[_Stretch] = []
         last: int | None = None
-        for number, found in stretches:
-            changes = None if found is not None and found.none else found
-            digest = "" if found is None else found.digest
+
+        def carry() -> None:
+            nonlocal last
+            carrying.match(together)
+            for one in together:
+                made = carrying.carried(one.pieces, one.found)
+                if made is None:
+                    anew.append(one.number)
+                    continue
+                if last is None or one.number != last + 1:
+                    carrying.tallies.begin(first_key(every[one.number][0]))
+                last = one.number
+                carrying.add(made, one.digest)
+            together.clear()
+
+        for number, staged in stretches:
+            changes = None if staged is not None and staged.none else staged
             whole = changes is None and carrying.random.random() < again
             within = range(numbers[number], numbers[number + 1])
             pieces = carrying.read(within, names=changes is not None, whole=whole)
-            made = None if pieces is None else carrying.carried(pieces, changes)
-            if made is None:
+            if pieces is None:
                 anew.append(number)
                 continue
-            if last is None or number != last + 1:
-                carrying.tallies.begin(first_key(every[number][0]))
-            last = number
-            carrying.add(made, digest)
+            found = carrying.changes(pieces, changes)
+            together.append(_Stretch(number, pieces, found, "" if staged is None else staged.digest))
+            if sum(one.size for one in together) > _TOGETHER:
+                carry()
+        carry()
         carrying.segments += puts.finish()
         return CarriedSegments(
             tuple(carrying.segments), tuple(carrying.tallies.finish(store, folder)), tuple(anew)
@@ -116,6 +141,56 @@ class _Piece:
     entry: SegmentEntry
     postings: Sequence[StoredPostings]
     runs: Sequence[SegmentRun] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A stretch under way: its pieces, the changes of its names, if any are known, and the digest of these."""
+
+    number: int
+    pieces: Sequence[_Piece]
+    found: StretchChanges | None
+    digest: str
+
+    @property
+    def size(self) -> int:
+        """Bytes of names that are held."""
+        return sum(piece.entry.size for piece in self.pieces if piece.runs)
+
+
+@dataclass(slots=True)
+class _Matched:
+    """What selectors pick of the names of a place that came: the selector of each pair, and its row, by row.
+
+    ``used`` rows are of runs that were made already.
+    """
+
+    keys: Sequence[bytes]
+    selectors: _Array
+    rows: _Array
+    used: int = 0
+
+    @classmethod
+    def of(cls, found: Iterable[tuple[bytes, Matches]]) -> _Matched:
+        keys: list[bytes] = []
+        parts = [np.empty(0, np.int64)]
+        for key, rows in found:
+            keys.append(key)
+            parts.append(np.arange(*rows) if isinstance(rows, tuple) else rows.astype(np.int64))
+        rows = np.concatenate(parts)
+        order = np.argsort(rows, kind="stable")
+        selectors = np.repeat(np.arange(len(keys)), [len(part) for part in parts[1:]])
+        return cls(keys, selectors[order], rows[order])
+
+    def next(self, size: int) -> list[tuple[bytes, _Array]]:
+        """The key of each selector that picks some of the next ``size`` names, and their rows among these."""
+        low, high = np.searchsorted(self.rows, (self.used, self.used + size))
+        order = np.argsort(self.selectors[low:high], kind="stable")
+        selectors, rows = self.selectors[low:high][order], self.rows[low:high][order] - self.used
+        self.used += size
+        numbers, starts = np.unique(selectors, return_index=True)
+        parts = np.split(rows, starts[1:])
+        return [(self.keys[number], part) for number, part in zip(numbers.tolist(), parts, strict=False)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +229,7 @@ class _Carrying:
     tallies: TallyWriter = field(default_factory=TallyWriter)
     segments: list[SegmentResult] = field(default_factory=list)
     random: Random = field(default_factory=Random)
+    matched: dict[tuple[str, str], _Matched] = field(default_factory=dict)
 
     def read(self, numbers: range, *, names: bool, whole: bool) -> list[_Piece] | None:
         """The segments with these numbers, or ``None`` if a file is damaged.
@@ -189,19 +265,33 @@ class _Carrying:
             result = SegmentResult(one.entry, duplicates=one.duplicates, digest=digest)
             self.segments += self.puts.add(result, one.files, one.patch)
 
-    def carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:
-        """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
-        try:
-            return self._carried(pieces, changes)
-        except (InvalidListing, UnicodeDecodeError, pa.ArrowInvalid) as error:
-            raise InvalidGeneration(pieces[0].entry.name, f"its names: {error!s:.200}") from None
+    def changes(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> StretchChanges | None:
+        """The changes of the names of a stretch, ``None`` for none."""
+        if changes is None:
+            return None
+        with _names_of(pieces):
+            return StretchChanges.of([piece.runs for piece in pieces], changes, self.property_keys)
 
-    def _carried(self, pieces: Sequence[_Piece], changes: NameChanges | None) -> list[_Made] | None:
-        found = (
-            None
-            if changes is None
-            else StretchChanges.of([piece.runs for piece in pieces], changes, self.property_keys)
-        )
+    def match(self, stretches: Iterable[_Stretch]) -> None:
+        """Match the names that came to stretches, in order: those of many as fast as those of one."""
+        came: dict[tuple[str, str], list[KeyedNames]] = {}
+        for names in (one.found.came for one in stretches if one.found is not None):
+            for namespace, domain, low, high in namespace_ranges(names.keys):
+                came.setdefault((namespace, domain), []).append(names.slice(low, high))
+        self.matched = {}
+        for place, parts in came.items():
+            names = joined_names(parts, len(self.property_keys))
+            own = EncodedNames.of(*place, local_names(names.keys, place[0]), ordered=True)
+            values = dict(zip(self.property_keys, names.properties, strict=True))
+            selectors = self.selectors.carried(place)
+            self.matched[place] = _Matched.of(match_selectors(own, values, selectors, self.patterns))
+
+    def carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
+        """The segments of a stretch after its changes, or ``None`` if they would begin at other names."""
+        with _names_of(pieces):
+            return self._carried(pieces, found)
+
+    def _carried(self, pieces: Sequence[_Piece], found: StretchChanges | None) -> list[_Made] | None:
         if found is None or not found.changed:
             twice = 0 if found is None else found.twice
             return [
@@ -274,13 +364,8 @@ class _Carrying:
     def _run(self, stretch: StretchChanges, part: RunChanges) -> _Run:
         """A run after its changes."""
         own = EncodedNames.of(part.namespace, part.domain, part.came_names, ordered=True)
-        picked: list[tuple[bytes, _Array]] = []
-        if len(own):
-            values = dict(zip(self.property_keys, part.came.properties, strict=True))
-            place = (part.namespace, part.domain)
-            for key, rows in match_selectors(own, values, self.selectors.carried(place), self.patterns):
-                picked.append((key, np.arange(*rows) if isinstance(rows, tuple) else rows))
-        patch = RunPatch(own, part.gone, part.before, [item for item in picked if len(item[1])])
+        picked = self.matched[part.namespace, part.domain].next(len(own)) if len(own) else []
+        patch = RunPatch(own, part.gone, part.before, picked)
         return self._of(part.former, patch, stretch.values(part, self.property_keys))
 
     def _of(
@@ -328,6 +413,15 @@ class _Carrying:
         entry = replace(entry, name=file.name, size=file.size, first_local=first, runs=places)
         patch = SegmentPatch.between(piece.entry, entry, patches)
         return _Made(entry, read, [postings, file], patch, duplicates)
+
+
+@contextmanager
+def _names_of(pieces: Sequence[_Piece]) -> Iterator[None]:
+    """Turns errors of names that were not verified into :exc:`InvalidGeneration`."""
+    try:
+        yield
+    except (InvalidListing, UnicodeDecodeError, pa.ArrowInvalid) as error:
+        raise InvalidGeneration(pieces[0].entry.name, f"its names: {error!s:.200}") from None
 
 
 def _end_of(store: Store, entry: FileEntry) -> pa.Buffer:

@@ -5,24 +5,19 @@ from __future__ import annotations
 import json
 import math
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
-
-import pyarrow as pa
 
 from broker_core_spark.arrow_columns import is_ascending
 from broker_core_spark.batch.incremental.carry_segments import CarriedSegments, carry_segments
 from broker_core_spark.batch.incremental.changed_names import NameChanges
 from broker_core_spark.batch.incremental.segment_reuse import SegmentReuse
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.segment_task import staged_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, StagedSelectors, stage_selectors
-from broker_core_spark.batch.segments.tallies import TallyBlock
 from broker_core_spark.batch.segments.task_assignment import blocks_within
-from broker_core_spark.batch.staging.numbered_work import numbered_work, run_numbered
+from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
 from broker_core_spark.batch.staging.staging_area import StagingArea
@@ -35,7 +30,7 @@ from broker_core_spark.store.read_manifest import read_manifest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["KeepTask", "added_selectors", "keep_segments", "keep_shares"]
+__all__ = ["added_selectors", "keep_segments", "keep_share", "keep_shares"]
 
 #: Seconds of one core: reading, comparing and writing a name of a segment, reading the postings of a kept one, and
 #: compiling a selector and matching few names with it.
@@ -85,11 +80,11 @@ def keep_segments(
     if reuse.compared and not staging.property_keys:  # else values of properties are compared too
         digests = (read_build_record(store, manifest.id) or {}).get("digests")
     shares = keep_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
-    folder = f"{staging.folder}-keep-{uuid.uuid4().hex}"
+    name = f"keep-{uuid.uuid4().hex}"
+    folder = f"{staging.folder}-{name}"
     asked = stage_selectors(store, f"{folder}-now", now)
     known = asked if before == now else stage_selectors(store, f"{folder}-before", before)
     staged = [known, asked, stage_selectors(store, f"{folder}-added", added)]
-    prefix = f"{folder}-"
     work_of: list[bytes] = []
     for share in shares:
         ranges = {at: reuse.range_of(at) for at in share if reuse.compared or reuse.carried[at]}
@@ -114,20 +109,20 @@ def keep_segments(
             ],
         }
         work_of.append(json.dumps(record).encode())
-    task = KeepTask(staging, prefix)
     entries = [entry for number in numbers for entry in stretches[number]]
     size = sum(entry.size for entry in entries)
     job = SparkJob("carry segments over", {"segments": len(entries), "questions": len(questions)}, size)
     little = math.inf if partitions else sum(work)
-    found = run_numbered(spark, store, prefix, work_of, task, job, seconds=little)
-    results = [json.loads(result) for result in found]
+    results: list[CarriedSegments] = run_numbered(
+        spark, staging, name, work_of, keep_share, job, seconds=little
+    )
     for result in results:
-        if result["invalid"] is not None:
-            raise InvalidGeneration(*result["invalid"])
+        if result.invalid is not None:
+            raise InvalidGeneration(*result.invalid)
     return CarriedSegments(
-        tuple(SegmentResult.of(segment) for result in results for segment in result["segments"]),
-        tuple(TallyBlock.of(block) for result in results for block in result["tallies"]),
-        tuple(sorted(number for result in results for number in result["anew"])),
+        tuple(segment for result in results for segment in result.segments),
+        tuple(block for result in results for block in result.tallies),
+        tuple(sorted(number for result in results for number in result.anew)),
     )
 
 
@@ -183,50 +178,30 @@ def keep_shares(numbers: Sequence[int], work: Sequence[float], tasks: int) -> li
     return list(shares.values())
 
 
-@dataclass(frozen=True, slots=True)
-class KeepTask:
-    """The work of numbered tasks, pickled by reference into the executors. ``assignments`` is a prefix of paths."""
+def keep_share(staging: StagingArea, store: Store, _number: int, data: bytes) -> CarriedSegments:
+    """Do the work of one numbered task."""
+    record = json.loads(data)
+    blocks = {path: list(map(RunBlock.of, own)) for path, own in record["blocks"].items()}
+    keys = staging.property_keys
 
-    staging: StagingArea
-    assignments: str
+    def changes(changed: Sequence[str], within: Sequence[str], before: str | None) -> NameChanges | None:
+        if not within:
+            return None
+        low, high = map(bytes.fromhex, within)
+        staged = staged_names(store, blocks, (low, high), len(keys))
+        if not record["compared"]:
+            return NameChanges(staged, tuple(map(bytes.fromhex, changed)))
+        return NameChanges(staged, digest=staged.digest() if is_ascending(staged.keys) else "", before=before)
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        store = self.staging.open()
-        for _, data in numbered_work(store, self.assignments, batches):
-            yield json.dumps(self._kept(store, json.loads(data))).encode()
-
-    def _kept(self, store: Store, record: Mapping[str, Any]) -> dict[str, Any]:
-        invalid: list[str] | None = None
-        found = CarriedSegments()
-        blocks = {path: list(map(RunBlock.of, own)) for path, own in record["blocks"].items()}
-        keys = self.staging.property_keys
-
-        def changes(changed: Sequence[str], within: Sequence[str], before: str | None) -> NameChanges | None:
-            if not within:
-                return None
-            low, high = map(bytes.fromhex, within)
-            staged = staged_names(store, blocks, (low, high), len(keys))
-            if not record["compared"]:
-                return NameChanges(staged, tuple(map(bytes.fromhex, changed)))
-            return NameChanges(
-                staged, digest=staged.digest() if is_ascending(staged.keys) else "", before=before
-            )
-
-        try:
-            found = carry_segments(
-                store,
-                read_manifest(store, record["generation"]),
-                ((number, changes(*rest)) for number, *rest in record["stretches"]),
-                KeptSelectors(store, *map(StagedSelectors.of_record, record["selectors"])),
-                f"{self.staging.folder}-kept",
-                keys,
-            )
-        except InvalidGeneration as error:
-            # Another try would not help.
-            invalid = [error.file, error.reason]
-        return {
-            "segments": [segment.record() for segment in found.segments],
-            "tallies": [block.record() for block in found.tallies],
-            "anew": found.anew,
-            "invalid": invalid,
-        }
+    try:
+        return carry_segments(
+            store,
+            read_manifest(store, record["generation"]),
+            ((number, changes(*rest)) for number, *rest in record["stretches"]),
+            KeptSelectors(store, *map(StagedSelectors.of_record, record["selectors"])),
+            f"{staging.folder}-kept",
+            keys,
+        )
+    except InvalidGeneration as error:
+        # Another try would not help.
+        return CarriedSegments(invalid=(error.file, error.reason))

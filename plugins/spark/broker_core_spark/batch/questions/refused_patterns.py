@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -31,7 +30,7 @@ def refused_patterns(
     frame = spark.createDataFrame(pa.table({"pattern": patterns}))
     job = SparkJob("check the patterns", {"patterns": len(patterns)})
     found = run_on_partitions(frame, _RefusedPatterns(max_length), job)
-    return {pattern: reason for result in found for pattern, reason in json.loads(result)}
+    return {pattern: reason for result in found for pattern, reason in result}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +39,9 @@ class _RefusedPatterns:
 
     max_length: int | None
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[list[tuple[str, str]]]:
         for batch in batches:
-            yield json.dumps(list(_refused(batch.column(0).to_pylist(), self.max_length))).encode()
+            yield list(_refused(batch.column(0).to_pylist(), self.max_length))
 
 
 def _refused(patterns: Iterable[str], max_length: int | None) -> Iterator[tuple[str, str]]:

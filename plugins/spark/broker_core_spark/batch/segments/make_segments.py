@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.segments.merge_task import MergeTask, PartsOfSegment
+from broker_core_spark.batch.segments.merge_task import PartsOfSegment, merge_parts
 from broker_core_spark.batch.segments.segment_result import SegmentResult
-from broker_core_spark.batch.segments.segment_task import SegmentTask, TaskResult
+from broker_core_spark.batch.segments.segment_task import TaskResult, make_of_assignment
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors, stage_selectors
 from broker_core_spark.batch.segments.tallies import TallyBlock
@@ -68,16 +68,14 @@ def make_segments(
     )
     if not assignments:
         return MadeSegments()
-    prefix = f"{staging.folder}-assignment-"
     work = [assignment.to_bytes() for assignment in assignments]
     job = _job(assignments, len(questions))
-    found = run_numbered(spark, store, prefix, work, SegmentTask(staging, prefix), job)
-    results = [TaskResult.parse(result) for result in found]
+    results: list[TaskResult] = run_numbered(spark, staging, "assignment", work, make_of_assignment, job)
     whole = [
         segment for result in results if assignments[result.number].groups == 1 for segment in result.segments
     ]
     parts = joined_parts(assignments, results)
-    whole += _merge(spark, store, staging, parts, selectors, partitions)
+    whole += _merge(spark, staging, parts, selectors, partitions)
     tallies = tuple(block for result in results for block in result.tallies)
     return MadeSegments(tuple(whole), tallies, tuple(result.seconds for result in results))
 
@@ -120,7 +118,6 @@ def joined_parts(
 
 def _merge(
     spark: SparkSession,
-    store: Store,
     staging: StagingArea,
     parts: Sequence[PartsOfSegment],
     selectors: StagedSelectors,
@@ -136,8 +133,7 @@ def _merge(
         least = sizes.index(min(sizes))
         work[least].append(part)
         sizes[least] += part.size
-    prefix = f"{staging.folder}-merge-"
     contents = [PartsOfSegment.to_bytes(own, selectors) for own in work]
     job = SparkJob("join postings", {"segments": len(parts)}, size)
-    results = run_numbered(spark, store, prefix, contents, MergeTask(staging, prefix), job)
-    return [SegmentResult.parse(result) for result in results]
+    found = run_numbered(spark, staging, "merge", contents, merge_parts, job)
+    return [segment for merged in found for segment in merged]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -11,7 +11,6 @@ import pyarrow as pa
 from broker_core_spark.batch.segments.segment_puts import SegmentPuts
 from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
-from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.format.manifest import FileEntry
 from broker_core_spark.format.postings_file import read_postings
@@ -19,7 +18,7 @@ from broker_core_spark.format.postings_merge import merge_postings
 from broker_core_spark.format.selector_keys import SelectorKeys
 from broker_core_spark.store import Store
 
-__all__ = ["MergeTask", "PartsOfSegment"]
+__all__ = ["PartsOfSegment", "merge_parts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +45,12 @@ class PartsOfSegment:
         ).encode()
 
 
-@dataclass(frozen=True, slots=True)
-class MergeTask:
-    """The work of numbered tasks, pickled by reference into the executors. ``assignments`` is a prefix of paths."""
-
-    staging: StagingArea
-    assignments: str
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        store = self.staging.open()
-        for _, data in numbered_work(store, self.assignments, batches):
-            yield from _merged(store, data)
-
-
-def _merged(store: Store, data: bytes) -> Iterator[bytes]:
+def merge_parts(_staging: StagingArea, store: Store, _number: int, data: bytes) -> list[SegmentResult]:
+    """Do the work of one numbered task: the segments whose postings are joined."""
     record = json.loads(data)
     selectors = StagedSelectors.of_record(record["selectors"])
     asked: dict[tuple[str, str], SelectorKeys] = {}
+    merged: list[SegmentResult] = []
     with SegmentPuts(store) as puts:
         for segment, parts in record["segments"]:
             made = SegmentResult.of(segment)
@@ -75,6 +63,5 @@ def _merged(store: Store, data: bytes) -> Iterator[bytes]:
             ]
             written = merge_postings(made.entry.runs, files, asked)
             entry = replace(made.entry, postings=FileEntry(written.name, written.size))
-            done = puts.add(replace(made, entry=entry), [written])
-            yield from (result.to_bytes() for result in done)
-        yield from (result.to_bytes() for result in puts.finish())
+            merged += puts.add(replace(made, entry=entry), [written])
+        return merged + puts.finish()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,12 +50,3 @@ class SegmentResult:
             record["continues"],
         )
         return cls(entry, record["new"], record["duplicates"], record["digest"])
-
-    def to_bytes(self) -> bytes:
-        """The result alone, as JSON."""
-        return json.dumps(self.record()).encode()
-
-    @classmethod
-    def parse(cls, data: bytes) -> SegmentResult:
-        """The inverse of :meth:`to_bytes`."""
-        return cls.of(json.loads(data))

@@ -10,7 +10,6 @@ driver gets a few numbers for each segment, and where the tallies are.
 
 from __future__ import annotations
 
-import json
 import shutil
 import tempfile
 import time
@@ -34,7 +33,6 @@ from broker_core_spark.batch.segments.segment_result import SegmentResult
 from broker_core_spark.batch.segments.staged_selectors import AskedOfPlace
 from broker_core_spark.batch.segments.tallies import TallyBlock, TallyWriter
 from broker_core_spark.batch.segments.task_assignment import SegmentRange, TaskAssignment, blocks_within
-from broker_core_spark.batch.staging.numbered_work import numbered_work
 from broker_core_spark.batch.staging.order_keys import (
     key_at,
     local_names,
@@ -52,7 +50,7 @@ from broker_core_spark.format.postings_file import PostingsWriter
 from broker_core_spark.format.segment_boundaries import cut_levels, piece_starts
 from broker_core_spark.store import Store
 
-__all__ = ["SegmentTask", "TaskResult", "ordered_names", "staged_names"]
+__all__ = ["TaskResult", "make_of_assignment", "ordered_names", "staged_names"]
 
 #: Names of neighbouring segments that are matched together.
 _GROUP_ROWS: Final = 262_144
@@ -80,48 +78,10 @@ class TaskResult:
     spans: tuple[tuple[int, int], ...] = ()
     seconds: float = 0.0
 
-    def to_bytes(self) -> bytes:
-        """The result as JSON."""
-        return json.dumps(
-            {
-                "number": self.number,
-                "segments": [segment.record() for segment in self.segments],
-                "tallies": [block.record() for block in self.tallies],
-                "part": self.part,
-                "spans": self.spans,
-                "seconds": self.seconds,
-            }
-        ).encode()
 
-    @classmethod
-    def parse(cls, data: bytes) -> TaskResult:
-        """The inverse of :meth:`to_bytes`."""
-        record = json.loads(data)
-        return cls(
-            record["number"],
-            tuple(map(SegmentResult.of, record["segments"])),
-            tuple(map(TallyBlock.of, record["tallies"])),
-            record["part"],
-            tuple((start, stop) for start, stop in record["spans"]),
-            record["seconds"],
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class SegmentTask:
-    """The work of numbered tasks, pickled by reference into the executors.
-
-    ``assignments`` is the prefix of the paths of assignments.
-    """
-
-    staging: StagingArea
-    assignments: str
-
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
-        store = self.staging.open()
-        for number, data in numbered_work(store, self.assignments, batches):
-            assignment = TaskAssignment.parse(data)
-            yield _Making(store, self.staging, assignment, SegmentPuts(store)).run(number).to_bytes()
+def make_of_assignment(staging: StagingArea, store: Store, number: int, data: bytes) -> TaskResult:
+    """Do the work of one numbered task."""
+    return _Making(store, staging, TaskAssignment.parse(data), SegmentPuts(store)).run(number)
 
 
 @dataclass(slots=True)

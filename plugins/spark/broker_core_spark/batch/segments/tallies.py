@@ -47,16 +47,6 @@ class TallyBlock:
     start: int
     stop: int
 
-    def record(self) -> list[Any]:
-        """The block as a task sends it."""
-        return [self.namespace, self.domain, self.order.hex(), self.path, self.start, self.stop]
-
-    @classmethod
-    def of(cls, record: Sequence[Any]) -> TallyBlock:
-        """The inverse of :meth:`record`."""
-        namespace, domain, order, path, start, stop = record
-        return cls(namespace, domain, bytes.fromhex(order), path, start, stop)
-
 
 class TallyWriter:
     """Collects the tallies of segments, which come in order."""

@@ -198,8 +198,7 @@ class TableSnapshot:
     def read(self, staging: StagingArea, namespaces: Sequence[str] | None) -> list[SortedRun]:
         work = _Ingest(staging, self._namespace, self._name_column)
         rows = self._selected(self._of(self._frame, namespaces), staging.property_keys)
-        results = run_on_partitions(rows, work, SparkJob("read the catalogue"))
-        return [SortedRun.parse(result) for result in results]
+        return run_on_partitions(rows, work, SparkJob("read the catalogue"))
 
     def version(self, _namespace: str) -> CatalogVersion | None:
         return CatalogVersion(self.catalogue_id, 0, self._stamp) if self._stamp else None
@@ -333,16 +332,14 @@ class _Ingest:
     namespace: str | None
     name_column: str = "name"
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[SortedRun]:
         writer = self.staging.writer()
         before = 0
         for batch in batches:
             columns = _texts_of_rows(batch, self.staging.property_keys, self.name_column, before)
             before += len(batch)
-            for run in stage_rows(writer, *columns, self.namespace):
-                yield run.to_bytes()
-        for run in writer.finish():
-            yield run.to_bytes()
+            yield from stage_rows(writer, *columns, self.namespace)
+        yield from writer.finish()
 
 
 def _texts_of_rows(

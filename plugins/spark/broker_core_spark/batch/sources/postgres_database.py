@@ -191,10 +191,7 @@ class _DatabaseSnapshot:
         tasks = -(-self.pages // _PAGES)
         job = SparkJob("read the catalogue", {"pages": self.pages})
         work = _ReadPages(self.dsn, self.exported, staging, wanted, _PAGES)
-        return [
-            SortedRun.parse(result)
-            for result in run_on_partitions(numbered_partitions(self.spark, tasks), work, job)
-        ]
+        return run_on_partitions(numbered_partitions(self.spark, tasks), work, job)
 
     def changes(
         self, since: Mapping[str, CatalogVersion], _property_keys: Sequence[str]
@@ -232,17 +229,15 @@ class _ReadPages:
     namespaces: tuple[str, ...]
     pages: int
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[bytes]:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[SortedRun]:
         writer = self.staging.writer()
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 text = asyncio.run(self._copied(number * self.pages, (number + 1) * self.pages))
                 for table in _parsed(text, len(self.staging.property_keys)):
                     name, namespace, domain, *values = (column.cast(_NAME) for column in table.columns)
-                    for run in stage_rows(writer, name, namespace, domain, values):
-                        yield run.to_bytes()
-        for run in writer.finish():
-            yield run.to_bytes()
+                    yield from stage_rows(writer, name, namespace, domain, values)
+        yield from writer.finish()
 
     async def _copied(self, first: int, stop: int) -> bytes:
         """The rows of pages ``first`` to ``stop`` as CSV. Texts are quoted, nulls are not."""

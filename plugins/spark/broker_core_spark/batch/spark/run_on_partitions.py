@@ -5,9 +5,10 @@ Only the DataFrame API (``mapInArrow``) is used, so it runs locally, on a cluste
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
@@ -22,19 +23,22 @@ __all__ = ["is_spark_error", "numbered_partitions", "run_on_partitions", "spark_
 
 _RESULT: Final = pa.schema([("result", pa.binary()), ("refused", pa.string())])
 _DDL: Final = "result binary, refused string"
-PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[bytes]]
+PartitionWork = Callable[[Iterator[pa.RecordBatch]], Iterator[Any]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """``work`` as Spark calls it. Invalid input is a result, because another try would not help."""
+    """``work`` as Spark calls it. Results are pickled, as those of Spark's own API for Python are.
+
+    Invalid input is a result, because another try would not help.
+    """
 
     work: PartitionWork
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         try:
             for result in self.work(batches):
-                yield pa.record_batch([[result], [None]], schema=_RESULT)
+                yield pa.record_batch([[pickle.dumps(result)], [None]], schema=_RESULT)
         except InvalidCatalogue as error:
             yield pa.record_batch([[None], [str(error)]], schema=_RESULT)
 
@@ -44,7 +48,7 @@ def numbered_partitions(spark: SparkSession, tasks: int) -> DataFrame:
     return spark.range(0, tasks, 1, tasks)
 
 
-def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> list[bytes]:
+def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> list[Any]:
     """The results of ``work`` on all partitions, unordered. Failed attempts do not count.
 
     ``job`` says in Spark's UI, in its event log and to the build's progress what the tasks do.
@@ -61,7 +65,7 @@ def run_on_partitions(frame: DataFrame, work: PartitionWork, job: SparkJob) -> l
     refused = sorted(row["refused"] for row in rows if row["refused"] is not None)
     if refused:
         raise InvalidCatalogue(refused[0])
-    return [bytes(row["result"]) for row in rows]
+    return [pickle.loads(row["result"]) for row in rows]  # noqa: S301 - as Spark itself does
 
 
 def is_spark_error(error: BaseException) -> bool:

@@ -3,48 +3,64 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import pyarrow as pa
 
 from broker_core_spark.batch.errors import InvalidCatalogue
 from broker_core_spark.batch.progress.progress import SparkJob
-from broker_core_spark.batch.spark.run_on_partitions import (
-    PartitionWork,
-    numbered_partitions,
-    run_on_partitions,
-)
+from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions, run_on_partitions
+from broker_core_spark.batch.staging.staging_area import StagingArea
 from broker_core_spark.store import Store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["numbered_work", "run_numbered"]
+__all__ = ["NumberedTask", "numbered_work", "run_numbered"]
 
 #: Bytes of the largest file.
 _MOST_BYTES: Final = 2 * 1024**3
 #: Work of less seconds is done sooner in the driver than a job of Spark begins, and by so many threads.
 _LITTLE_SECONDS: Final = 2.0
 _THREADS: Final = 2
+#: What is done with the number and the content of a file, in a module's function: it is pickled by reference.
+_Done: TypeAlias = Callable[[StagingArea, Store, int, bytes], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTask:
+    """A task that gives what is ``done`` with the work of each of its numbers, at the paths that ``prefix`` begins."""
+
+    staging: StagingArea
+    prefix: str
+    done: _Done
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Any]:
+        store = self.staging.open()
+        for number, data in numbered_work(store, self.prefix, batches):
+            yield self.done(self.staging, store, number, data)
 
 
 def run_numbered(
     spark: SparkSession,
-    store: Store,
-    prefix: str,
+    staging: StagingArea,
+    name: str,
     work: Sequence[bytes],
-    task: PartitionWork,
+    done: _Done,
     job: SparkJob,
     *,
     seconds: float = math.inf,
-) -> list[bytes]:
-    """The results of ``task``, which reads its ``work`` by :func:`numbered_work`, unordered.
+) -> list[Any]:
+    """What is ``done`` with each work, unordered. ``name`` is that of the staged files.
 
     ``seconds`` of a core are what the whole work takes: little work needs no job of Spark.
     """
-    store.put_all_new([(f"{prefix}{number}.json", content) for number, content in enumerate(work)])
+    task = NumberedTask(staging, f"{staging.folder}-{name}-", done)
+    files = [(f"{task.prefix}{number}.json", content) for number, content in enumerate(work)]
+    staging.open().put_all_new(files)
     if seconds > _LITTLE_SECONDS:
         return run_on_partitions(numbered_partitions(spark, len(work)), task, job)
     with ThreadPoolExecutor(_THREADS, "little-work") as threads:

@@ -9,7 +9,6 @@ names pass through a JVM.
 from __future__ import annotations
 
 import hashlib
-import json
 import tempfile
 import uuid
 from collections import Counter
@@ -82,29 +81,6 @@ class SortedRun:
     segment_starts: tuple[bytes, ...]
     names: Mapping[tuple[str, str], int] = field(default_factory=dict)
     system: int = 0
-
-    def to_bytes(self) -> bytes:
-        """The run as a task sends it to the driver."""
-        record = {
-            "path": self.path,
-            "blocks": [block.record() for block in self.blocks],
-            "segment_starts": [key.hex() for key in self.segment_starts],
-            "names": [[*place, count] for place, count in self.names.items()],
-            "system": self.system,
-        }
-        return json.dumps(record).encode()
-
-    @classmethod
-    def parse(cls, data: bytes) -> SortedRun:
-        """The inverse of :meth:`to_bytes`."""
-        record = json.loads(data)
-        return cls(
-            record["path"],
-            tuple(map(RunBlock.of, record["blocks"])),
-            tuple(map(bytes.fromhex, record["segment_starts"])),
-            {(namespace, domain): count for namespace, domain, count in record["names"]},
-            record["system"],
-        )
 
 
 @dataclass(frozen=True, slots=True)
