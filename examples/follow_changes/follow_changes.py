@@ -19,6 +19,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any, Final, Literal, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -71,6 +72,8 @@ class Position(BaseModel):
         try:
             found = cls.model_validate_json(file.read_bytes())
         except FileNotFoundError:
+            if not file.parent.is_dir():
+                raise  # before the receiver gets what could not be saved
             return None
         except ValidationError as error:
             raise ValueError(f"{file} is no position: remove it to begin with a resync") from error
@@ -174,11 +177,11 @@ class Follower:
             except aiohttp.InvalidURL:
                 raise
             except (TryAgain, aiohttp.ClientError, TimeoutError, ValidationError) as failure:
-                seconds = max(pause, getattr(failure, "after", 0)) * random.uniform(1, 1.5)
-                seconds = min(seconds, self._options.longest_pause)
+                wait = max(pause, getattr(failure, "after", 0)) * random.uniform(1, 1.5)
+                wait = min(wait, self._options.longest_pause)
                 why = shown(str(failure).encode()) or type(failure).__name__
-                print(f"again in {seconds:.1f} s: {why}", file=sys.stderr, flush=True)
-                await asyncio.sleep(seconds)
+                print(f"again in {wait:.1f} s: {why}", file=sys.stderr, flush=True)
+                await asyncio.sleep(wait)
                 pause *= 2
 
     def _events(self, version: str, changes: list[Change]) -> Iterator[dict[str, Any]]:
@@ -204,14 +207,31 @@ class Follower:
 
 
 def shown(body: bytes) -> str:
-    """The beginning of an answer, in one line."""
-    return " ".join(body[:_SMALL].decode(errors="replace").split())
+    """The beginning of an answer, in one line, without what a terminal would obey."""
+    text = " ".join(body[:_SMALL].decode(errors="replace").split())
+    return "".join(each if each.isprintable() else "\N{REPLACEMENT CHARACTER}" for each in text)
 
 
 def retry_after(answer: aiohttp.ClientResponse) -> float:
     """The seconds of the header, if it has any."""
     said = answer.headers.get("Retry-After", "")
     return float(said) if said.isascii() and said.isdigit() else 0
+
+
+def url(text: str) -> str:
+    """A URL of HTTP. Raises :exc:`argparse.ArgumentTypeError`."""
+    parts = urlsplit(text)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise argparse.ArgumentTypeError(f"{text!r} is no URL such as http://127.0.0.1:8080")
+    return text
+
+
+def seconds(text: str) -> float:
+    """More than no seconds. Raises :exc:`ValueError`."""
+    found = float(text)
+    if not 0 < found < float("inf"):
+        raise ValueError
+    return found
 
 
 async def follow(options: argparse.Namespace) -> None:
@@ -225,14 +245,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("server", metavar="SERVER", help="the URL of [http] of the server")
+    parser.add_argument("server", metavar="SERVER", type=url, help="the URL of [http] of the server")
     parser.add_argument("namespace", metavar="NAMESPACE", help="TENANT/NAMESPACE")
-    parser.add_argument("receiver", metavar="RECEIVER", help="the URL that events are posted to")
+    parser.add_argument("receiver", metavar="RECEIVER", type=url, help="the URL that events are posted to")
     parser.add_argument("--position", metavar="FILE", type=Path, default=Path("position.json"))
     parser.add_argument("--once", action="store_true", help="end when there are no more changes")
     parser.add_argument("--token-file", metavar="FILE", type=Path, help="a file with a token for the server")
     parser.add_argument("--limit", type=int, default=100, help="changes after which the position is saved")
-    parser.add_argument("--longest-pause", metavar="SECONDS", type=float, default=60.0)
+    parser.add_argument("--longest-pause", metavar="SECONDS", type=seconds, default=60.0)
     try:
         asyncio.run(follow(parser.parse_args()))
     except KeyboardInterrupt:

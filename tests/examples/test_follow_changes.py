@@ -282,3 +282,22 @@ async def test_a_server_that_cannot_follow_ends_it(following: Following, receive
     assert await following.once() == 1
     assert "the server answers 400" in following.errors.read_text()
     assert receiver.events == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["127.0.0.1:8080", "a/b", "http://127.0.0.1:1/"], "'127.0.0.1:8080' is no URL such as http://"),
+        (["http://127.0.0.1:1", "a/b", "nowhere"], "'nowhere' is no URL such as http://"),
+        (
+            ["http://127.0.0.1:1", "a/b", "http://127.0.0.1:1/", "--longest-pause", "nan"],
+            "invalid seconds value",
+        ),
+        (["http://127.0.0.1:1", "a/b", "http://127.0.0.1:1/", "--position", "none/p.json"], "'none/p.json'"),
+    ],
+)
+def test_what_can_never_be_is_no_reason_to_try_again(tmp_path: Path, words: list[str], said: str) -> None:
+    command = [sys.executable, "-W", "error", str(PROGRAM), *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    assert said in done.stderr
