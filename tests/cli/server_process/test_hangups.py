@@ -128,3 +128,22 @@ def test_a_hangup_without_anything_to_reload_says_so(servers: list[Server], tmp_
     eventually_sync(lambda: '"event":"reloaded"' in server.log.read_text(), what="the line")
     server.process.terminate()
     assert server.end() == 0
+
+
+def test_a_hangup_changes_the_log_and_how_the_server_ends(servers: list[Server], tmp_path: Path) -> None:
+    config, other = tmp_path / "f.toml", tmp_path / "other.log"
+    text = '[log]\nlevel = "{}"\nformat = "{}"\nfile = "{}"\n[pulsar]\nlisten = "127.0.0.1:0"\n'
+    config.write_text(text.format("error", "json", ""))
+    server = started(servers, tmp_path, "--config", str(config))
+    server.ready()
+    drains = 'drain_delay = "7ms"\ndrain_timeout = "9s"\n'
+    config.write_text(text.format("info", "human", "other.log") + drains)
+    server.process.send_signal(signal.SIGHUP)
+    eventually_sync(
+        lambda: other.exists() and "reloaded" in other.read_text(), what="a line in the other file"
+    )
+    server.process.terminate()
+    assert server.end() == 0
+    (stopping,) = (line for line in other.read_text().splitlines() if "stopping" in line)
+    assert "delay=0.007 drain=9.0" in stopping  # as people read it
+    assert server.log.read_text() == ""
