@@ -30,8 +30,10 @@ from broker_core.client.kafka import AdminClient, ConfigResource, NewTopic
 from broker_core.client.kafka import ConfigResourceType as Kind
 from broker_core.names import TopicName
 from broker_core.settings import Settings, dotted, live_settings, load_settings
+from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
+from tests.support.kafka_serving import raw_client
 from tests.support.tokens import der, rsa_key, token
 
 #: Before clusters in tests/test_gateway.py; in tests/cli/server_process/test_hangups.py, of a process that has a log.
@@ -134,6 +136,13 @@ class Seen:
             resource = ConfigResource(Kind.TOPIC, "t0")
             found = (await client.describe_configs([resource], names=["retention.ms"]))[resource]
             return found.get("retention.ms").value
+
+    async def kafka_page(self) -> object:
+        """How many topics a page has that could have all of them."""
+        assert self.broker.kafka_address is not None
+        async with raw_client(self.broker.kafka_address) as client:
+            answer = await client.ask(DESCRIBE_TOPIC_PARTITIONS, 0, {"response_partition_limit": 2000})
+            return len(answer["topics"])
 
     async def access_lines(self) -> object:
         """The file, and its new lines for a listing and for a refused one, which always has a line."""
@@ -298,6 +307,10 @@ EFFECTS: Final[dict[str, tuple[Callable[[str], str], str, str, Probe]]] = {
         '{"retention.ms" = "1000"}',
         Seen.kafka_config,
     ),
+    **{
+        f"kafka.{name}": (_of(f"kafka.{name}", besides=_KAFKA), "2000", "5", Seen.kafka_page)
+        for name in ("max_request_pagination_size_limit", "max_request_partition_size_limit")
+    },
     "catalog.property_keys": (
         _of("catalog.property_keys", besides='path = "c.sqlite"\n'),
         "[]",

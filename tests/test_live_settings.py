@@ -63,6 +63,8 @@ CASES: Final[dict[str, tuple[str, str, str]]] = {
     "kafka.replication": (_KAFKA, '"strict"', '"record"'),
     "kafka.namespaces": (_KAFKA, "{}", '{"User:x" = "a/c"}'),
     "kafka.configs": (_KAFKA, "{}", '{"retention.ms" = "1000"}'),
+    "kafka.max_request_pagination_size_limit": (_KAFKA, "2000", "10"),
+    "kafka.max_request_partition_size_limit": (_KAFKA, "2000", "10"),
     "catalog.property_keys": ('path = "c.sqlite"\n', "[]", '["region"]'),
     "upstream.service_url": ("", '"ONE"', '"TWO"'),
     "upstream.token": (_BEHIND, '""', '"one"'),
