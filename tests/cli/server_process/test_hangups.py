@@ -146,4 +146,4 @@ def test_a_hangup_changes_the_log_and_how_the_server_ends(servers: list[Server],
     assert server.end() == 0
     (stopping,) = (line for line in other.read_text().splitlines() if "stopping" in line)
     assert "delay=0.007 drain=9.0" in stopping  # as people read it
-    assert server.log.read_text() == ""
+    assert "stopping" not in server.log.read_text()
