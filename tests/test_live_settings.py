@@ -65,6 +65,7 @@ CASES: Final[dict[str, tuple[str, str, str]]] = {
     "kafka.configs": (_KAFKA, "{}", '{"retention.ms" = "1000"}'),
     "kafka.max_request_pagination_size_limit": (_KAFKA, "2000", "10"),
     "kafka.max_request_partition_size_limit": (_KAFKA, "2000", "10"),
+    "kafka.sasl.mechanisms": ("", '["PLAIN"]', '["SCRAM-SHA-512"]'),
     "catalog.property_keys": ('path = "c.sqlite"\n', "[]", '["region"]'),
     "upstream.service_url": ("", '"ONE"', '"TWO"'),
     "upstream.token": (_BEHIND, '""', '"one"'),
@@ -187,6 +188,8 @@ def _text(path: str, besides: str, value: str) -> str:
     tables = {"pulsar": _PULSAR, "catalog": 'path = "c.sqlite"\n'}
     if table.startswith("upstream."):
         tables["upstream"] = _BEHIND.replace("ONE", "TLS" if table == "upstream.tls" else "ONE")
+    if table == "kafka.sasl":
+        tables["kafka"] = _KAFKA
     above = "" if table else f"{key} = {value}\n"
     if table:
         tables[table] = f"{besides}{key} = {value}\n"

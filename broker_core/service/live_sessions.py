@@ -79,11 +79,26 @@ _Keys: TypeAlias = Mapping[str, frozenset[bytes]]
 class LiveSession:
     """One session. ``ended`` is called once, unless it is cancelled before."""
 
-    __slots__ = ("_ended", "_expiry", "_sessions", "grounds", "original_principal", "proxy_version", "stored")
+    __slots__ = (
+        "_ended",
+        "_expiry",
+        "_sessions",
+        "grounds",
+        "original_principal",
+        "proxy_version",
+        "stands",
+        "stored",
+    )
 
     def __init__(
-        self, sessions: dict[LiveSession, None], admitted: _Admitted | None, ended: Callable[[Ended], object]
+        self,
+        sessions: dict[LiveSession, None],
+        admitted: _Admitted | None,
+        ended: Callable[[Ended], object],
+        stands: Callable[[], bool] | None,
     ) -> None:
+        #: Whether clients are still let in as this one was, where its protocol has a say in it.
+        self.stands = stands
         self._sessions = sessions
         self._ended = ended
         self._expiry: Expiry | None = None
@@ -149,9 +164,19 @@ class LiveSessions:
         """Counts what may have made credentials bad that were good."""
         return self._authenticator.generation + self._keys_changed
 
-    def begin(self, admitted: _Admitted | None, ended: Callable[[Ended], object]) -> LiveSession:
-        """A client was let in just now, or connected where nobody is authenticated: ``None``."""
-        session = LiveSession(self._sessions, admitted, ended)
+    def begin(
+        self,
+        admitted: _Admitted | None,
+        ended: Callable[[Ended], object],
+        stands: Callable[[], bool] | None = None,
+    ) -> LiveSession:
+        """A client was let in just now, or connected where nobody is authenticated: ``None``.
+
+        ``stands`` says whether its protocol lets clients in that way still: :meth:`look_again` has it asked.
+        """
+        session = LiveSession(self._sessions, admitted, ended, stands)
+        if stands is not None and not stands():
+            self._is_due = True
         if admitted is None:
             return session
         attempt, principal = admitted.attempt, admitted.principal
@@ -167,6 +192,10 @@ class LiveSessions:
         if not is_known:
             self._is_due = True  # what it was let in by may be over already
         return session
+
+    def look_again(self) -> None:
+        """A protocol lets clients in otherwise than before."""
+        self._is_due = True
 
     async def watch(self) -> None:
         """Sweep again and again, until cancelled. Whatever fails is logged, and tried again."""
@@ -200,8 +229,10 @@ class LiveSessions:
     def _is_good(self, session: LiveSession) -> bool:
         """Whether a client would still be let in by its credentials, as what it is."""
         grounds, authenticator = session.grounds, self._authenticator
+        if session.stands is not None and not session.stands():
+            return False
         if grounds is None:
-            return not authenticator.enabled
+            return session.stands is not None or not authenticator.enabled
         if session.stored:
             if not self._holds(grounds.role, session.stored):
                 return False

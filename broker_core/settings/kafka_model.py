@@ -78,6 +78,8 @@ class KafkaTlsSettings(Table):
 class KafkaSaslSettings(Table):
     """``[kafka.sasl]``: the SASL mechanisms of clients."""
 
+    live: ClassVar = frozenset({"mechanisms"})
+
     mechanisms: tuple[KafkaMechanism, ...] = Field(
         default=(),
         description="The mechanisms that clients may use; none: no client is asked for credentials.",

@@ -237,6 +237,48 @@ async def test_users_of_the_catalogue_that_another_process_changes(broker: Broke
         await asks(clients["grace"])
 
 
+async def test_a_mechanism_that_is_taken_away_ends_its_sessions(quick: None, tmp_path: Path) -> None:
+    write_files(tmp_path, key=SECRET, bob=False)
+    offered = ["PLAIN", "OAUTHBEARER"]
+
+    def load() -> Settings:
+        free = {"listen": "127.0.0.1:0"}
+        token = {"key": f"file:{tmp_path / 'key'}", "algorithms": ["HS256"]}
+        basic = {"file": tmp_path / "users"}
+        return Settings.model_validate(
+            {
+                "pulsar": free,
+                "kafka": {**free, "sasl": {"mechanisms": offered}},
+                "catalog": {"path": tmp_path / "catalog.sqlite"},
+                "authentication": {"methods": ["basic", "token"], "basic": basic, "token": token},
+            }
+        )
+
+    async with Broker(load(), load=load) as serving, AsyncExitStack() as stack:
+        assert serving.kafka_address is not None
+        by_password, by_token, late = [
+            await stack.enter_async_context(raw_client(serving.kafka_address)) for _ in range(3)
+        ]
+        await logged_in(by_password, "alice", "alice")
+        assert (await by_token.ask(SASL_HANDSHAKE, 1, {"mechanism": "OAUTHBEARER"}))["error_code"] == 0
+        bearer = {"auth_bytes": f"n,,\1auth=Bearer {hs256()}\1\1".encode()}
+        assert (await by_token.ask(SASL_AUTHENTICATE, 2, bearer))["error_code"] == 0
+        offered.remove("PLAIN")
+        assert (await serving.reloads.reload_all()).failed == {}
+        assert await by_password.message() == b""
+        told = await late.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+        assert (told["error_code"], told["mechanisms"]) == (33, ["OAUTHBEARER"])
+        await asks(by_token)
+        offered.clear()  # nobody is asked for credentials any more
+        assert (await serving.reloads.reload_all()).failed == {}
+        assert await by_token.message() == b""
+        anonymous = await stack.enter_async_context(raw_client(serving.kafka_address))
+        await asks(anonymous)
+        offered.append("PLAIN")
+        assert (await serving.reloads.reload_all()).failed == {}
+        assert await anonymous.message() == b""
+
+
 async def test_kafka_python_with_scram_learns_that_its_user_is_gone(broker: Broker) -> None:
     assert broker.kafka_address is not None
     assert broker.catalog is not None

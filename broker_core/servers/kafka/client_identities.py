@@ -8,14 +8,14 @@ from broker_core.access.asker import Asker
 from broker_core.access.peer import Peer
 from broker_core.names import NamespaceName
 from broker_core.service import Admission, Admitted, Ended, LiveSession, Logins
-from broker_core.settings import KafkaSettings
+from broker_core.settings import KafkaMechanism, KafkaSettings
 
 __all__ = ["ClientIdentities"]
 
 
 class ClientIdentities:
-    """``admission`` authenticates clients; without it nobody has a role. ``logins`` are those of SASL, by
-    ``mechanisms``, if clients have to bring credentials. ``identify`` changes the identity of a connection once more.
+    """``admission`` authenticates clients; without it nobody has a role. ``logins`` are those of SASL, if clients have
+    to bring credentials by one of the :attr:`mechanisms`. ``identify`` changes the identity of a connection once more.
     """
 
     def __init__(
@@ -26,13 +26,19 @@ class ClientIdentities:
         identify: Callable[[Asker], Asker] | None = None,
     ) -> None:
         self.logins = logins
-        self.mechanisms = kafka.sasl.mechanisms
+        self.mechanisms: tuple[KafkaMechanism, ...] = kafka.sasl.mechanisms
         self._admission = admission
         self._identify = identify
         self.place(kafka)
 
     def place(self, kafka: KafkaSettings) -> None:
-        """Have the namespaces of these settings for clients that connect, or prove who they are, from now on."""
+        """Have these namespaces and mechanisms for clients that connect, or prove who they are, from now on.
+
+        Sessions by a mechanism that is none any more end, and those without credentials if some are asked for.
+        """
+        if kafka.sasl.mechanisms != self.mechanisms and self._admission is not None:
+            self.mechanisms = kafka.sasl.mechanisms
+            self._admission.live.look_again()
         self._namespace = NamespaceName.parse(kafka.namespace)
         self._namespaces = {who: NamespaceName.parse(where) for who, where in kafka.namespaces.items()}
 
@@ -46,12 +52,20 @@ class ClientIdentities:
             return None
         if peer.common_name is not None and admission.authenticator.takes_certificates:
             return admission.by_certificate(peer)
-        return admission.without_credentials(peer) if self.logins is None else None
+        return None if self.mechanisms else admission.without_credentials(peer)
 
-    def begin(self, admitted: Admitted, ended: Callable[[Ended], object]) -> LiveSession:
-        """The session of a connection that was let in."""
-        assert self._admission is not None  # it has let the client in
-        return self._admission.live.begin(admitted, ended)
+    def begin(self, admitted: Admitted | None, ended: Callable[[Ended], object]) -> LiveSession | None:
+        """The session of a connection that was let in by its certificate, or without credentials.
+
+        ``None`` if it has to bring some, or if nobody is authenticated ever.
+        """
+        if self._admission is None or (admitted is None and self.mechanisms):
+            return None
+        has_certificate = admitted is not None and admitted.attempt.method == "tls"
+        return self._admission.live.begin(admitted, ended, None if has_certificate else self._asks_nobody)
+
+    def _asks_nobody(self) -> bool:
+        return not self.mechanisms
 
     def close(self) -> None:
         """No client is served any more."""

@@ -55,7 +55,6 @@ def kafka_server(
     catalog = None if changes is None else changes.catalog
     mechanisms = kafka.sasl.mechanisms
     check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
-    logins = Logins(admission, catalog) if mechanisms else None
     lister = pipeline.lister
     tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
     authorizer = _authorizer(kafka, catalog)
@@ -75,7 +74,7 @@ def kafka_server(
         NamedTopics(find, authorizer),
         catalog,
         authorizer,
-        ClientIdentities(kafka, admission, logins, identify),
+        ClientIdentities(kafka, admission, Logins(admission, catalog), identify),
         changes,
         configs,
         quotas=admission.quotas,

@@ -97,16 +97,17 @@ class KafkaRequestHandler:
         identities, options = services.identities, services.options
         admitted = identities.of_connection(peer)
         #: That of its certificate, or of clients without credentials, until it proves another identity.
-        self._live = None if admitted is None else identities.begin(admitted, self._ended)
+        self._live = identities.begin(admitted, self._ended)
         self._unasked = unasked
         self._sasl: SaslSession | None = None
         #: Known once the client is authenticated, or where nobody has to be.
         self._asker: Asker | None = None
-        if identities.logins is not None:
+        if identities.mechanisms:
+            assert identities.logins is not None
             known = admitted is not None
             self._sasl = SaslSession(
                 identities.logins,
-                identities.mechanisms,
+                lambda: identities.mechanisms,
                 peer,
                 admit=self._admit,
                 unasked=unasked,

@@ -15,7 +15,8 @@ CERTIFIED = Peer("192.0.2.1:5000", "kafka", True, "orders-app")
 
 def role(settings: dict[str, object], peer: Peer, *, sasl: bool = False) -> str | None:
     logins = logins_of(None, Authenticator(AuthenticationSettings.model_validate(settings)))
-    identities = ClientIdentities(KafkaSettings(), logins.admission, logins if sasl else None)
+    kafka = KafkaSettings.model_validate({"sasl": {"mechanisms": ["PLAIN"] if sasl else []}})
+    identities = ClientIdentities(kafka, logins.admission, logins)
     principal = identities.of_connection(peer)
     identities.close()
     logins.close()

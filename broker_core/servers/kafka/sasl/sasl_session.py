@@ -56,8 +56,8 @@ class _State(Enum):
 
 
 class SaslSession:
-    """``mechanisms`` are those of the settings, in their order. ``admit`` lets the client in as a principal, and gives
-    its asker. ``unasked`` closes the connection.
+    """``mechanisms`` gives those of the settings, in their order. ``admit`` lets the client in as a principal, and
+    gives its asker. ``unasked`` closes the connection.
 
     With ``known``, the client has an identity already, by its certificate, and may prove another one first of all.
     """
@@ -83,7 +83,7 @@ class SaslSession:
     def __init__(
         self,
         logins: Logins,
-        mechanisms: tuple[KafkaMechanism, ...],
+        mechanisms: Callable[[], tuple[KafkaMechanism, ...]],
         peer: Peer,
         *,
         admit: Callable[[Principal], Asker],
@@ -159,8 +159,9 @@ class SaslSession:
 
     def _shake_hands(self, header: RequestHeader, mechanism: str) -> bytes | Awaited:
         attempt = self._attempt = LoginAttempt(self._peer, header.client_id[:256], former=self._principal)
-        fields: Fields = {"mechanisms": list(self._mechanisms)}
-        if mechanism not in self._mechanisms:
+        mechanisms = self._mechanisms()
+        fields: Fields = {"mechanisms": list(mechanisms)}
+        if mechanism not in mechanisms:
             fields["error_code"] = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             return Awaited(partial(self._unsupported, mechanism, _frame(SASL_HANDSHAKE, header, fields)))
         if self._principal is not None and mechanism != self._mechanism:
@@ -225,10 +226,14 @@ class SaslSession:
             self._admission.sessions.put(self._asker, ClientCredentials(attempt.method, attempt.data))
         if self._live is not None:
             self._live.cancel()
-        self._live = self._admission.live.begin(admitted, self._ended)
+        self._live = self._admission.live.begin(admitted, self._ended, self._stands)
         if principal.expires_at is None:
             return 0
         return max(1, int((principal.expires_at - time.time()) * 1000))
+
+    def _stands(self) -> bool:
+        """Whether the mechanism by which the client was let in is one still."""
+        return self._mechanism in self._mechanisms()
 
     def _ended(self, why: Ended) -> None:
         self._unasked(Closing(*why))
