@@ -13,10 +13,11 @@ from broker_core.access.authorization import RULE_ACTIONS
 from broker_core.errors import ListingFailed
 from broker_core.listing.details import Details
 from broker_core.listing.page import Page
+from broker_core.listing.page_walk import PageStart, PageWalk
 from broker_core.names import Mode
 from broker_core.names.topic_id import topic_id_text
 from broker_core.patterns import TopicsPattern
-from broker_core.pipeline.answer import RestTrace, Trace
+from broker_core.pipeline.answer import Answer, RestTrace, Trace
 from broker_core.pipeline.pipeline import Pipeline
 from broker_core.pipeline.watchable import unfit_for_watches, unwatchable_pattern
 from broker_core.plugin_api.depends_on import AnswerKey
@@ -39,7 +40,7 @@ _KEPT_FOR: Final = {
 }
 
 
-async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]:
+async def explain(pipeline: Pipeline, request: ListingRequest, *, names: int = 0) -> dict[str, Any]:
     """Run a request and say, in plain values, who answered what, how the pattern was applied, and what it took.
 
     ``rules`` has the decision of the authorization rules about each action and each principal of the asker: ``role``,
@@ -54,6 +55,7 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
     ``first``. ``kept`` says whose answer a server keeps after this, ``for`` a ``version``, a ``failure`` or ``masks``.
     ``snapshot`` has the ``age_s`` of a gateway's listing and ``of`` whom it is: ``principal``, the ``role`` that lists
     for all, or ``all`` where brokers know no principals; ``null`` where they were asked themselves.
+    ``names`` has so many of the answer's, in the order of pages, if any are asked for.
     ``watch_refused`` says why a client may not watch the answer, and polls; ``null`` where it may.
     A request that fails has ``error``, ``cause`` and ``code`` in place of an answer. ``warnings`` says in words what an
     operator should know besides: a question that selects otherwise than it seems, a plugin that claims what is not so,
@@ -104,7 +106,9 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         }
     notes = pipeline.lister.notes(request) if answer.lister == pipeline.lister.name else ListerNotes()
     try:
+        shown = {"names": await _first_names(pipeline, request, answer, names)} if names else {}
         return report | {
+            **shown,
             "rules": _rules(pipeline, request.asker, str(request.namespace)),
             "gates": _steps(trace.gates),
             "chain": _steps(trace.chain),
@@ -136,6 +140,25 @@ async def explain(pipeline: Pipeline, request: ListingRequest) -> dict[str, Any]
         }
     finally:
         answer.release()
+
+
+async def _first_names(pipeline: Pipeline, request: ListingRequest, answer: Answer, most: int) -> list[str]:
+    """The first names of an answer, in the order of pages."""
+    if answer.page_names is not None:
+        return cast("list[str]", answer.page_names[:most].to_pylist())
+    if answer.selection is None:
+        return []
+    walk = PageWalk(answer.selection)
+
+    def read() -> list[str]:
+        found: list[str] = []
+        place: PageStart | None = PageStart()
+        while place is not None and len(found) < most:
+            some, place = walk.block(place, most - len(found)).read()
+            found += some.first(most - len(found)).names.to_pylist()
+        return found
+
+    return await pipeline.workers.call(request.asker, read)
 
 
 async def _watch_refused(pipeline: Pipeline, request: ListingRequest) -> str | None:

@@ -46,6 +46,7 @@ Action: TypeAlias = Literal[
     "accept_shrink",
     "disconnect_clients",
     "ask_plugin",
+    "explain_as",
 ]
 #: ``abandoned``: the client left before anything was changed.
 Outcome: TypeAlias = Literal["done", "unchanged", "refused", "failed", "abandoned"]

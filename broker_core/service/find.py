@@ -228,6 +228,11 @@ class Find:
                 await step(search)
         return search.found()
 
+    async def there(self, asked: Asked, topic: TopicName) -> Known:
+        """What there is of a topic, whoever asks, before rights and masks. Raises :exc:`ListingFailed`."""
+        (known,) = await self._known(_Search(asked, [topic]), [topic])
+        return known
+
     # -- the steps of both orders
 
     async def _ask_acls(self, search: _Search) -> None:

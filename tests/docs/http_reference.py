@@ -123,6 +123,18 @@ $ curl -sS -H 'Content-Type: application/json' -d '{"items": [{"resource_type": 
 $ curl -sS -X DELETE 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?principal=User:orders-app'
 {"type":"about:blank","title":"Not Found","status":404,"detail":"clients of this server are not authenticated: it has no users and ACLs over HTTP","cause":"NOT_FOUND"}
 """,
+    "listPropertyValues": f"""\
+$ curl -sS {_URL}/public/default/properties/region
+{{"key":"region","items":[{{"value":"eu","names":2}},{{"value":"us","names":1}}],"total":2,"listed":3}}
+""",
+    "showTopicHistory": f"""\
+$ curl -sS {_TOPICS}/orders/history
+{{"topic":"persistent://public/default/orders","items":[...],"complete":...}}
+""",
+    "whyListed": f"""\
+$ curl -sS -H 'Content-Type: application/json' -d '{{"pattern": "public/default/b.*"}}' {_TOPICS}/orders:why
+{{"topic":"persistent://public/default/orders","listed":false,"blocked_by":"pattern","steps":[...{{"step":"pattern","passes":false,"by":null,"says":"it does not match public/default/orders","needs":"a pattern that matches public/default/orders as a whole"}}]}}
+""",
     "showServerPlugins": """\
 $ curl -sS http://127.0.0.1:8080/v1/server/plugins
 {"items":[]}

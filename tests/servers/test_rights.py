@@ -186,6 +186,9 @@ def _over_http(served: ApiServed) -> Asks:
         "explainListing": ask(
             f"{BASE}/explain", "POST", json={}, is_seen=lambda said: "error" not in said.json
         ),
+        "whyListed": ask(f"{BASE}/topics/bills:why", "POST", json={}),
+        "showTopicHistory": ask(f"{BASE}/topics/bills/history"),
+        "listPropertyValues": ask(f"{BASE}/properties/region"),
         "acceptHeldListings": ask(f"{BASE}/held-listings/accept", "POST"),
         "listKafkaUsers": ask(f"{ACCESS}/users"),
         "showKafkaUser": ask(f"{ACCESS}/users/somebody"),

@@ -50,13 +50,17 @@ RIGHTS: Final = (
     Right("Pulsar", ("GET_OR_CREATE_SCHEMA",), ("put_schema",), _HIDDEN),
     Right("HTTP `/v1`", ("openapi",), note="without credentials, unless `http.protect` is on"),
     Right("HTTP `/v1`", ("listScreens", "showAsker")),
-    Right("HTTP `/v1`", ("listTopics", "showNamespace"), ("list",), "yes"),
+    Right("HTTP `/v1`", ("listTopics", "showNamespace", "listPropertyValues"), ("list",), "yes"),
     Right("HTTP `/v1`", ("listNamespaces",), ("list",), note="shows the namespaces that the client may list"),
     Right("HTTP `/v1`", ("showTopic", "showTopicById"), ("list",), _HIDDEN),
     Right("HTTP `/v1`", ("listChanges",), ("list",), "409 where masks or rules hide topics"),
+    Right("HTTP `/v1`", ("showTopicHistory",), ("list",), "409 where masks hide topics"),
     Right("HTTP `/v1`", ("putTopic", "patchTopic", "deleteTopic", "importTopics"), ("admin",)),
     Right("HTTP `/v1`", ("deleteTopicById",), ("admin",), _HIDDEN),
     Right("HTTP `/v1`", ("explainListing",), ("admin", "list"), "yes"),
+    Right(
+        "HTTP `/v1`", ("whyListed",), ("admin",), "yes", note="and `list` where it is asked as another client"
+    ),
     Right("HTTP `/v1`", ("listHeldListings",), ("admin",), note="shows such namespaces"),
     Right("HTTP `/v1`", ("acceptHeldListings",), ("admin",)),
     Right(

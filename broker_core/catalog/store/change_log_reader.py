@@ -11,10 +11,10 @@ from typing import Final
 
 from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.store.file_watch import FileWatch, WatchedVersions
-from broker_core.catalog.store.namespace_change import read_recreated
+from broker_core.catalog.store.namespace_change import read_history, read_recreated
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
-from broker_core.change_log import CatalogVersion, Changes, Gap
-from broker_core.names import NamespaceName
+from broker_core.change_log import CatalogVersion, Change, Changes, Gap
+from broker_core.names import NamespaceName, TopicName
 
 __all__ = ["CatalogLogReader"]
 
@@ -76,6 +76,16 @@ class CatalogLogReader:
         await self._current()
         with reading_catalog():
             return await asyncio.to_thread(self._recreated, namespace, since, gone, most)
+
+    async def history(self, topic: TopicName, most: int) -> tuple[list[Change], CatalogVersion]:
+        """The last changes of a topic, the newest first, and the version behind which the log has all changes."""
+        await self._current()
+        with reading_catalog():
+            return await asyncio.to_thread(self._history, topic, most)
+
+    def _history(self, topic: TopicName, most: int) -> tuple[list[Change], CatalogVersion]:
+        with self._catalog.reading() as connection:
+            return read_history(connection, topic, most)
 
     def _recreated(
         self, namespace: NamespaceName, since: CatalogVersion, gone: CatalogVersion, most: int

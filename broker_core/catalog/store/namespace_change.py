@@ -31,6 +31,7 @@ __all__ = [
     "RecentRows",
     "read_catalog_id",
     "read_changes",
+    "read_history",
     "read_recent",
     "read_span",
     "read_version",
@@ -398,6 +399,28 @@ def read_recreated(
             return None
         names += listed.names(str(TopicName(DOMAINS[domain], namespace, base)))
     return names
+
+
+_HISTORY = (
+    "SELECT version, operation, domain, base, topic_id, listed_before, listed_after, properties_before,"
+    " properties_after, time, configs_before, configs_after FROM changes"
+    " WHERE namespace = ? AND domain = ? AND base = ? ORDER BY version DESC, id DESC LIMIT ?"
+)
+
+
+def read_history(
+    connection: sqlite3.Connection, topic: TopicName, most: int
+) -> tuple[list[Change], CatalogVersion]:
+    """The last changes of one topic, the newest first, and the version behind which the log has all changes.
+
+    The log of the namespace is read from its end, some 50,000 rows at the most. What had this name before it was
+    deleted is in it too, as another topic.
+    """
+    ends = _read_ends(connection, topic.namespace, CatalogVersion("", 0))
+    asked = (ends.namespace or 0, DOMAINS.index(topic.domain), topic.local, most)
+    rows = connection.execute(_HISTORY, asked).fetchall()
+    begin = CatalogVersion(ends.catalog_id, ends.log_from or 0)
+    return [_change(topic.namespace, row) for row in rows], begin
 
 
 def _version_within(

@@ -5,9 +5,12 @@ from __future__ import annotations
 from broker_core.servers.http.api.namespaces import (
     explain_listing,
     list_namespaces,
+    property_values,
     show_namespace,
     show_topic,
     topic_changes,
+    topic_history,
+    why_not_listed,
 )
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.services import ApiServices
@@ -22,5 +25,8 @@ def operations(services: ApiServices) -> list[Operation]:
         *show_namespace.operations(services),
         *show_topic.operations(services),
         *topic_changes.operations(services),
+        *topic_history.operations(services),
+        *property_values.operations(services),
         *explain_listing.operations(services),
+        *why_not_listed.operations(services),
     ]

@@ -2,55 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from pydantic import ConfigDict, Field, PlainValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import ConfigDict, Field
 
-from broker_core.names import Mode
 from broker_core.pipeline import explain
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject, Text
-from broker_core.servers.http.api.operation import Body, Operation, Reply, Right
-from broker_core.servers.http.api.request_body import RequestObject
+from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
+from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import read_question
 
 __all__ = ["operations"]
 
 
-def _mode(value: Any) -> Mode:
-    if not isinstance(value, str):
-        raise PydanticCustomError("mode", "")
-    return Mode.parse(value)
-
-
-class _Question(RequestObject):
-    prefix = "the body: "
-    wrong = {  # noqa: RUF012 - not a field
-        "": "must be an object",
-        "pattern": "pattern must be a string",
-        "mode": "mode must be a string",
-        "properties": "properties must be an object whose values are strings",
-    }
-
-    pattern: Text | None = Field(default=None, description="As of `GET .../topics`.")
-    mode: Annotated[
-        Mode,
-        PlainValidator(_mode),
-        WithJsonSchema({"type": "string", "enum": [mode.name.lower() for mode in Mode]}),
-    ] = Field(
-        default=Mode.PERSISTENT,
-        description="The domains whose topics are listed.",
-        json_schema_extra={"default": "persistent"},
+class _Question(AskedQuestion):
+    names: Annotated[int, Field(ge=0, le=1000)] = Field(
+        default=0, description="How many of the names are shown, the first ones."
     )
-    properties: dict[Text, Text] = Field(default={}, description="What plugins are asked with.")
-
-    @classmethod
-    def unknown(cls, names: Sequence[str]) -> str:
-        return f"unknown member {min(names)!r:.100}; known: mode, pattern, properties"
 
 
 class _Explanation(JsonObject):
@@ -84,6 +55,7 @@ class _Explanation(JsonObject):
     topics_hash: str | None = None
     bytes: int | None = None
     next: str | None = None
+    names: list[str] = Field(default=[], description="The first names, in the order of pages (`names`).")
     details: dict[str, Any] | None = None
     permits: Any = None
     kept: list[dict[str, str | None]] = Field(default=[])
@@ -101,16 +73,13 @@ _EXAMPLE: Final = {
     "pattern": "persistent://public/default/orders-.*",
     "mode": "persistent",
     "properties": {"region": "eu"},
+    "as": {"role": "team-a", "address": "192.0.2.7"},
+    "names": 10,
 }
-#: Bytes of a body besides those that its properties may have, each character written as six.
-_MOST_PATTERN: Final = 64 * 1024
 
 
 def operations(services: ApiServices) -> list[Operation]:
     """The operation of this module."""
-    most = (
-        _MOST_PATTERN + 6 * services.settings.limits.property_bytes + 8 * services.settings.limits.properties
-    )
     return [
         Operation(
             "POST",
@@ -121,32 +90,19 @@ def operations(services: ApiServices) -> list[Operation]:
             _explain,
             {200: Reply("The explanation, of a listing that fails too.", {"application/json": _Explanation})},
             tag="server",
-            body=Body(
-                {"application/json": _Question},
-                most,
-                "The question, as `GET .../topics` takes it by parameters.",
-                examples={"application/json": _EXAMPLE},
-            ),
+            description="With `as` it is asked as another client, which needs the right `list` too and is in the audit "
+            "log.",
+            body=body_of(services, _Question, _EXAMPLE),
         )
     ]
 
 
 async def _explain(request: ApiRequest) -> web.StreamResponse:
     asked = _Question.read(await request.json())
-    services = request.services
-    question, uncompiled = read_question(
-        services.pipeline,
-        services.settings.limits,
-        request.asker,
-        request.namespace(),
-        asked.mode,
-        asked.pattern,
-        list(asked.properties.items()),
-        deadline=request.deadline,
-    )
-    if uncompiled is not None:
-        question = await services.pipeline.with_pattern(question, uncompiled)
-    return _Explanation(**_without_errors(await explain(services.pipeline, question))).response()
+    async with refused_parts_shown(request, asked.pattern):
+        question = await read_asked(request, asked)
+    report = await explain(request.services.pipeline, question, names=asked.names)
+    return _Explanation(**_without_errors(report)).response()
 
 
 def _without_errors(report: dict[str, Any]) -> dict[str, Any]:

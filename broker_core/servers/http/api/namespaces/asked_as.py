@@ -1,0 +1,139 @@
+"""A question that somebody with the right ``admin`` asks as somebody else: ``explain`` and ``:why``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import Field, PlainValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from broker_core.access.asker import Asker
+from broker_core.access.remote_address import host_of
+from broker_core.names import Mode
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.quantities import ListenAddress
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import Text
+from broker_core.servers.http.api.operation import Body
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.request_body import RequestObject
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.service import read_question
+
+__all__ = ["AskedQuestion", "body_of", "read_asked"]
+
+#: Bytes of a body besides those that its properties may have, each character written as six.
+_MOST_PATTERN: Final = 64 * 1024
+_LONGEST: Final = 1024
+_MEMBERS: Final = ("role", "original_principal", "address", "client_version")
+_OR_NULL: Final = {"type": ["string", "null"], "maxLength": _LONGEST}
+
+
+def _mode(value: Any) -> Mode:
+    if not isinstance(value, str):
+        raise PydanticCustomError("mode", "")
+    return Mode.parse(value)
+
+
+class AskedQuestion(RequestObject):
+    """A question, and whom it is asked as."""
+
+    prefix = "the body: "
+    wrong: ClassVar = {
+        "": "must be an object",
+        "pattern": "pattern must be a string",
+        "mode": "mode must be a string",
+        "properties": "properties must be an object whose values are strings",
+        "as": "as must be an object whose values are strings or null",
+        "names": "names must be a number from 0 to 1000",
+    }
+
+    pattern: Text | None = Field(default=None, description="As of `GET .../topics`.")
+    mode: Annotated[
+        Mode,
+        PlainValidator(_mode),
+        WithJsonSchema({"type": "string", "enum": [mode.name.lower() for mode in Mode]}),
+    ] = Field(
+        default=Mode.PERSISTENT,
+        description="The domains whose topics are listed.",
+        json_schema_extra={"default": "persistent"},
+    )
+    properties: dict[Text, Text] = Field(default={}, description="What plugins are asked with.")
+    asker: (
+        Annotated[
+            dict[Text, Text | None],
+            WithJsonSchema(
+                {
+                    "type": ["object", "null"],
+                    "properties": dict.fromkeys(_MEMBERS, _OR_NULL),
+                    "additionalProperties": False,
+                }
+            ),
+        ]
+        | None
+    ) = Field(
+        default=None,
+        alias="as",
+        description="The client to ask as: its role, the principal that it is a proxy for, the address that it comes "
+        "from, and what it calls itself. The answer has what that client would be told.",
+    )
+
+    @classmethod
+    def unknown(cls, names: Sequence[str]) -> str:
+        known = sorted(each.alias or name for name, each in cls.model_fields.items())
+        return f"unknown member {min(names)!r:.100}; known: {', '.join(known)}"
+
+
+def body_of(services: ApiServices, model: type[AskedQuestion], example: object) -> Body:
+    """The body of an operation that takes such a question."""
+    limits = services.settings.limits
+    most = _MOST_PATTERN + 6 * limits.property_bytes + 8 * limits.properties
+    return Body(
+        {"application/json": model},
+        most,
+        "The question, as `GET .../topics` takes it by parameters.",
+        examples={"application/json": example},
+    )
+
+
+async def read_asked(request: ApiRequest, asked: AskedQuestion) -> ListingRequest:
+    """The question with its pattern compiled, of whoever it is asked as.
+
+    Asking as somebody else is in the audit log, and needs the right to list besides. Raises what refuses a question.
+    """
+    asker = request.asker
+    if asked.asker is not None:
+        asker = _asker(asked.asker)
+        request.attempt.action = "explain_as"
+        request.attempt.target = " ".join(f"{name}={value}" for name, value in asked.asker.items() if value)
+        await request.authorize("list")
+    pipeline = request.services.pipeline
+    question, uncompiled = read_question(
+        pipeline,
+        request.services.settings.limits,
+        asker,
+        request.namespace(),
+        asked.mode,
+        asked.pattern,
+        list(asked.properties.items()),
+        deadline=request.deadline,
+    )
+    return question if uncompiled is None else await pipeline.with_pattern(question, uncompiled)
+
+
+def _asker(given: dict[str, str | None]) -> Asker:
+    for name, value in given.items():
+        if name not in _MEMBERS:
+            raise refused(400, f"the body: as has {', '.join(_MEMBERS)}, and no {name!r:.100}")
+        if value is not None and len(value) > _LONGEST:
+            raise refused(400, f"the body: as.{name} has more than {_LONGEST} characters")
+    address = given.get("address") or "127.0.0.1"
+    if host_of(address) == address:
+        address = str(ListenAddress(address.removeprefix("[").removesuffix("]"), 0))
+    return Asker(
+        role=given.get("role") or None,
+        original_principal=given.get("original_principal") or None,
+        remote_address=address,
+        client_version=given.get("client_version") or "",
+    )

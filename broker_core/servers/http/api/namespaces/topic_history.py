@@ -1,0 +1,124 @@
+"""``GET .../topics/{topic}/history``: what the change log knows of one topic, and of those that had its name before."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from aiohttp import web
+from pydantic import Field
+
+from broker_core.access.access import Access
+from broker_core.catalog import topic_id_text
+from broker_core.change_log import Change, ListedNames, Operation
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.operation import Operation as ApiOperation
+from broker_core.servers.http.api.operation import Reply, Right
+from broker_core.servers.http.api.parameters import number_parameter
+from broker_core.servers.http.api.problem_details import refused
+from broker_core.servers.http.api.services import ApiServices, needs_catalog
+from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
+
+__all__ = ["operations"]
+
+
+class _State(JsonObject):
+    """A topic before or after a change."""
+
+    names: int = Field(description="How many names it was listed by, each partition one.")
+    properties: dict[str, str]
+    configs: dict[str, str]
+
+
+class _Change(JsonObject):
+    version: int
+    time: str = Field(json_schema_extra={"format": "date-time"})
+    operation: Literal["create", "update", "delete"]
+    topic_id: str = Field(description="A name that is made anew is another topic, with another id.")
+    before: _State | None = Field(description="Null of a topic that was made.")
+    after: _State | None = Field(description="Null of a topic that was deleted.")
+
+    @classmethod
+    def of(cls, change: Change) -> _Change:
+        return cls(
+            version=change.version,
+            time=change.time.isoformat(timespec="milliseconds"),
+            operation=change.operation.value,
+            topic_id=topic_id_text(change.topic_id),
+            before=None
+            if change.operation is Operation.CREATE
+            else _state(change.listed_before, change.properties_before, change.configs_before),
+            after=None
+            if change.operation is Operation.DELETE
+            else _state(change.listed_after, change.properties_after, change.configs_after),
+        )
+
+
+class _History(JsonObject):
+    topic: str
+    items: list[_Change] = Field(description="The newest is first.")
+    complete: bool = Field(
+        description="Whether the log reaches back to the first version of the namespace, and all is shown."
+    )
+
+
+_EXAMPLE: Final = {
+    "topic": "persistent://public/default/orders",
+    "items": [
+        {
+            "version": 1,
+            "time": "2026-11-22T18:49:05.694+00:00",
+            "operation": "create",
+            "topic_id": "pLW3lPqvQYyE8maO_j3eRw",
+            "before": None,
+            "after": {"names": 2, "properties": {"region": "eu"}, "configs": {}},
+        }
+    ],
+    "complete": True,
+}
+
+
+def operations(_services: ApiServices) -> list[ApiOperation]:
+    """The operation of this module."""
+    return [
+        ApiOperation(
+            "GET",
+            f"{TOPIC_PATH}/history",
+            "showTopicHistory",
+            "What the change log knows of a topic, and of those that had its name before.",
+            Right.LIST,
+            _show,
+            {
+                200: Reply(
+                    "Its changes; none of a name that the log does not have.",
+                    {"application/json": _History},
+                    examples={"application/json": _EXAMPLE},
+                ),
+                409: Reply("Plugins list or hide topics of this namespace (CONFLICT)."),
+                501: Reply("Brokers hold the topics."),
+            },
+            description="The log has the last changes of a namespace, 50,000 of them as a rule.",
+            parameters=(TOPIC, number_parameter("limit", "Changes at the most.", 1, 1000, 100)),
+        )
+    ]
+
+
+async def _show(request: ApiRequest) -> web.StreamResponse:
+    services, limit = request.services, request.values["limit"]
+    topic = topic_of(request).partitioned_name
+    services.pipeline.ask_rules(Access("list", topic.namespace, topic, request.asker))
+    needs_catalog(services)
+    dispatcher = services.pipeline.dispatcher
+    if dispatcher.masks(topic.namespace) or dispatcher.lists(topic.namespace):
+        raise refused(
+            409, "plugins list or hide topics of this namespace, and the change log has all of them"
+        )
+    assert services.change_log is not None
+    changes, begin = await services.change_log.history(topic, limit)
+    items = [] if topic.is_system else list(map(_Change.of, changes))
+    complete = not begin.number and len(changes) < limit
+    return _History(topic=str(topic), items=items, complete=complete).response()
+
+
+def _state(listed: ListedNames, properties: object, configs: object) -> _State:
+    return _State(names=len(listed), properties=dict(properties), configs=dict(configs))  # type: ignore[call-overload]

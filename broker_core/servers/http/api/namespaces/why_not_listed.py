@@ -1,0 +1,100 @@
+"""``POST .../topics/{topic}:why``: why a topic is in the listing of a client, or is not, and what it would take."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+from pydantic import Field
+
+from broker_core.servers.http.api.api_request import ApiRequest
+from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
+from broker_core.servers.http.api.operation import Operation, Reply, Right
+from broker_core.servers.http.api.pattern_problems import refused_parts_shown
+from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
+from broker_core.service import why_listed
+
+__all__ = ["operations"]
+
+
+class _Step(JsonObject):
+    step: str = Field(
+        description="`rules`, `gates`, `exists`, `mode`, `properties`, `pattern`, `masks`, `held` or `listing`."
+    )
+    passes: bool | None = Field(description="Whether the topic passes; null where that is not known.")
+    by: str | None = Field(description="What decides: a rule, plugins, what lists.")
+    says: str
+    needs: str | None = Field(description="What it would take, where it does not pass.")
+
+
+class _Why(JsonObject):
+    topic: str
+    listed: bool | None = Field(
+        description="Whether the answer has a name of the topic; null where it is an error."
+    )
+    blocked_by: str | None = Field(description="The first step that takes it away, or that fails.")
+    steps: list[_Step] = Field(description="In the order of a listing.")
+
+
+_BODY: Final = {
+    "pattern": "persistent://public/default/orders-.*",
+    "properties": {"region": "eu"},
+    "as": {"role": "team-a"},
+}
+_EXAMPLE: Final = {
+    "topic": "persistent://public/default/orders-7",
+    "listed": False,
+    "blocked_by": "properties",
+    "steps": [
+        {
+            "step": "exists",
+            "passes": True,
+            "by": "catalog",
+            "says": "the topic is there with 4 partitions",
+            "needs": None,
+        },
+        {
+            "step": "properties",
+            "passes": False,
+            "by": None,
+            "says": "region=eu is asked, and the topic has region=us",
+            "needs": "the property region=eu of the topic, or another question",
+        },
+    ],
+}
+
+
+def operations(services: ApiServices) -> list[Operation]:
+    """The operation of this module."""
+    return [
+        Operation(
+            "POST",
+            f"{TOPIC_PATH}:why",
+            "whyListed",
+            "Why a topic is in the listing of a client, or is not, and what it would take.",
+            Right.ADMIN,  # it names plugins and rules
+            _why,
+            {200: Reply("Each step.", {"application/json": _Why}, examples={"application/json": _EXAMPLE})},
+            description="With `as` it is asked as another client, which needs the right `list` too and is in the audit "
+            "log.",
+            tag="server",
+            parameters=(TOPIC,),
+            body=body_of(services, AskedQuestion, _BODY),
+        )
+    ]
+
+
+async def _why(request: ApiRequest) -> web.StreamResponse:
+    topic = topic_of(request).partitioned_name
+    asked = AskedQuestion.read(await request.json())
+    async with refused_parts_shown(request, asked.pattern):
+        question = await read_asked(request, asked)
+    services = request.services
+    why = await why_listed(services.pipeline, services.find, question, topic)
+    steps = [
+        _Step(step=each.step, passes=each.passes, by=each.by, says=each.says, needs=each.needs)
+        for each in why.steps
+    ]
+    return _Why(topic=str(topic), listed=why.listed, blocked_by=why.blocked_by, steps=steps).response()

@@ -1,0 +1,243 @@
+"""Why a topic is listed for a client, or is not: each step that may take it away, and what it would take.
+
+What is decided elsewhere is asked there: the rules, the gates, what there is, the pattern, the masks. At last the
+listing itself is asked, which is what counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.access.access import Access
+from broker_core.access.asker import Asker
+from broker_core.errors import ListingFailed
+from broker_core.names import TopicName
+from broker_core.patterns import compile_pattern
+from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugins import ChainStep, RefusedByPlugin
+from broker_core.service.find import Asked, Find
+from broker_core.service.plugin_topics import Known
+from broker_core.shrink_guard import HELD
+
+__all__ = ["Step", "Why", "why_listed"]
+
+#: Names of a topic that masks are asked about: those of its first partitions.
+_MOST_NAMES: Final = 1000
+_WANTS: Final = frozenset({"partitions", "properties"})
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one step does with the topic: it ``passes``, or is taken away; ``None`` where that is not known.
+
+    ``by`` is what decides, ``says`` what it decides, and ``needs`` what it would take for the topic to pass.
+    """
+
+    step: str
+    passes: bool | None
+    by: str | None
+    says: str
+    needs: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """The steps in the order of a listing; ``listed`` is ``None`` where there is no listing."""
+
+    topic: TopicName
+    listed: bool | None
+    steps: tuple[Step, ...]
+
+    @property
+    def blocked_by(self) -> str | None:
+        """The first step that takes the topic away, or that fails."""
+        return next((each.step for each in self.steps if each.passes is False), None)
+
+
+async def why_listed(pipeline: Pipeline, find: Find, question: ListingRequest, topic: TopicName) -> Why:
+    """Why a topic, without partition suffix, is in the answer to a question, or is not."""
+    asker = question.asker
+    steps = list(_rules(pipeline, asker, topic))
+    if all(each.passes for each in steps):
+        steps.append(await _gates(pipeline, question))
+    else:  # which nobody asks then
+        steps.append(Step("gates", None, None, "not asked, since the rules deny it"))
+    asked = Asked(asker=asker, action=None, wants=_WANTS, deadline=question.deadline)
+    try:
+        known = await find.there(asked, topic)
+        steps.append(_existence(pipeline, topic, known))
+    except ListingFailed as failure:
+        known = Known(exists=False)
+        steps.append(_failed("exists", failure))
+    steps.append(_mode(question, topic))
+    if question.properties:
+        steps.append(_properties(pipeline, question, known))
+    if question.pattern is not None:
+        steps.append(_pattern(question, topic))
+    if known.exists and pipeline.dispatcher.masks(topic.namespace):
+        steps.append(await _masks(pipeline, question, topic, known))
+    listed, last = await _listing(pipeline, question, topic)
+    if last.passes is not False or all(each.passes is not False for each in steps):
+        steps.append(last)
+    return Why(topic, listed, tuple(steps))
+
+
+def _rules(pipeline: Pipeline, asker: Asker, topic: TopicName) -> Iterator[Step]:
+    """What the rules say of each principal of the asker."""
+    rules = pipeline.authorization
+    if not rules.on:
+        return
+    roles = [asker.role] if asker.original_principal is None else [asker.role, asker.original_principal]
+    for role in roles:
+        decision = rules.decide(role, "list", str(topic.namespace), topic.local)
+        who = "a client without a role" if not role else f"role {role!r}"
+        verb = "may" if decision.allowed else "may not"
+        needs = None
+        if not decision.allowed:
+            needs = (
+                f"{decision.rule} must not be about it"
+                if decision.rule.startswith("rule ")
+                else "credentials that give the client a role"
+                if not role
+                else f"a rule that allows role {role!r} to list it"
+            )
+        yield Step("rules", decision.allowed, decision.rule, f"{who} {verb} list {topic}", needs)
+
+
+async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
+    steps: list[ChainStep] = []
+    try:
+        await pipeline.ask_gates(
+            Access("list", question.namespace, None, question.asker), question.deadline, steps
+        )
+    except RefusedByPlugin as refused:
+        return Step(
+            "gates", False, refused.plugin, refused.message, f"plugin {refused.plugin!r} must let it pass"
+        )
+    except ListingFailed as failure:
+        return Step("gates", False, failure.plugin, failure.message, "the plugin must answer")
+    asked = ", ".join(each.plugin for each in steps)
+    return Step("gates", True, asked or None, "let it pass" if asked else "no plugin authorizes here")
+
+
+def _existence(pipeline: Pipeline, topic: TopicName, known: Known) -> Step:
+    dispatcher = pipeline.dispatcher
+    listers = [plugin.name for plugin, _ in dispatcher.describe_hook.plugins(topic.namespace) if plugin.lists]
+    by = ", ".join([*listers, pipeline.lister.name])
+    if not known.exists:
+        return Step("exists", False, by, f"there is no topic {topic}", "the topic must be made")
+    partitions = f" with {known.partitions} partitions" if known.partitions else ""
+    return Step("exists", True, by, f"the topic is there{partitions}")
+
+
+def _mode(question: ListingRequest, topic: TopicName) -> Step:
+    mode = question.mode.name.lower()
+    if topic.is_system:
+        return Step("mode", False, None, "it is a system topic, which no listing has", None)
+    if question.mode.lists(topic.domain):
+        return Step("mode", True, None, f"the mode {mode} has {topic.domain} topics")
+    return Step(
+        "mode",
+        False,
+        None,
+        f"the mode {mode} has no {topic.domain} topics",
+        "the mode all, or that of its domain",
+    )
+
+
+def _properties(pipeline: Pipeline, question: ListingRequest, known: Known) -> Step:
+    """What the selecting properties of the question make of those of the topic."""
+    keys = pipeline.options.selecting_keys
+    asked = {key: value for key, value in question.properties.items() if key in keys}
+    ignored = ", ".join(sorted(set(question.properties) - asked.keys()))
+    said = f"; nothing selects by {ignored}" if ignored else ""
+    if not asked:
+        return Step("properties", True, None, f"no property of the question selects topics{said}")
+    own: Mapping[str, str] | None = known.told.get("properties")
+    if own is None and known.record is not None:
+        own = known.record.properties
+    if not known.exists or own is None:
+        return Step("properties", None, None, f"the properties of the topic are not known{said}")
+    own = dict(own)
+    others = {key: value for key, value in asked.items() if own.get(key) != value}
+    if not others:
+        return Step("properties", True, None, f"the topic has all that select{said}")
+    texts = [
+        f"{key}={value} is asked, and the topic has {f'{key}={own[key]}' if key in own else f'no {key}'}"
+        for key, value in sorted(others.items())
+    ]
+    needs = " and ".join(f"the property {key}={value} of the topic" for key, value in sorted(others.items()))
+    return Step("properties", False, None, "; ".join(texts) + said, f"{needs}, or another question")
+
+
+def _pattern(question: ListingRequest, topic: TopicName) -> Step:
+    pattern = question.pattern
+    assert pattern is not None
+    name = f"{topic.namespace}/{topic.local}"
+    if not pattern.supported:
+        return Step(
+            "pattern",
+            None,
+            None,
+            f"this server does not apply the pattern ({pattern.reason}): the client does",
+        )
+    if pattern.matches(str(topic)):
+        return Step("pattern", True, None, f"it matches {name}")
+    return Step(
+        "pattern", False, None, f"it does not match {name}", f"a pattern that matches {name} as a whole"
+    )
+
+
+async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName, known: Known) -> Step:
+    """What the masks show of the names of the topic; each plugin is asked, so the first that hides all is known."""
+    columns = list(known.masked(topic))
+    names = columns[0][:_MOST_NAMES] if columns else pa.array([str(topic)], pa.large_string())
+    steps: list[ChainStep] = []
+    plugins = ", ".join(pipeline.dispatcher.mask_hook.plugins(topic.namespace))
+    try:
+        mask = await pipeline.dispatcher.mask_hook.visible(question, names, steps=steps)
+    except ListingFailed as failure:
+        return Step("masks", False, failure.plugin, failure.message, "the plugin must answer")
+    shown = len(names) if mask is None else sum(1 for each in mask.to_pylist() if each)
+    if shown:
+        return Step("masks", True, plugins, f"{shown} of {len(names)} names are shown")
+    return Step(
+        "masks", False, plugins, "it is hidden from this client", f"{plugins} must show it to this client"
+    )
+
+
+def _failed(step: str, failure: ListingFailed) -> Step:
+    """A step that has no answer; a listing that the shrink guard holds is one of its own."""
+    if failure.reason == HELD:
+        needs = "that it is accepted, or that some time passes"
+        return Step("held", False, failure.plugin, failure.message, needs)
+    return Step(step, False, failure.plugin, failure.message, "an answer in place of the error")
+
+
+async def _listing(
+    pipeline: Pipeline, question: ListingRequest, topic: TopicName
+) -> tuple[bool | None, Step]:
+    """The listing itself: whether the answer has a name of the topic."""
+    try:
+        answer = await pipeline.answer(replace(question, page=None, wants=frozenset(), topics_hash=None))
+    except ListingFailed as failure:
+        return None, _failed("listing", failure)
+    try:
+        assert answer.selection is not None  # the question has no hash
+        only = compile_pattern(re.escape(f"{topic.namespace}/{topic.local}"), remember=False)
+        names = await pipeline.workers.matching(question.asker, answer.selection, only)
+        listed = pc.any(pc.starts_with(names.names, f"{topic.domain}://")).as_py() is True
+    finally:
+        answer.release()
+    if listed:
+        return True, Step("listing", True, answer.lister, "the answer has it")
+    return False, Step(
+        "listing", False, answer.lister, f"what {answer.lister} lists for this question lacks it"
+    )

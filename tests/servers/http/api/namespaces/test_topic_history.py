@@ -1,0 +1,65 @@
+"""The history of one topic: made, changed, deleted, made anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.names import NamespaceName, TopicName
+from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
+from tests.support.plugins import PluginOf
+
+NEW = TopicName("persistent", NamespaceName("public", "default"), "new")
+PATH = f"{NAMESPACE}/topics/new/history"
+
+
+async def test_a_topic_is_known_from_its_making_to_its_end_and_again(served: ApiServed) -> None:
+    catalog: SqliteCatalog = catalog_of(served)
+    catalog.create(NEW, partitions=3, properties={"a": "1"})
+    catalog.set_properties(NEW, {"a": "2"})
+    catalog.delete(NEW)
+    made = catalog.create(NEW)
+    said = (await served.ask(PATH)).json
+    assert (said["topic"], said["complete"]) == (str(NEW), True)
+    again, deleted, changed, first = said["items"]
+    assert [each["operation"] for each in said["items"]] == ["create", "delete", "update", "create"]
+    assert first["before"] is None
+    assert first["after"] == {"names": 3, "properties": {"a": "1"}, "configs": {}}
+    assert (changed["before"]["properties"], changed["after"]["properties"]) == ({"a": "1"}, {"a": "2"})
+    assert (deleted["before"]["properties"], deleted["after"]) == ({"a": "2"}, None)
+    assert (again["before"], again["after"]) == (None, {"names": 1, "properties": {}, "configs": {}})
+    assert len({each["topic_id"] for each in said["items"]}) == 2
+    assert again["version"] == catalog.version(NEW.namespace).number
+    assert made.name == NEW
+    assert (await served.ask(f"{NAMESPACE}/topics/new-partition-1/history")).json["items"] == said["items"]
+    short = (await served.ask(f"{PATH}?limit=1")).json
+    assert (short["items"], short["complete"]) == ([again], False)
+
+
+async def test_a_name_that_never_was_has_no_history(served: ApiServed) -> None:
+    said = await served.ask(PATH)
+    assert said.json == {"topic": str(NEW), "items": [], "complete": True}
+    assert (await served.ask("/v1/namespaces/no/where/topics/x/history")).json["complete"] is True
+
+
+async def test_it_tells_nothing_that_a_listing_hides(tmp_path: Path) -> None:
+    def visible(topics: Any) -> pa.BooleanArray:
+        return pa.array([True] * len(topics))
+
+    async with api_served(tmp_path, plugins={"mask": PluginOf(visible=visible)}) as served:
+        assert (await served.ask(PATH)).status == 409
+    (tmp_path / "rules").mkdir()
+    rules = [
+        {"roles": ["anyone"], "namespaces": ["*"], "actions": ["list"]},
+        {"roles": ["anyone"], "namespaces": ["*"], "actions": ["list"], "effect": "deny", "topics": ["ne*"]},
+    ]
+    async with api_served(
+        tmp_path / "rules",
+        authentication={"anonymous_role": "anyone"},
+        authorization={"rules": rules},
+    ) as served:
+        assert (await served.ask(PATH)).status == 403
+        assert len((await served.ask(f"{NAMESPACE}/topics/orders/history")).json["items"]) == 1
