@@ -239,6 +239,9 @@ class Gateway:
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:
         return self.cluster.lister.tells(namespace, mode, asker)
 
+    def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
+        return self.cluster.lister.period(namespace, mode, asker)
+
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         self.cluster.lister.gave(namespace, topics_hash)
 

@@ -318,6 +318,10 @@ class LookedAt:
         """Whoever follows looks."""
         return True
 
+    def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
+        """Whoever follows looks."""
+        return None
+
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:
         """Each answer is of the moment that it was asked for."""
 
@@ -375,6 +379,12 @@ class DefaultLister(Protocol):
         """Whether a client that follows a namespace has its listing of now once it was told all changes so far.
 
         That listing is no older than an answer may be, and the client may still have it.
+        """
+
+    def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
+        """Seconds after which a client that follows has a change at the latest, where nobody tells of changes.
+
+        ``None``: they are told as they come. Infinite: only whoever asks sees them.
         """
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:

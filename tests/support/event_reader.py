@@ -36,6 +36,8 @@ class EventReader:
         self.id: str | None = None
         self.retry: int | None = None
         self.comments = 0
+        #: What it was told of how changes are seen.
+        self.watching: list[dict[str, Any]] = []
 
     async def next(self) -> StreamEvent:
         """The next event; raises :exc:`EOFError` at the end of the stream."""
@@ -52,6 +54,9 @@ class EventReader:
                     name, _, value = line.partition(": ")
                     assert name not in fields, line
                     fields[name] = value
+                elif fields.get("event") == "watching":
+                    self.watching.append(json.loads(fields["data"]))
+                    fields = {}
                 elif "event" in fields:
                     return self._taken(fields)
                 elif "retry" in fields:

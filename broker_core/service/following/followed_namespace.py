@@ -8,6 +8,7 @@ only a question that they match, or whose answer depends on more, is asked again
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import Final
@@ -75,6 +76,7 @@ class FollowedNamespace:
         """Follow one more question."""
         question = feed.question
         feed.is_told = partial(self._is_told, question.mode)
+        feed.period = partial(self._period_of, question)
         self.feeds[feed] = self._pipeline.lister.follow(self._namespace, question.mode, question.asker)
 
     def remove(self, feed: ListingFeed) -> None:
@@ -107,6 +109,13 @@ class FollowedNamespace:
             and self._watch.is_recent()
             and self._pipeline.lister.tells(self._namespace, mode, asker)
         )
+
+    def _period_of(self, question: ListingRequest, asker: Asker) -> float | None:
+        """Seconds after which followers of a question have a change at the latest; ``None``: as it comes."""
+        if self._pipeline.dispatcher.concerned(self._namespace):
+            return self._interval  # whoever answers may tell of changes, or not
+        period = self._pipeline.lister.period(self._namespace, question.mode, asker)
+        return self._interval if period == math.inf else period
 
     def _later(self) -> asyncio.TimerHandle:
         return asyncio.get_running_loop().call_later(self._interval, self._period)

@@ -106,6 +106,8 @@ class ListingFeed:
         self._failing: tuple[Cause, str] | None = None
         #: Whether a change that a client has not been told of would have woken this.
         self.is_told: Callable[[Asker], bool] = lambda _: False
+        #: Seconds between two looks for changes, for a client; ``None``: they are told as they come.
+        self.period: Callable[[Asker], float | None] = lambda _: None
 
     def close(self) -> None:
         """Ask no more, and end all followers."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import weakref
 from typing import Final
 
+from broker_core.access.asker import Asker
 from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.listing.listing import Listing
-from broker_core.names import Mode
+from broker_core.names import Mode, NamespaceName
 from broker_core.patterns import TopicsPattern
 from broker_core.plugin_api.depends_on import question_text
 from broker_core.plugin_api.describe_request import DescribeRequest
@@ -65,6 +67,10 @@ class UpstreamLister(LookedAt):
     ) -> Listing | None:
         """Only the brokers know."""
         return None
+
+    def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
+        """The brokers are asked, and tell nothing of themselves."""
+        return math.inf
 
     async def list_topics(self, request: ListingRequest) -> TopicListingResult:
         """The answer of the brokers, by the request's deadline. Raises :exc:`ListingFailed`."""

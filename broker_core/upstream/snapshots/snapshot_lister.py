@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, TypeAlias
 from weakref import WeakKeyDictionary, ref
@@ -184,6 +185,14 @@ class SnapshotLister:
             return False
         age = self.snapshots.age(place, mode)
         return age is not None and age <= self._max_age and self._is_allowed(_right(asker, namespace))
+
+    def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:
+        """``max_age`` where no watch at the cluster tells of all changes: it tells of those of persistent topics."""
+        with suppress(ListingFailed):
+            place = Place(namespace, self.store.view_of(asker))
+            if mode is Mode.PERSISTENT and self.watches.is_open(place):
+                return None
+        return self._max_age
 
     def _has_followers(self, place: Place) -> bool:
         return any((place, mode) in self._followed for mode in Mode)

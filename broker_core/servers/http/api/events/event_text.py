@@ -31,6 +31,7 @@ __all__ = [
     "first_text",
     "recreated_text",
     "snapshot_text",
+    "watching_text",
 ]
 
 #: Keeps proxies from taking a quiet stream for a dead one.
@@ -72,6 +73,12 @@ def event_text(name: str, data: bytes, topics_hash: str | None = None) -> bytes:
 def first_text(milliseconds: int) -> bytes:
     """What a stream begins with: after how long a client that was cut off should come back."""
     return b"retry: %d\n\n" % milliseconds
+
+
+def watching_text(period: float | None) -> bytes:
+    """The event that says whether changes are told as they come, or looked for every so many seconds."""
+    told = {"watching": True} if period is None else {"watching": False, "period_s": period}
+    return event_text("watching", ascii_json(told).encode())
 
 
 def changed_text(added: Selection, removed: Selection, topics_hash: str) -> bytes:

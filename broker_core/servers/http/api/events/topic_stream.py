@@ -26,6 +26,7 @@ from broker_core.servers.http.api.events.event_text import (
     error_text,
     first_text,
     snapshot_text,
+    watching_text,
 )
 from broker_core.servers.http.api.events.subscriber import Subscriber
 from broker_core.servers.http.api.listing_warnings import require_filtered, warning_headers, warning_members
@@ -115,6 +116,7 @@ class _TopicStream:
         self._timeout = request.services.settings.pulsar.write_timeout
         self._loop = asyncio.get_running_loop()
         self._looked = self._loop.time()  # at the credentials
+        self._told: float | None = -1.0  # of how changes are seen
 
     async def run(self, headers: dict[str, str]) -> web.StreamResponse:
         """Write until it is over; a client that stays behind for too long is cut off."""
@@ -126,6 +128,7 @@ class _TopicStream:
         await response.prepare(http)
         await self._write(first_text(_RETRY + secrets.randbelow(_SPREAD)))
         while await self._is_still_admitted():
+            await self._say_whether_it_watches()
             if subscriber.failure is not None:
                 failure, subscriber.failure = subscriber.failure, None
                 await self._write(error_text(failure, http))
@@ -152,6 +155,13 @@ class _TopicStream:
                 await woken.wait()
         except TimeoutError:
             await self._write(HEARTBEAT)
+
+    async def _say_whether_it_watches(self) -> None:
+        """At the begin, and when that becomes otherwise."""
+        period = self._feed.period(self._request.asker)
+        if period != self._told:
+            self._told = period
+            await self._write(watching_text(period))
 
     async def _is_still_admitted(self) -> bool:
         """Whether the credentials are good and those of the same role, as it was a moment ago; the client is told if

@@ -16,14 +16,17 @@ import pyarrow as pa
 import pytest
 
 from broker_core import Access, Refused, TopicListingResult
+from broker_core.broker import Broker
 from broker_core.catalog import Edit, SqliteCatalog, creation, deletion
 from broker_core.names import TopicName
 from broker_core.servers.http.api.events import event_text, topic_stream
 from broker_core.service import ListingFeeds
+from broker_core.settings import Settings
 from tests.support.api_serving import NAMESPACE, ApiServed, api_served, catalog_of
 from tests.support.clock import AGES, wall_clock
 from tests.support.event_reader import EventReader
 from tests.support.eventually import eventually
+from tests.support.fake_cluster import FakeCluster
 from tests.support.plugins import PluginOf
 from tests.support.tokens import data_url, der, rsa_key, token
 
@@ -76,6 +79,7 @@ async def test_all_topics_come_first_and_then_what_changes(served: ApiServed) ->
         (first,) = await events.snapshot()
         assert set(first.items) == ALL
         assert events.retry is not None
+        assert events.watching == [{"watching": True}]
         listed = await served.ask(PATH, params={"mode": "all"})
         assert f'W/"{hash_of(first.id)}"' == listed.headers["ETag"]
         catalog.create(topic("new"))
@@ -91,6 +95,43 @@ async def test_all_topics_come_first_and_then_what_changes(served: ApiServed) ->
         assert (event.name, event.items) == ("removed", [str(topic("new"))])
         listed = await served.ask(PATH, params={"mode": "all"})
         assert f'W/"{hash_of(event.id)}"' == listed.headers["ETag"]
+
+
+async def test_it_says_that_plugins_are_asked_again(tmp_path: Path) -> None:
+    lister = Lister(BILLS)
+    async with api_served(tmp_path, plugins={"lister": lister.plugin}) as served, stream(served) as events:
+        await events.snapshot()
+        assert events.watching == [{"watching": False, "period_s": 30.0}]
+
+
+@pytest.mark.parametrize(("flags", "mode"), [(True, "persistent"), (True, "all"), (False, "persistent")])
+async def test_before_a_cluster_it_says_whether_that_tells_of_changes(flags: bool, mode: str) -> None:
+    tells = flags and mode == "persistent"
+    async with (
+        FakeCluster(topic_watchers=flags, reconcile=flags) as cluster,
+        aiohttp.ClientSession() as session,
+    ):
+        cluster.topics["public/default"] = [BILLS]
+        settings = {
+            "pulsar": {"listen": "127.0.0.1:0"},
+            "http": {"listen": "127.0.0.1:0"},
+            "upstream": {"service_url": cluster.url, "snapshots": {"max_age": "1s"}},
+        }
+        async with (
+            Broker(Settings.model_validate(settings)) as broker,
+            stream(ApiServed(broker, session), mode=mode) as events,
+        ):
+            await events.snapshot()
+            await eventually(lambda: bool(cluster.watchers) is flags)
+            cluster.change("public/default", new=[str(topic("new"))])
+            await events.until({BILLS, str(topic("new"))})
+            compared = {"watching": False, "period_s": 1.0}
+            if not tells:
+                assert events.watching == [compared]
+            elif events.watching[-1] != {"watching": True}:  # it is said beside the next event
+                cluster.change("public/default", deleted=[str(topic("new"))])
+                await events.until({BILLS})
+                assert events.watching == [compared, {"watching": True}]
 
 
 async def test_a_name_that_is_another_topic_goes_and_comes(served: ApiServed) -> None:
