@@ -75,7 +75,12 @@ class ChunkSearch:
         self.size = sum(high - low for low, high in self._ranges)
         self._found: list[tuple[int, _Array, ChunkRows | None]] = []
         self._bytes = self._weight(0, self.size)
-        self._clues: Clues = clues if self._bytes > _TINY else {}
+        self._clues: Clues = {} if self.is_tiny else clues
+
+    @property
+    def is_tiny(self) -> bool:
+        """Whether it is so small that clues are of no use."""
+        return self._bytes <= _TINY
 
     def _parts(self, low: int, high: int) -> list[tuple[int, int]]:
         """The positions among the forms of those from ``low`` to ``high`` that are searched."""

@@ -90,7 +90,9 @@ def matching_rows(chunk: Chunk, pattern: TopicsPattern) -> Matches:
     if is_whole_range(chunk, pattern):
         found = ChunkRows(0, chunk.size) if not pattern.ranges else chunk.rows_of_range(*pattern.ranges[0])
     else:
-        search = ChunkSearch(chunk, pattern, useful_clues(chunk.namespace, pattern))
+        search = ChunkSearch(chunk, pattern, {})
+        if not search.is_tiny:  # finding clues takes longer than matching a few names
+            search = ChunkSearch(chunk, pattern, useful_clues(chunk.namespace, pattern))
         position = 0
         while position < search.size:
             stop = search.until(position, _BLOCK)
