@@ -9,11 +9,12 @@ import typer
 from broker_core.cli.common_options import command
 from broker_core.cli.deferred_commands import DeferredGroup, deferred_commands
 
-__all__ = ["acls", "app", "cluster", "configs", "topics", "users"]
+__all__ = ["acls", "app", "cluster", "configs", "groups", "topics", "users"]
 
 _HELP: Final = "Topics, configs and nodes of a Kafka server; users and access control lists of Kafka clients."
 _TOPICS: Final = "List, create, describe, delete and extend topics of a Kafka server, which may be this one."
 _CONFIGS: Final = "Show and change configs of topics and nodes of a Kafka server."
+_GROUPS: Final = "List and show groups of consumers of a Kafka server."
 _CLUSTER: Final = "Show the nodes of a Kafka server."
 _USERS: Final = "Add, list and remove users of Kafka clients, in the catalogue."
 _ACLS: Final = "Add, list and remove access control lists of Kafka clients, in the catalogue or at a server."
@@ -26,6 +27,7 @@ class _KafkaCommands(DeferredGroup):
             "topics": ("kafka:topics", _TOPICS),
             "configs": ("kafka:configs", _CONFIGS),
             "acls": ("kafka:acls", _ACLS),
+            "groups": ("kafka:groups", _GROUPS),
             "users": ("kafka:users", _USERS),
             "cluster": ("kafka:cluster", _CLUSTER),
         },
@@ -73,6 +75,16 @@ class _ClusterCommands(DeferredGroup):
     )
 
 
+class _GroupsCommands(DeferredGroup):
+    deferred = deferred_commands(
+        "broker_core.cli.commands",
+        {
+            "list": ("kafka_groups_list:list_groups", "List the groups that the asker may see."),
+            "describe": ("kafka_groups_describe:describe_groups", "Show groups with their members."),
+        },
+    )
+
+
 class _UsersCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
@@ -111,4 +123,5 @@ users = _group("users", _UsersCommands, _USERS)
 acls = _group("acls", _AclsCommands, _ACLS)
 topics = _group("topics", _TopicsCommands, _TOPICS)
 configs = _group("configs", _ConfigsCommands, _CONFIGS)
+groups = _group("groups", _GroupsCommands, _GROUPS)
 cluster = _group("cluster", _ClusterCommands, _CLUSTER)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -12,6 +13,7 @@ from broker_core.cli.options.kafka_server import GivenKafka
 from broker_core.counted import counted
 
 if TYPE_CHECKING:
+    from broker_core.client.kafka import TopicListing
     from broker_core.patterns import TopicsPattern
 
 __all__ = ["EXAMPLES", "list_topics"]
@@ -20,6 +22,7 @@ EXAMPLES: Final = examples(
     "broker-core kafka topics list --bootstrap kafka-1:9092,kafka-2:9092",
     "broker-core kafka topics list --bootstrap kafka:9093 --user alice --password-file pw.txt --ca ca.pem",
     "broker-core kafka topics list 'orders-.*' --ids --format json",
+    "broker-core kafka topics list --page-size 1000",
 )
 
 
@@ -43,6 +46,16 @@ async def list_topics(
             "--ids", help="Show the ids of topics, with --format table or json.", show_default=False
         ),
     ] = False,
+    page_size: Annotated[
+        int | None,
+        typer.Option(
+            "--page-size",
+            metavar="N",
+            min=1,
+            help="Ask for the topics of so many partitions at a time, and print names as they come.",
+            show_default=False,
+        ),
+    ] = None,
     form: Annotated[
         Literal["names", "json", "table"], typer.Option("--format", help="How to print the answer.")
     ] = "names",
@@ -60,15 +73,22 @@ async def list_topics(
     if ids and form == "names":
         raise UnusableQuestion("--ids goes with --format table or json")
     compiled = None if pattern is None else _compiled(pattern)
+    topics: list[TopicListing] = []
     async with server.connected(invocation) as client:
-        topics = list(await client.list_topics(list_internal=internal, topic_ids=ids))
-    if compiled is not None:
-        import pyarrow as pa
-
-        matched = compiled.match_column(pa.array([topic.name for topic in topics], pa.large_string()))
-        topics = [topic for topic, fits in zip(topics, matched.to_pylist(), strict=True) if fits]
-        if not topics:
-            say(f"no topic matches {pattern!r}, which is about names without tenant and namespace")
+        if page_size is None:
+            topics += _matched(compiled, await client.list_topics(list_internal=internal, topic_ids=ids))
+            is_none = not topics
+        else:
+            is_none = True
+            async for page in client.list_topics_pages(list_internal=internal, limit=page_size):
+                some = _matched(compiled, page)
+                is_none = is_none and not some
+                if form == "names":
+                    print_lines(topic.name for topic in some)
+                else:
+                    topics += some
+    if compiled is not None and is_none:
+        say(f"no topic matches {pattern!r}, which is about names without tenant and namespace")
     if form == "names":
         print_lines(topic.name for topic in topics)
         return
@@ -88,6 +108,15 @@ async def list_topics(
             ([*(row | {"internal": "yes" if row["internal"] else "no"}).values()] for row in rows),
             caption=counted(len(rows), "topic"),
         )
+
+
+def _matched(compiled: TopicsPattern | None, topics: Sequence[TopicListing]) -> Sequence[TopicListing]:
+    if compiled is None:
+        return topics
+    import pyarrow as pa
+
+    matched = compiled.match_column(pa.array([topic.name for topic in topics], pa.large_string()))
+    return [topic for topic, fits in zip(topics, matched.to_pylist(), strict=True) if fits]
 
 
 def _compiled(pattern: str) -> TopicsPattern:

@@ -47,6 +47,17 @@ from broker_core.client.kafka.errors import (
     UnsupportedSaslMechanismException,
     UnsupportedVersionException,
 )
+from broker_core.client.kafka.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    OffsetAndMetadata,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
+from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
+from broker_core.client.kafka.pages import Page
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.sasl import OAuthBearer, Plain, Scram
 from broker_core.client.kafka.topic_collection import TopicCollection, TopicIdCollection, TopicNameCollection
@@ -73,6 +84,9 @@ __all__ = [
     "ConfigType",
     "CreateTopicsResult",
     "GroupAuthorizationException",
+    "GroupDescription",
+    "GroupListing",
+    "GroupMember",
     "IllegalSaslStateException",
     "InvalidConfigurationException",
     "InvalidPartitionsException",
@@ -89,12 +103,18 @@ __all__ = [
     "Node",
     "NotControllerException",
     "OAuthBearer",
+    "OffsetAndMetadata",
     "Operation",
+    "Page",
+    "PartitionOffset",
+    "PartitionReassignment",
     "PatternType",
     "Permission",
     "Plain",
     "PolicyViolationException",
+    "ProducerState",
     "RebootstrapRequiredException",
+    "ReplicaLog",
     "ResourceType",
     "Results",
     "SaslAuthenticationException",
@@ -110,7 +130,10 @@ __all__ = [
     "TopicIdCollection",
     "TopicListing",
     "TopicNameCollection",
+    "TopicPartition",
     "TopicPartitionInfo",
+    "TransactionDescription",
+    "TransactionListing",
     "UnknownServerException",
     "UnknownTopicIdException",
     "UnknownTopicOrPartitionException",

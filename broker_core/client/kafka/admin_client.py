@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from functools import partial
+from operator import add
 from types import TracebackType
 from typing import Final, Self, overload
 
@@ -13,18 +14,38 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import ConnectionLost
 from broker_core.client.kafka.asking import Asking, RetryOptions
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
-from broker_core.client.kafka.calls.acls import create_acls, delete_acls, describe_acls
-from broker_core.client.kafka.calls.configs import describe_configs, incremental_alter_configs
+from broker_core.client.kafka.calls.acls import acl_pages, create_acls, delete_acls, describe_acls
+from broker_core.client.kafka.calls.configs import config_pages, describe_configs, incremental_alter_configs
 from broker_core.client.kafka.calls.create_partitions import create_partitions
 from broker_core.client.kafka.calls.create_topics import create_topics
 from broker_core.client.kafka.calls.delete_topics import delete_by_id, delete_by_name
 from broker_core.client.kafka.calls.describe_cluster import ClusterDescription, describe_cluster
 from broker_core.client.kafka.calls.describe_topics import describe_by_id, describe_by_name
-from broker_core.client.kafka.calls.list_topics import list_topics
+from broker_core.client.kafka.calls.groups import (
+    classic_groups,
+    consumer_groups,
+    group_offsets,
+    listed_groups,
+    listed_transactions,
+    transactions,
+    with_members,
+)
+from broker_core.client.kafka.calls.list_topics import list_topics, topic_pages
+from broker_core.client.kafka.calls.partitions import log_dirs, offsets, producers, reassignments
 from broker_core.client.kafka.cluster_connections import ClusterConnections
 from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
 from broker_core.client.kafka.created_topics import CreateTopicsResult
+from broker_core.client.kafka.groups import (
+    GroupDescription,
+    GroupListing,
+    OffsetAndMetadata,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
+from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
 from broker_core.client.kafka.node_connection import ConnectionOptions, NodeConnection
+from broker_core.client.kafka.pages import Page, Pager, collected, joined, latest
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.kafka.topic_collection import (
@@ -33,15 +54,17 @@ from broker_core.client.kafka.topic_collection import (
     Topics,
     as_collection,
 )
-from broker_core.client.kafka.topic_listings import ListTopicsResult
+from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
 from broker_core.client.lookup_client import check_seconds
 from broker_core.client.pulsar.address_health import Address
 from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 
-__all__ = ["MAX_ANSWER", "AdminClient"]
+__all__ = ["MAX_ANSWER", "MAX_PAGE", "AdminClient"]
 
+#: Units of a page.
+MAX_PAGE: Final = 2000
 #: Bytes of an answer. A million topics with a partition each take about 100 MB.
 MAX_ANSWER: Final = 512 * 1024 * 1024
 
@@ -65,6 +88,11 @@ class AdminClient:
     no server takes, such as a name over 32,767 bytes, is an :exc:`~broker_core.client.InvalidQuestion`, and an argument
     of another type a :exc:`TypeError`, both at once.
 
+    Methods that end in ``_pages`` give pages as they come, of ``limit`` units, ``max_request_pagination_size_limit`` at
+    the most, and the server's own setting of this name: those of a server with pages (KIP-1062), else parts that the
+    client asks for, or the whole where it cannot be cut; ``paged_by`` of each says which. An operation asks each page
+    within its time.
+
     It belongs to one event loop. :class:`~broker_core.client.kafka.BlockingAdminClient` is the same without ``await``.
     """
 
@@ -80,6 +108,7 @@ class AdminClient:
         connect_timeout: float = 10.0,
         retries: int | None = None,
         max_answer: int = MAX_ANSWER,
+        max_request_pagination_size_limit: int = MAX_PAGE,
     ) -> None:
         """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
         numbers that are none.
@@ -94,11 +123,15 @@ class AdminClient:
             raise ValueError(f"retries is 0 at least, not {retries}")
         if max_answer < 1:
             raise ValueError(f"max_answer is 1 at least, not {max_answer}")
+        if max_request_pagination_size_limit < 1:
+            raise ValueError(
+                f"max_request_pagination_size_limit is 1 at least, not {max_request_pagination_size_limit}"
+            )
+        self._most = max_request_pagination_size_limit
         self.bootstrap: Final = bootstrap
         self._addresses = bootstrap_addresses(bootstrap)
         self._options = ConnectionOptions(
             client_id=client_id,
-            software_version=_software_version(),
             connect_timeout=connect_timeout,
             request_timeout=request_timeout,
             max_answer=max_answer,
@@ -237,6 +270,180 @@ class AdminClient:
         """Remove the bindings that match; by filter, those that matched."""
         return await delete_acls(self._asking(timeout), filters)
 
+    # ---- pages ---------------------------------------------------------------------------------------------
+
+    def list_topics_pages(
+        self, *, list_internal: bool = False, limit: int | None = None
+    ) -> AsyncIterator[Page[TopicListing]]:
+        """Topics with their ids, in pages of ``limit`` partitions."""
+        return topic_pages(self._pager(limit), list_internal=list_internal)
+
+    def describe_configs_pages(
+        self,
+        resources: Iterable[ConfigResource],
+        *,
+        names: Sequence[str] | None = None,
+        include_synonyms: bool = False,
+        include_documentation: bool = False,
+        limit: int | None = None,
+    ) -> AsyncIterator[Results[ConfigResource, Config]]:
+        """The configs of ``limit`` resources at a time."""
+        return config_pages(
+            self._pager(limit),
+            resources,
+            names=names,
+            include_synonyms=include_synonyms,
+            include_documentation=include_documentation,
+        )
+
+    def describe_acls_pages(
+        self, wanted: AclFilter | None = None, *, limit: int | None = None
+    ) -> AsyncIterator[Page[AclBinding]]:
+        """The bindings that match, of ``limit`` resources at a time."""
+        return acl_pages(self._pager(limit), wanted or AclFilter())
+
+    # ---- groups and transactions ---------------------------------------------------------------------------
+
+    def list_groups_pages(
+        self, *, states: Sequence[str] = (), types: Sequence[str] = (), limit: int | None = None
+    ) -> AsyncIterator[Page[GroupListing]]:
+        """The groups of all nodes, ``limit`` at a time."""
+        return listed_groups(self._pager(limit), states, types)
+
+    async def list_groups(
+        self, *, states: Sequence[str] = (), types: Sequence[str] = (), timeout: float | None = None
+    ) -> Page[GroupListing]:
+        """The groups of all nodes, in some states or of some types."""
+        pages = listed_groups(self._pager(None, timeout), states, types)
+        return await joined(pages)
+
+    def describe_groups_pages(
+        self, groups: Iterable[str], *, limit: int | None = None
+    ) -> AsyncIterator[Results[str, GroupDescription]]:
+        """Groups with ``limit`` members at a time: a group may go on with the next page."""
+        return classic_groups(self._pager(limit), groups)
+
+    async def describe_groups(
+        self, groups: Iterable[str], *, timeout: float | None = None
+    ) -> Results[str, GroupDescription]:
+        """Groups of the classic protocol with their members."""
+        pages = classic_groups(self._pager(None, timeout), groups)
+        return await collected(pages, with_members)
+
+    def describe_consumer_groups_pages(
+        self, groups: Iterable[str], *, limit: int | None = None
+    ) -> AsyncIterator[Results[str, GroupDescription]]:
+        """Groups with ``limit`` members at a time: a group may go on with the next page."""
+        return consumer_groups(self._pager(limit), groups)
+
+    async def describe_consumer_groups(
+        self, groups: Iterable[str], *, timeout: float | None = None
+    ) -> Results[str, GroupDescription]:
+        """Groups of consumers (KIP-848) with their members."""
+        pages = consumer_groups(self._pager(None, timeout), groups)
+        return await collected(pages, with_members)
+
+    def list_group_offsets_pages(
+        self, groups: Mapping[str, Iterable[TopicPartition] | None], *, limit: int | None = None
+    ) -> AsyncIterator[Results[str, tuple[OffsetAndMetadata, ...]]]:
+        """What groups committed, ``limit`` partitions at a time: a group may go on with the next page."""
+        return group_offsets(self._pager(limit), groups)
+
+    async def list_group_offsets(
+        self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout: float | None = None
+    ) -> Results[str, tuple[OffsetAndMetadata, ...]]:
+        """What groups committed of some partitions, or of all (``None``)."""
+        pages = group_offsets(self._pager(None, timeout), groups)
+        return await collected(pages, add)
+
+    def list_transactions_pages(
+        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), limit: int | None = None
+    ) -> AsyncIterator[Page[TransactionListing]]:
+        """The transactions of all nodes, ``limit`` at a time, those of the newest producers first."""
+        return listed_transactions(self._pager(limit), states, producer_ids)
+
+    async def list_transactions(
+        self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), timeout: float | None = None
+    ) -> Page[TransactionListing]:
+        """The transactions of all nodes."""
+        pages = listed_transactions(self._pager(None, timeout), states, producer_ids)
+        return await joined(pages)
+
+    def describe_transactions_pages(
+        self, transactional_ids: Iterable[str], *, limit: int | None = None
+    ) -> AsyncIterator[Results[str, TransactionDescription]]:
+        """``limit`` transactions at a time."""
+        return transactions(self._pager(limit), transactional_ids)
+
+    async def describe_transactions(
+        self, transactional_ids: Iterable[str], *, timeout: float | None = None
+    ) -> Results[str, TransactionDescription]:
+        """Transactions with their partitions."""
+        pages = transactions(self._pager(None, timeout), transactional_ids)
+        return await collected(pages, latest)
+
+    # ---- partitions ----------------------------------------------------------------------------------------
+
+    def list_offsets_pages(
+        self, partitions: Mapping[TopicPartition, int], *, limit: int | None = None
+    ) -> AsyncIterator[Results[TopicPartition, PartitionOffset]]:
+        """The offsets of ``limit`` partitions at a time."""
+        return offsets(self._pager(limit), partitions)
+
+    async def list_offsets(
+        self, partitions: Mapping[TopicPartition, int], *, timeout: float | None = None
+    ) -> Results[TopicPartition, PartitionOffset]:
+        """The offset of each partition at a time in milliseconds since 1970: -1 is its end, -2 its beginning."""
+        pages = offsets(self._pager(None, timeout), partitions)
+        return await collected(pages, latest)
+
+    def describe_producers_pages(
+        self, partitions: Iterable[TopicPartition], *, limit: int | None = None
+    ) -> AsyncIterator[Results[TopicPartition, tuple[ProducerState, ...]]]:
+        """``limit`` producers at a time: a partition may go on with the next page."""
+        return producers(self._pager(limit), partitions)
+
+    async def describe_producers(
+        self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
+    ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
+        """The producers of each partition."""
+        pages = producers(self._pager(None, timeout), partitions)
+        return await collected(pages, add)
+
+    def describe_log_dirs_pages(
+        self,
+        nodes: Iterable[int] | None = None,
+        *,
+        partitions: Iterable[TopicPartition] | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[Page[ReplicaLog]]:
+        """The logs of ``limit`` partitions at a time."""
+        return log_dirs(self._pager(limit), nodes, partitions)
+
+    async def describe_log_dirs(
+        self,
+        nodes: Iterable[int] | None = None,
+        *,
+        partitions: Iterable[TopicPartition] | None = None,
+        timeout: float | None = None,
+    ) -> Page[ReplicaLog]:
+        """The logs in the directories of nodes, of all or of some partitions."""
+        pages = log_dirs(self._pager(None, timeout), nodes, partitions)
+        return await joined(pages)
+
+    def list_partition_reassignments_pages(
+        self, partitions: Iterable[TopicPartition] | None = None, *, limit: int | None = None
+    ) -> AsyncIterator[Page[PartitionReassignment]]:
+        """``limit`` of the partitions whose replicas change at a time."""
+        return reassignments(self._pager(limit), partitions)
+
+    async def list_partition_reassignments(
+        self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
+    ) -> Page[PartitionReassignment]:
+        """The partitions whose replicas change, of all or of some."""
+        pages = reassignments(self._pager(None, timeout), partitions)
+        return await joined(pages)
+
     # ---- the cluster ---------------------------------------------------------------------------------------
 
     async def describe_cluster(
@@ -265,6 +472,11 @@ class AdminClient:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.bootstrap}>"
 
+    def _pager(self, limit: int | None, timeout: float | None = None) -> Pager:
+        if limit is not None and limit < 1:
+            raise ValueError(f"limit is 1 at least, not {limit}")
+        return Pager(partial(self._asking, timeout), self._most if limit is None else min(limit, self._most))
+
     def _asking(self, timeout: float | None) -> Asking:
         seconds = self._api_timeout if timeout is None else timeout
         check_seconds("timeout", seconds)
@@ -284,10 +496,3 @@ class AdminClient:
             self._loop = loop
         elif self._loop is not loop:
             raise RuntimeError(f"{self!r} belongs to another event loop: make one in each loop")
-
-
-def _software_version() -> str:
-    try:
-        return version("broker-core")
-    except PackageNotFoundError:  # a source tree that is not installed
-        return "0"

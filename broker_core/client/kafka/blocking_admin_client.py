@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from functools import wraps
 from types import TracebackType
-from typing import Self, overload
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast, overload
 
 from broker_core.client.client_tls import ClientTls
-from broker_core.client.kafka.admin_client import MAX_ANSWER, AdminClient
+from broker_core.client.kafka.admin_client import MAX_ANSWER, MAX_PAGE, AdminClient
 from broker_core.client.kafka.calls.describe_cluster import ClusterDescription
 from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
 from broker_core.client.kafka.created_topics import CreateTopicsResult
@@ -22,6 +23,40 @@ from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 
 __all__ = ["BlockingAdminClient"]
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _run(
+    method: Callable[Concatenate[AdminClient, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[BlockingAdminClient, P], T]:
+    @wraps(method)
+    def run(self: BlockingAdminClient, /, *given: P.args, **named: P.kwargs) -> T:
+        return self._thread.run(lambda: method(self._client, *given, **named))
+
+    return run
+
+
+def _iterate(
+    method: Callable[Concatenate[AdminClient, P], AsyncIterator[T]],
+) -> Callable[Concatenate[BlockingAdminClient, P], Iterator[T]]:
+    @wraps(method)
+    def iterate(self: BlockingAdminClient, /, *given: P.args, **named: P.kwargs) -> Iterator[T]:
+        pages = method(self._client, *given, **named)
+
+        def each() -> Iterator[T]:
+            end = object()
+            while (page := self._thread.run(lambda: _next(pages, end))) is not end:
+                yield cast("T", page)
+
+        return each()
+
+    return iterate
+
+
+async def _next(pages: AsyncIterator[T], end: object) -> T | object:
+    return await anext(pages, end)
 
 
 class BlockingAdminClient:
@@ -43,6 +78,7 @@ class BlockingAdminClient:
         connect_timeout: float = 10.0,
         retries: int | None = None,
         max_answer: int = MAX_ANSWER,
+        max_request_pagination_size_limit: int = MAX_PAGE,
     ) -> None:
         """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`."""
         self._client = AdminClient(
@@ -55,6 +91,7 @@ class BlockingAdminClient:
             connect_timeout=connect_timeout,
             retries=retries,
             max_answer=max_answer,
+            max_request_pagination_size_limit=max_request_pagination_size_limit,
         )
         self.bootstrap = bootstrap
         self._thread = LoopThread("BlockingAdminClient", "AdminClient", self._client.close)
@@ -203,6 +240,30 @@ class BlockingAdminClient:
                 include_authorized_operations=include_authorized_operations, timeout=timeout
             )
         )
+
+    list_topics_pages = _iterate(AdminClient.list_topics_pages)
+    describe_configs_pages = _iterate(AdminClient.describe_configs_pages)
+    describe_acls_pages = _iterate(AdminClient.describe_acls_pages)
+    list_groups = _run(AdminClient.list_groups)
+    list_groups_pages = _iterate(AdminClient.list_groups_pages)
+    describe_groups = _run(AdminClient.describe_groups)
+    describe_groups_pages = _iterate(AdminClient.describe_groups_pages)
+    describe_consumer_groups = _run(AdminClient.describe_consumer_groups)
+    describe_consumer_groups_pages = _iterate(AdminClient.describe_consumer_groups_pages)
+    list_group_offsets = _run(AdminClient.list_group_offsets)
+    list_group_offsets_pages = _iterate(AdminClient.list_group_offsets_pages)
+    list_transactions = _run(AdminClient.list_transactions)
+    list_transactions_pages = _iterate(AdminClient.list_transactions_pages)
+    describe_transactions = _run(AdminClient.describe_transactions)
+    describe_transactions_pages = _iterate(AdminClient.describe_transactions_pages)
+    list_offsets = _run(AdminClient.list_offsets)
+    list_offsets_pages = _iterate(AdminClient.list_offsets_pages)
+    describe_producers = _run(AdminClient.describe_producers)
+    describe_producers_pages = _iterate(AdminClient.describe_producers_pages)
+    describe_log_dirs = _run(AdminClient.describe_log_dirs)
+    describe_log_dirs_pages = _iterate(AdminClient.describe_log_dirs_pages)
+    list_partition_reassignments = _run(AdminClient.list_partition_reassignments)
+    list_partition_reassignments_pages = _iterate(AdminClient.list_partition_reassignments_pages)
 
     def close(self) -> None:
         """Close all connections and end the thread; what other threads ask fails. Closing again does nothing."""

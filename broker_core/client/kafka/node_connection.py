@@ -11,7 +11,8 @@ import ssl
 import struct
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Final
 
 from broker_core.client.client_tls import ClientTls
@@ -29,6 +30,7 @@ from broker_core.client.opening_errors import opening_errors, other_protocol, tl
 from broker_core.client.pulsar.address_health import Address, shown
 from broker_core.wire.kafka import (
     API_VERSIONS,
+    METADATA,
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
     Api,
@@ -48,10 +50,18 @@ _OTHER: Final = {
     "tls": "give the client TLS (commands: --tls)",
     "http": "name the port of its Kafka listener",
 }
+_WITH_TAGS: Final = 9  # the first version of Metadata with tagged fields
 _LARGE: Final = 256 * 1024  # bytes of an answer that is decoded in a thread
 _MOST_PAUSE: Final = 60.0  # seconds that a server may have a client wait before its next request
 _SESSION_SHARE: Final = 0.85  # of the lifetime of a session, in which it is used
 _READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
+
+
+def _software_version() -> str:
+    try:
+        return version("broker-core")
+    except PackageNotFoundError:  # a source tree that is not installed
+        return "0"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +69,12 @@ class ConnectionOptions:
     """What all connections of a client have in common. Times in seconds, ``max_answer`` in bytes."""
 
     client_id: str
-    software_version: str
     connect_timeout: float
     request_timeout: float
     max_answer: int
     tls: ClientTls | None = None
     sasl: Sasl | None = None
+    software_version: str = field(default_factory=_software_version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +106,7 @@ class NodeConnection:
         self._lost: ClientError | None = None
         #: Versions of APIs that the node has: from and to, by key.
         self._versions: dict[int, tuple[int, int]] = {}
+        self._has_pages: bool | None = None
         self._quiet_until = 0.0
         self._session_end = math.inf
         self._reading = asyncio.create_task(self._read())
@@ -138,14 +149,27 @@ class NodeConnection:
         """Whether both sides understand a version of the API, ``least`` or a later one."""
         return self._common(api) >= max(least, api.versions.first)
 
-    def _common(self, api: Api) -> int:
+    async def has_pages(self) -> bool:
+        """Whether the node has pages (KIP-1062): one that has them refuses a negative limit, others do not read it."""
+        if self._has_pages is None:
+            nothing = {"topics": [], "allow_auto_topic_creation": False, "response_pagination_limit": -1}
+            self._has_pages = False
+            if self.has(METADATA, least=_WITH_TAGS):
+                value = (await self.ask(METADATA, nothing)).value
+                codes = {value["error_code"], *(row["error_code"] for row in value["topics"])}
+                self._has_pages = ErrorCode.INVALID_REQUEST in codes
+        return self._has_pages
+
+    def _common(self, api: Api, most: int | None = None) -> int:
         """The latest version that both sides understand; -1 for none."""
         first, last = self._versions.get(api.key, (0, -1))
-        common = min(last, api.versions.last)
+        common = min(last, api.versions.last if most is None else most)
         return common if common >= max(first, api.versions.first) else -1
 
-    async def ask(self, api: Api, request: Mapping[str, Any], *, least: int = 0) -> Answer:
-        """The answer to a request of the latest version that both sides understand.
+    async def ask(
+        self, api: Api, request: Mapping[str, Any], *, least: int = 0, most: int | None = None
+    ) -> Answer:
+        """The answer to a request of the latest version that both sides understand, but for those behind ``most``.
 
         Fields that this version lacks are left out: ``least`` is the first version that has all that must be said.
         Raises :exc:`~.errors.UnsupportedVersionException` where there is none,
@@ -156,7 +180,7 @@ class NodeConnection:
         fault = fault_of(api.request, request)
         if fault is not None:
             raise InvalidQuestion(f"{api.name} cannot be asked this: {fault}")
-        version = self._common(api)
+        version = self._common(api, most)
         if version < max(least, api.versions.first):
             wanted = f" from version {least} on" if version >= 0 else ""
             raise UnsupportedVersionException(f"{self._shown} does not support {api.name}{wanted}")

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
-from typing import Generic, TypeVar
+from collections.abc import Hashable, ItemsView, Iterator, Mapping
+from typing import Generic, Literal, TypeAlias, TypeVar
 
 from broker_core.client.errors import ClientError
 from broker_core.client.errors import again as again_of_client
 from broker_core.client.kafka.errors import KafkaException, again
 
-__all__ = ["Results"]
+__all__ = ["PagedBy", "Results"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
+#: What cut an answer into pages; ``None``: nothing did.
+PagedBy: TypeAlias = Literal["server", "client"] | None
 
 
 class Results(Mapping[K, V], Generic[K, V]):
     """By item: ``results[item]`` is its value, or raises its error. :meth:`all` raises the first error of any.
 
-    It is in the order in which the items were given.
+    It is in the order in which the items were given. ``paged_by`` says what cut the answer into pages: the
+    ``"server"`` (KIP-1062), the ``"client"``, or nothing (``None``).
     """
 
-    def __init__(self, rows: Mapping[K, V | ClientError]) -> None:
+    def __init__(self, rows: Mapping[K, V | ClientError], paged_by: PagedBy = None) -> None:
         self._rows = dict(rows)
+        self.paged_by = paged_by
 
     def __getitem__(self, item: K) -> V:
         row = self._rows[item]
@@ -31,6 +35,10 @@ class Results(Mapping[K, V], Generic[K, V]):
         if isinstance(row, ClientError):
             raise again_of_client(row)
         return row
+
+    def rows(self) -> ItemsView[K, V | ClientError]:
+        """The items with their values or errors, none of which is raised."""
+        return self._rows.items()
 
     def __iter__(self) -> Iterator[K]:
         return iter(self._rows)

@@ -4,10 +4,10 @@ import json
 import uuid
 from pathlib import Path
 
-from broker_core.wire.kafka import LIST_TOPICS, METADATA
+from broker_core.wire.kafka import LIST_TOPICS, METADATA, Fields
 from tests.cli.conftest import Cli
 from tests.support.ports import free_port
-from tests.support.scripted_kafka import ScriptedKafka, in_a_thread, metadata_of
+from tests.support.scripted_kafka import Asked, ScriptedKafka, in_a_thread, metadata_of
 
 ID = uuid.UUID("92c7faad-4a23-4b68-94ec-39c8ac9cc796")
 
@@ -88,3 +88,26 @@ def test_nobody_there_says_what_to_do(cli: Cli, tmp_path: Path) -> None:
     config.write_text(f'[kafka]\nlisten = "127.0.0.1:{port}"\n', encoding="utf-8")
     said = cli("kafka", "topics", "list", "--config", str(config))
     assert "; is the server of the settings running?" in said.only_error
+
+
+def test_pages_are_printed_as_they_come(cli: Cli, tmp_path: Path) -> None:
+    names = [f"orders-{number}" for number in range(5)]
+    scripted = ScriptedKafka()
+    rows = [{"name": name, "topic_id": ID, "partitions": [{"partition_index": 0}]} for name in names]
+
+    def metadata(asked: Asked) -> Fields:
+        limit, cursor = asked.value["response_pagination_limit"], asked.value["cursor"]
+        if (limit or 0) < 0:
+            return {"error_code": 42}
+        if asked.value["topics"] is not None:
+            return metadata_of(scripted)
+        low = 0 if cursor is None else names.index(cursor["topic_name"])
+        following = {"topic_name": names[low + limit]} if low + limit < len(names) else None
+        return metadata_of(scripted, topics=rows[low : low + limit]) | {"next_cursor": following}
+
+    scripted.handlers[METADATA] = metadata
+    with in_a_thread(scripted) as server:
+        asked = ("kafka", "topics", "list", "--bootstrap", server.address, "--page-size", "2")
+        assert cli(*asked).out.split() == names
+        assert cli(*asked, "orders-[13]").out.split() == ["orders-1", "orders-3"]
+        assert len(json.loads(cli(*asked, "--ids", "--format", "json").out)) == 5

@@ -15,7 +15,7 @@ from tests.support.eventually import eventually
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
-OPTIONS = ConnectionOptions("test", "1", connect_timeout=10, request_timeout=10, max_answer=1_000_000)
+OPTIONS = ConnectionOptions("test", connect_timeout=10, request_timeout=10, max_answer=1_000_000)
 
 
 @asynccontextmanager

@@ -38,7 +38,9 @@ from tests.support.certificates import Authority
 from tests.support.ports import free_port
 from tests.support.scripted_kafka import Asked, Handler, ScriptedKafka
 
-OPTIONS = ConnectionOptions("test", "1.2.3", connect_timeout=10, request_timeout=10, max_answer=1_000_000)
+OPTIONS = ConnectionOptions(
+    "test", connect_timeout=10, request_timeout=10, max_answer=1_000_000, software_version="1.2.3"
+)
 
 
 @asynccontextmanager

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 from broker_core.client.errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fields
 from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.errors import kafka_error, raise_for
 from broker_core.client.kafka.given import all_of
+from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
 from broker_core.counted import counted
 from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
-__all__ = ["create_acls", "delete_acls", "describe_acls"]
+__all__ = ["acl_pages", "create_acls", "delete_acls", "describe_acls"]
 
 
 async def describe_acls(asking: Asking, wanted: AclFilter) -> list[AclBinding]:
@@ -30,6 +32,13 @@ async def describe_acls(asking: Asking, wanted: AclFilter) -> list[AclBinding]:
         return [binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"]]
 
     return await asking.until_answered(ask)
+
+
+async def acl_pages(pager: Pager, wanted: AclFilter) -> AsyncIterator[Page[AclBinding]]:
+    """The bindings that match; those of one resource are on one page."""
+    async for value, paged_by in pager.answers(DESCRIBE_ACLS, filter_fields(wanted), any_node):
+        found = (binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"])
+        yield Page(found, paged_by)
 
 
 async def create_acls(asking: Asking, bindings: Iterable[AclBinding]) -> Results[AclBinding, None]:

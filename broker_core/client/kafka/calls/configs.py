@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
 from broker_core.client.errors import ClientError
 from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.nodes import any_node, at_node
 from broker_core.client.kafka.calls.rows import answered_rows
 from broker_core.client.kafka.configs import (
     AlterConfigOp,
@@ -21,10 +22,11 @@ from broker_core.client.kafka.configs import (
 from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.node_connection import NodeConnection
+from broker_core.client.kafka.pages import Pager
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 
-__all__ = ["describe_configs", "incremental_alter_configs"]
+__all__ = ["config_pages", "describe_configs", "incremental_alter_configs"]
 
 #: The first version with the documentation and the types of configs.
 _WITH_DOCUMENTATION = 3
@@ -59,6 +61,29 @@ async def describe_configs(
 
         rows |= await answered_rows(asking, some, ask)
     return Results({each: rows[each] for each in wanted})
+
+
+async def config_pages(
+    pager: Pager,
+    resources: Iterable[ConfigResource],
+    *,
+    names: Sequence[str] | None,
+    include_synonyms: bool,
+    include_documentation: bool,
+) -> AsyncIterator[Results[ConfigResource, Config]]:
+    """The configs of resources, some at a time."""
+    wanted = dict.fromkeys(all_of(ConfigResource, resources, "resources"))
+    keys = None if names is None else list(names)
+    more = {"include_synonyms": include_synonyms, "include_documentation": include_documentation}
+    least = _WITH_DOCUMENTATION if include_documentation else 0
+    for node_id, some in _by_node(wanted).items():
+        connect = any_node if node_id is None else at_node(node_id)
+        for part in pager.parts(some):
+            body = {"resources": [_asked(each) | {"configuration_keys": keys} for each in part]}
+            async for value, paged_by in pager.answers(
+                DESCRIBE_CONFIGS, body | more, connect, cut=True, least=least
+            ):
+                yield Results({_resource(row): _described(row) for row in value["results"]}, paged_by)
 
 
 async def incremental_alter_configs(

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import AsyncIterator
 from typing import Any
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.errors import KafkaException, kafka_error, raise_for
-from broker_core.client.kafka.topic_listings import ListTopicsResult
+from broker_core.client.kafka.pages import Page, Pager
+from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.wire.kafka import LIST_TOPICS, METADATA
 
-__all__ = ["list_topics"]
+__all__ = ["list_topics", "topic_pages"]
 
 
 async def list_topics(asking: Asking, *, list_internal: bool, topic_ids: bool) -> ListTopicsResult:
@@ -35,6 +38,18 @@ async def list_topics(asking: Asking, *, list_internal: bool, topic_ids: bool) -
         return _result(rows, "is_internal", ids, list_internal=list_internal)
 
     return await asking.until_answered(ask)
+
+
+async def topic_pages(pager: Pager, *, list_internal: bool) -> AsyncIterator[Page[TopicListing]]:
+    """Topics by Metadata, each on the first page that has partitions of it, and once more where it was made anew."""
+    last: TopicListing | None = None
+    body = {"topics": None, "allow_auto_topic_creation": False}
+    async for value, paged_by in pager.answers(METADATA, body, any_node, least=1):
+        _check(value["topics"])
+        found = [TopicListing(row["name"], row["topic_id"], row["is_internal"]) for row in value["topics"]]
+        fresh = found[1:] if found and found[0] == last else found
+        last = found[-1] if found else last
+        yield Page((each for each in fresh if list_internal or not each.is_internal), paged_by)
 
 
 def _check(rows: list[dict[str, Any]]) -> None:

@@ -1,0 +1,49 @@
+"""`broker-core kafka groups list`: the groups of consumers that the asker may see."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final, Literal
+
+import typer
+
+from broker_core.cli.common_options import Invocation
+from broker_core.cli.help_examples import examples
+from broker_core.cli.options.kafka_server import GivenKafka
+from broker_core.counted import counted
+
+__all__ = ["EXAMPLES", "list_groups"]
+
+EXAMPLES: Final = examples(
+    "broker-core kafka groups list --bootstrap kafka-1:9092,kafka-2:9092",
+    "broker-core kafka groups list --state Empty --format json",
+)
+
+
+async def list_groups(
+    invocation: Invocation,
+    *,
+    states: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--state", metavar="STATE", help="Only groups in this state; may be repeated.", show_default=False
+        ),
+    ] = None,
+    form: Annotated[
+        Literal["names", "json", "table"], typer.Option("--format", help="How to print the answer.")
+    ] = "names",
+    server: GivenKafka,
+) -> None:
+    """List the groups of all nodes that the asker may see."""
+    from broker_core.cli.printed_output import print_json, print_lines, print_table
+
+    async with server.connected(invocation) as client:
+        if form == "names":
+            async for page in client.list_groups_pages(states=states or ()):
+                print_lines(group.group_id for group in page)
+            return
+        groups = await client.list_groups(states=states or (), timeout=server.timeout)
+    if form == "json":
+        print_json([group._asdict() for group in groups])
+    else:
+        columns = ["group", "protocol", "state", "type"]
+        print_table(columns, (list(group) for group in groups), caption=counted(len(groups), "group"))

@@ -1,0 +1,231 @@
+"""Groups and transactions: listed at all nodes, described by their coordinators, in pages."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+from broker_core.client.errors import ClientError
+from broker_core.client.kafka.calls.nodes import (
+    GROUP,
+    TRANSACTION,
+    at_node,
+    check_coordinator,
+    coordinators,
+    every_node,
+)
+from broker_core.client.kafka.errors import kafka_error
+from broker_core.client.kafka.groups import (
+    GroupDescription,
+    GroupListing,
+    GroupMember,
+    OffsetAndMetadata,
+    TopicPartition,
+    TransactionDescription,
+    TransactionListing,
+)
+from broker_core.client.kafka.pages import Page, Pager
+from broker_core.client.kafka.results import Results
+from broker_core.wire.kafka import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    DESCRIBE_TRANSACTIONS,
+    LIST_GROUPS,
+    LIST_TRANSACTIONS,
+    OFFSET_FETCH,
+    Api,
+    Fields,
+)
+
+__all__ = [
+    "classic_groups",
+    "consumer_groups",
+    "group_offsets",
+    "listed_groups",
+    "listed_transactions",
+    "transactions",
+    "with_members",
+]
+
+V = TypeVar("V")
+#: The first version of OffsetFetch with several groups, and the last with names of topics.
+_SEVERAL = 8
+
+
+async def listed_groups(
+    pager: Pager, states: Sequence[str], types: Sequence[str]
+) -> AsyncIterator[Page[GroupListing]]:
+    """The groups of all nodes, each of which has its own."""
+    body = {"states_filter": list(states), "types_filter": list(types)}
+    least = 5 if types else 4 if states else 0
+    for node_id in await every_node(pager.asking()):
+        async for value, paged_by in pager.answers(LIST_GROUPS, body, at_node(node_id), least=least):
+            rows = (
+                GroupListing(row["group_id"], row["protocol_type"], row["group_state"], row["group_type"])
+                for row in value["groups"]
+            )
+            yield Page(rows, paged_by)
+
+
+async def listed_transactions(
+    pager: Pager, states: Sequence[str], producer_ids: Sequence[int]
+) -> AsyncIterator[Page[TransactionListing]]:
+    """The transactions of all nodes."""
+    body = {"state_filters": list(states), "producer_id_filters": list(producer_ids)}
+    for node_id in await every_node(pager.asking()):
+        async for value, paged_by in pager.answers(LIST_TRANSACTIONS, body, at_node(node_id)):
+            rows = (
+                TransactionListing(row["transactional_id"], row["producer_id"], row["transaction_state"])
+                for row in value["transaction_states"]
+            )
+            yield Page(rows, paged_by)
+
+
+async def classic_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
+    """Groups of the classic protocol, and from its version 6 on those that are not there as errors."""
+
+    def described(row: Fields) -> GroupDescription:
+        members = (
+            GroupMember(each["member_id"], each["client_id"], each["client_host"], each["group_instance_id"])
+            for each in row["members"]
+        )
+        kind, protocol = row["protocol_type"], row["protocol_data"]
+        return GroupDescription(row["group_id"], row["group_state"], kind, protocol, tuple(members))
+
+    async for page in _by_coordinator(
+        pager, DESCRIBE_GROUPS, GROUP, ids, lambda some: {"groups": some}, "groups", "group_id", described
+    ):
+        yield page
+
+
+async def consumer_groups(pager: Pager, ids: Iterable[str]) -> AsyncIterator[Results[str, GroupDescription]]:
+    """Groups of consumers (KIP-848)."""
+
+    def described(row: Fields) -> GroupDescription:
+        members = (
+            GroupMember(each["member_id"], each["client_id"], each["client_host"], each["instance_id"])
+            for each in row["members"]
+        )
+        return GroupDescription(
+            row["group_id"], row["group_state"], "consumer", row["assignor_name"], tuple(members)
+        )
+
+    async for page in _by_coordinator(
+        pager,
+        CONSUMER_GROUP_DESCRIBE,
+        GROUP,
+        ids,
+        lambda some: {"group_ids": some},
+        "groups",
+        "group_id",
+        described,
+    ):
+        yield page
+
+
+def with_members(group: GroupDescription, more: GroupDescription) -> GroupDescription:
+    """A group with its members of the next page; of one that changed meanwhile as it was then."""
+    return more._replace(members=(*group.members, *more.members))
+
+
+async def transactions(
+    pager: Pager, ids: Iterable[str]
+) -> AsyncIterator[Results[str, TransactionDescription]]:
+    """Transactions by their ids."""
+
+    def described(row: Fields) -> TransactionDescription:
+        partitions = (
+            TopicPartition(topic["topic"], index) for topic in row["topics"] for index in topic["partitions"]
+        )
+        return TransactionDescription(
+            row["transactional_id"],
+            row["transaction_state"],
+            row["producer_id"],
+            row["producer_epoch"],
+            row["transaction_timeout_ms"],
+            row["transaction_start_time_ms"],
+            tuple(partitions),
+        )
+
+    async for page in _by_coordinator(
+        pager,
+        DESCRIBE_TRANSACTIONS,
+        TRANSACTION,
+        ids,
+        lambda some: {"transactional_ids": some},
+        "transaction_states",
+        "transactional_id",
+        described,
+    ):
+        yield page
+
+
+async def group_offsets(
+    pager: Pager, wanted: Mapping[str, Iterable[TopicPartition] | None]
+) -> AsyncIterator[Results[str, tuple[OffsetAndMetadata, ...]]]:
+    """What groups committed, of the partitions that are named or of all (``None``)."""
+
+    def asked(some: list[str]) -> Fields:
+        return {"groups": [{"group_id": each, "topics": _topics(wanted[each])} for each in some]}
+
+    def described(row: Fields) -> tuple[OffsetAndMetadata, ...]:
+        return tuple(
+            OffsetAndMetadata(
+                TopicPartition(topic["name"], one["partition_index"]),
+                one["committed_offset"],
+                one["committed_leader_epoch"],
+                one["metadata"] or "",
+                kafka_error(one["error_code"]),
+            )
+            for topic in row["topics"]
+            for one in topic["partitions"]
+        )
+
+    async for page in _by_coordinator(
+        pager, OFFSET_FETCH, GROUP, wanted, asked, "groups", "group_id", described, most=9
+    ):
+        yield page
+
+
+def _topics(partitions: Iterable[TopicPartition] | None) -> list[Fields] | None:
+    if partitions is None:
+        return None
+    by_name: dict[str, list[int]] = {}
+    for each in partitions:
+        by_name.setdefault(each.topic, []).append(each.partition)
+    return [{"name": name, "partition_indexes": indexes} for name, indexes in by_name.items()]
+
+
+async def _by_coordinator(
+    pager: Pager,
+    api: Api,
+    kind: int,
+    keys: Iterable[str],
+    asked: Callable[[list[str]], Fields],
+    array: str,
+    key: str,
+    described: Callable[[Fields], V],
+    *,
+    most: int | None = None,
+) -> AsyncIterator[Results[str, V]]:
+    """What is told of each key, page after page; a key may be on several pages, with the rest of it on the next."""
+    every = list(dict.fromkeys(keys))
+    by_node, failed = await coordinators(pager.asking(), kind, every) if every else ({}, {})
+    if failed:
+        yield Results(failed)
+    for node_id, some in by_node.items():
+        for part in pager.parts(some):
+            async for value, paged_by in pager.answers(
+                api,
+                asked(part),
+                at_node(node_id),
+                cut=True,
+                least=_SEVERAL if api is OFFSET_FETCH else 0,
+                most=most,
+                check=lambda answer: check_coordinator(answer[array]),
+            ):
+                rows: dict[str, V | ClientError] = {
+                    row[key]: kafka_error(row["error_code"], row.get("error_message")) or described(row)
+                    for row in value[array]
+                }
+                yield Results(rows, paged_by)

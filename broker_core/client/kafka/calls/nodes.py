@@ -1,0 +1,133 @@
+"""Which node answers for what: leaders of partitions, coordinators of groups and of transactions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from broker_core.client.errors import ClientError, ConnectionLost
+from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.errors import UnknownTopicOrPartitionException, kafka_error, raise_for
+from broker_core.client.kafka.groups import TopicPartition
+from broker_core.client.kafka.node_connection import NodeConnection
+from broker_core.client.kafka.pages import Connect
+from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Fields
+
+__all__ = [
+    "GROUP",
+    "TRANSACTION",
+    "any_node",
+    "at_node",
+    "check_coordinator",
+    "coordinators",
+    "every_node",
+    "leaders",
+]
+
+#: What a coordinator is of.
+GROUP: Final = 0
+TRANSACTION: Final = 1
+#: The first version of FindCoordinator that takes several.
+_SEVERAL: Final = 4
+#: The codes of a coordinator that is loading, not there yet, or another one by now.
+_MOVED: Final = frozenset({14, 15, 16})
+_MOST: Final = 1_000
+
+
+async def any_node(asking: Asking) -> NodeConnection:
+    return await asking.cluster.any_node()
+
+
+def at_node(node_id: int) -> Connect:
+    """The node of this id."""
+
+    async def connect(asking: Asking) -> NodeConnection:
+        return await asking.cluster.node(node_id)
+
+    return connect
+
+
+async def every_node(asking: Asking) -> list[int]:
+    """The ids of all nodes."""
+
+    async def ask() -> list[int]:
+        asking.cluster.forget()  # one may have come since
+        return sorted((await asking.cluster.cluster()).nodes)
+
+    return await asking.until_answered(ask)
+
+
+def check_coordinator(rows: Iterable[Fields]) -> None:
+    """Raise what is asked for again where a coordinator has moved."""
+    for row in rows:
+        if row["error_code"] in _MOVED:
+            raise ConnectionLost(
+                f"the coordinator is not there at the moment (error code {row['error_code']})"
+            )
+
+
+async def coordinators(
+    asking: Asking, kind: int, keys: Iterable[str]
+) -> tuple[dict[int, list[str]], dict[str, ClientError]]:
+    """The keys by the node that is their coordinator, and those without one. Of one node nobody is asked."""
+    wanted = list(keys)
+
+    async def ask() -> tuple[dict[int, list[str]], dict[str, ClientError]]:
+        nodes = (await asking.cluster.cluster()).nodes
+        if len(nodes) == 1:
+            return {next(iter(nodes)): wanted}, {}
+        found: dict[int, list[str]] = {}
+        failed: dict[str, ClientError] = {}
+        for low in range(0, len(wanted), _MOST):
+            connection = await asking.cluster.any_node()
+            request = {"key_type": kind, "coordinator_keys": wanted[low : low + _MOST]}
+            rows = (await connection.ask(FIND_COORDINATOR, request, least=_SEVERAL)).value["coordinators"]
+            check_coordinator(rows)
+            for row in rows:
+                error = kafka_error(row["error_code"], row["error_message"])
+                if error is None:
+                    found.setdefault(row["node_id"], []).append(row["key"])
+                else:
+                    failed[row["key"]] = error
+        return found, failed
+
+    return await asking.until_answered(ask)
+
+
+async def leaders(
+    asking: Asking, partitions: Iterable[TopicPartition]
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
+    """The partitions by the node that leads them, and those without one."""
+    wanted = list(partitions)
+    names = sorted({each.topic for each in wanted})
+
+    async def ask() -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
+        connection = await asking.cluster.any_node()
+        topics: dict[str, Mapping[str, object]] = {}
+        leading: dict[TopicPartition, int] = {}
+        for low in range(0, len(names), _MOST):
+            request = {
+                "topics": [{"name": name} for name in names[low : low + _MOST]],
+                "allow_auto_topic_creation": False,
+            }
+            value = (await connection.ask(METADATA, request, least=4)).value
+            raise_for(value["error_code"])
+            for row in value["topics"]:
+                topics[row["name"]] = row
+                for one in row["partitions"]:
+                    leading[TopicPartition(row["name"], one["partition_index"])] = one["leader_id"]
+        found: dict[int, list[TopicPartition]] = {}
+        failed: dict[TopicPartition, ClientError] = {}
+        for each in wanted:
+            code = topics.get(each.topic, {}).get("error_code", 3)
+            assert isinstance(code, int)
+            error = kafka_error(code)
+            if error is not None or leading.get(each, -1) < 0:
+                failed[each] = error or UnknownTopicOrPartitionException(
+                    f"{each.topic} has no {each.partition}"
+                )
+            else:
+                found.setdefault(leading[each], []).append(each)
+        return found, failed
+
+    return await asking.until_answered(ask)

@@ -1,0 +1,54 @@
+"""The logs of partitions as a Kafka cluster tells of them: offsets, directories, producers, reassignments."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from broker_core.client.kafka.groups import TopicPartition
+
+__all__ = ["PartitionOffset", "PartitionReassignment", "ProducerState", "ReplicaLog"]
+
+
+class PartitionOffset(NamedTuple):
+    """An offset of a partition; ``timestamp`` and ``leader_epoch`` are -1 where they are not known."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+class ReplicaLog(NamedTuple):
+    """The log of a partition in a directory of a node; ``partition`` is ``None`` of a directory without any.
+
+    Sizes are in bytes: of the log, of the volume of the directory and of what is free there, -1 where they are not
+    known. ``is_future``: it will replace another one.
+    """
+
+    node_id: int
+    log_dir: str
+    partition: TopicPartition | None
+    size: int
+    offset_lag: int
+    is_future: bool
+    total_bytes: int
+    usable_bytes: int
+
+
+class PartitionReassignment(NamedTuple):
+    """A partition whose replicas change; all are ids of nodes."""
+
+    partition: TopicPartition
+    replicas: tuple[int, ...]
+    adding: tuple[int, ...]
+    removing: tuple[int, ...]
+
+
+class ProducerState(NamedTuple):
+    """A producer of a partition; ``last_timestamp`` is in milliseconds since 1970, -1 where it is not known."""
+
+    producer_id: int
+    producer_epoch: int
+    last_sequence: int
+    last_timestamp: int
+    coordinator_epoch: int
+    transaction_start_offset: int

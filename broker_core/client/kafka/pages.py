@@ -1,0 +1,164 @@
+"""Answers in pages (KIP-1062): of a server that has them, or of a client that cuts its request; or the whole."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Hashable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias, TypeVar, overload
+
+from broker_core.client.errors import ClientError, UnexpectedAnswer
+from broker_core.client.kafka.asking import Asking
+from broker_core.client.kafka.errors import raise_for
+from broker_core.client.kafka.node_connection import NodeConnection
+from broker_core.client.kafka.results import PagedBy, Results
+from broker_core.wire.kafka import Api, Fields
+
+__all__ = ["Connect", "Page", "Pager", "collected", "joined", "latest"]
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+#: Gives the node to ask.
+Connect: TypeAlias = Callable[[Asking], Awaitable[NodeConnection]]
+
+_TRANSACTION: Final = {"transactional_id", "producer_id"}
+
+
+class Page(Sequence[T]):
+    """The rows of one page, or of all together. ``paged_by`` says what cut the answer: the ``"server"`` (KIP-1062), the
+    ``"client"``, which asked for a part at a time, or nothing (``None``): it is the whole.
+    """
+
+    def __init__(self, rows: Iterable[T], paged_by: PagedBy) -> None:
+        self._rows = tuple(rows)
+        self.paged_by = paged_by
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[T]: ...
+    def __getitem__(self, index: int | slice) -> T | Sequence[T]:
+        return self._rows[index]
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._rows)
+
+    def __repr__(self) -> str:
+        return f"<Page of {len(self)}, paged by {self.paged_by}>"
+
+
+async def collected(pages: AsyncIterator[Results[K, V]], merge: Callable[[V, V], V]) -> Results[K, V]:
+    """The results of all pages; ``merge`` joins two parts of one, in order."""
+    rows: dict[K, V | ClientError] = {}
+    paged_by: PagedBy = None
+    async for page in pages:
+        paged_by = page.paged_by or paged_by
+        for key, row in page.rows():
+            known = rows.get(key)
+            if known is None or isinstance(known, ClientError) or isinstance(row, ClientError):
+                rows[key] = row
+            else:
+                rows[key] = merge(known, row)
+    return Results(rows, paged_by)
+
+
+def latest(_former: V, row: V) -> V:
+    """What came last."""
+    return row
+
+
+async def joined(pages: AsyncIterator[Page[T]]) -> Page[T]:
+    """All rows of all pages."""
+    rows: list[T] = []
+    paged_by: PagedBy = None
+    async for page in pages:
+        rows += page
+        paged_by = page.paged_by
+    return Page(rows, paged_by)
+
+
+@dataclass(frozen=True, slots=True)
+class Pager:
+    """Asks for pages of ``limit`` units; each page has the time of an operation of its own."""
+
+    asking: Callable[[], Asking]
+    limit: int
+
+    def parts(self, items: Iterable[T]) -> Iterator[list[T]]:
+        """As many things at a time as a page has: each is one unit at least."""
+        several = list(items)
+        return (several[low : low + self.limit] for low in range(0, len(several), self.limit))
+
+    async def answers(
+        self,
+        api: Api,
+        body: Mapping[str, Any],
+        connect: Connect,
+        *,
+        cut: bool = False,
+        least: int = 0,
+        most: int | None = None,
+        check: Callable[[Fields], None] = lambda _: None,
+    ) -> AsyncIterator[tuple[Fields, PagedBy]]:
+        """The answers to a request, page after page; ``cut``: it is a part of what is asked for.
+
+        Raises :exc:`~broker_core.client.UnexpectedAnswer` for pages that do not go on, and what ``check`` raises of an
+        answer, which is asked for again where that may pass.
+        """
+        cursor: Fields | None = None
+        while True:
+            asking = self.asking()
+            request = {**body, "response_pagination_limit": self.limit, "cursor": cursor}
+
+            async def ask(asking: Asking = asking, request: Fields = request) -> tuple[Fields, bool]:
+                connection = await connect(asking)
+                has_pages = await connection.has_pages()
+                if request["cursor"] is not None and not has_pages:
+                    raise UnexpectedAnswer("the server that has the next page has no pages")
+                value = (await connection.ask(api, request, least=least, most=most)).value
+                raise_for(value.get("error_code", 0), value.get("error_message"))
+                check(value)
+                return value, has_pages
+
+            value, has_pages = await asking.until_answered(ask)
+            yield value, "server" if has_pages else "client" if cut else None
+            following = value["next_cursor"]
+            if following is None:
+                return
+            if not following or (cursor is not None and _order(following) <= _order(cursor)):
+                raise UnexpectedAnswer(f"the next page would begin at {following}, behind {cursor}")
+            cursor = following
+
+
+def _order(cursor: Fields) -> tuple[Any, ...]:
+    """What places are compared by (docs/reference/kafka.md#pages)."""
+    names = sorted(cursor) if cursor.keys() == _TRANSACTION else [*cursor]
+    found: list[Any] = []
+    topic_id = cursor.get("topic_id", uuid.UUID(int=0))
+    for name in names:
+        value = cursor[name]
+        if name == "topic_id":
+            continue
+        found.append(
+            value.encode("utf-16-be")
+            if isinstance(value, str)
+            else -value
+            if name == "producer_id"
+            else value
+        )
+        if name == "topic_name":
+            found.append(b"" if value else topic_id.bytes)
+    return tuple(found)

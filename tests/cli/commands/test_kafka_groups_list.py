@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import json
+
+from broker_core.wire.kafka import LIST_GROUPS
+from tests.cli.conftest import Cli
+from tests.support.scripted_kafka import ScriptedKafka, in_a_thread
+
+ROWS = [
+    {"group_id": each, "protocol_type": "consumer", "group_state": "Stable", "group_type": "classic"}
+    for each in ("billing", "mail")
+]
+
+
+def test_groups(cli: Cli) -> None:
+    with in_a_thread(ScriptedKafka({LIST_GROUPS: lambda _: {"groups": ROWS}})) as node:
+        asked = ("kafka", "groups", "list", "--bootstrap", node.address)
+        assert cli(*asked).out == "billing\nmail\n"
+        said = json.loads(cli(*asked, "--state", "Stable", "--format", "json").out)
+        assert said[0] == {
+            "group_id": "billing",
+            "protocol_type": "consumer",
+            "state": "Stable",
+            "type": "classic",
+        }
+        assert node.of(LIST_GROUPS)[-1]["states_filter"] == ["Stable"]
+        assert "2 groups" in cli(*asked, "--format", "table").out

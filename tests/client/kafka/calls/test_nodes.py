@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+from broker_core.client.kafka import AdminClient, GroupAuthorizationException, TopicPartition
+from broker_core.client.kafka.calls.nodes import GROUP, coordinators, every_node, leaders
+from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Fields
+from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
+
+
+def two_nodes(node: ScriptedKafka) -> Fields:
+    value = metadata_of(node)
+    return value | {"brokers": [*value["brokers"], value["brokers"][0] | {"node_id": 2}]}
+
+
+async def test_of_one_node_no_coordinator_is_looked_for(client: AdminClient, node: ScriptedKafka) -> None:
+    assert await coordinators(client._asking(None), GROUP, ["a", "b"]) == ({1: ["a", "b"]}, {})
+    assert await every_node(client._asking(None)) == [1]
+    assert node.of(FIND_COORDINATOR) == []
+
+
+async def test_coordinators_of_several_nodes(client: AdminClient, node: ScriptedKafka) -> None:
+    asked: list[Any] = []
+
+    def find(request: Asked) -> Fields:
+        asked.append(request.value["coordinator_keys"])
+        moved = 15 if len(asked) == 1 else 0
+        rows = [{"key": "a", "node_id": 2, "error_code": moved}, {"key": "b", "node_id": 1}]
+        return {"coordinators": [*rows, {"key": "c", "error_code": 30}]}
+
+    node.handlers |= {METADATA: lambda _: two_nodes(node), FIND_COORDINATOR: find}
+    found, failed = await coordinators(client._asking(None), GROUP, ["a", "b", "c"])
+    assert found == {2: ["a"], 1: ["b"]}
+    assert isinstance(failed["c"], GroupAuthorizationException)
+    assert len(asked) == 2  # the first answer may pass
+
+
+async def test_leaders_of_partitions(client: AdminClient, node: ScriptedKafka) -> None:
+    def metadata(request: Asked) -> Fields:
+        rows = [{"partition_index": 0, "leader_id": 2}, {"partition_index": 1, "leader_id": -1}]
+        topics = [{"name": "a", "partitions": rows}, {"name": "b", "error_code": 29}]
+        return two_nodes(node) | {"topics": topics if request.value["topics"] else []}
+
+    node.handlers[METADATA] = metadata
+    wanted = [TopicPartition(*each) for each in (("a", 0), ("a", 1), ("b", 0), ("c", 0))]
+    found, failed = await leaders(client._asking(None), wanted)
+    assert found == {2: wanted[:1]}
+    assert {each: getattr(error, "code", None) for each, error in failed.items()} == {
+        wanted[1]: 3,
+        wanted[2]: 29,
+        wanted[3]: 3,
+    }

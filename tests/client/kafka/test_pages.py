@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_core.catalog import SqliteCatalog
+from broker_core.client import UnexpectedAnswer
+from broker_core.client.kafka import (
+    AdminClient,
+    BlockingAdminClient,
+    ConfigResource,
+    GroupDescription,
+    GroupListing,
+    Page,
+    Results,
+    TopicPartition,
+    UnknownTopicOrPartitionException,
+)
+from broker_core.client.kafka.pages import collected, joined, latest
+from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS, METADATA, Fields
+from tests.support.kafka_serving import kafka_broker
+from tests.support.kafka_topics import create
+from tests.support.scripted_kafka import Asked, ScriptedKafka, in_a_thread, metadata_of
+
+GROUPS = [f"g{number}" for number in range(5)]
+
+
+def with_pages(node: ScriptedKafka) -> ScriptedKafka:
+    """A node that refuses negative limits, and has groups in pages."""
+
+    def metadata(asked: Asked) -> Fields:
+        if (asked.value["response_pagination_limit"] or 0) < 0:
+            return {"error_code": 42}
+        return metadata_of(node)
+
+    def groups(asked: Asked) -> Fields:
+        low = 0 if asked.value["cursor"] is None else GROUPS.index(asked.value["cursor"]["group_id"])
+        high = low + asked.value["response_pagination_limit"]
+        following = {"group_id": GROUPS[high]} if high < len(GROUPS) else None
+        return {"groups": [{"group_id": each} for each in GROUPS[low:high]], "next_cursor": following}
+
+    node.handlers |= {METADATA: metadata, LIST_GROUPS: groups}
+    return node
+
+
+async def ids(pages: AsyncIterator[Page[GroupListing]]) -> list[tuple[list[str], str | None]]:
+    return [([group.group_id for group in page], page.paged_by) async for page in pages]
+
+
+async def test_pages_of_the_server() -> None:
+    async with with_pages(ScriptedKafka()) as node, AdminClient(node.address) as client:
+        assert await ids(client.list_groups_pages(limit=2)) == [
+            (GROUPS[:2], "server"),
+            (GROUPS[2:4], "server"),
+            (GROUPS[4:], "server"),
+        ]
+        every = await client.list_groups()
+        assert ([each.group_id for each in every], every.paged_by) == (GROUPS, "server")
+    async with (
+        with_pages(ScriptedKafka()) as node,
+        AdminClient(node.address, max_request_pagination_size_limit=4) as client,
+    ):
+        assert [len(page) async for page in client.list_groups_pages(limit=9)] == [4, 1]
+
+
+async def test_a_server_without_pages_is_asked_for_parts_or_for_the_whole() -> None:
+    node = ScriptedKafka()
+    node.handlers[LIST_GROUPS] = lambda _: {"groups": [{"group_id": each} for each in GROUPS]}
+    node.handlers[DESCRIBE_GROUPS] = lambda asked: {
+        "groups": [{"group_id": each, "group_state": "Empty"} for each in asked.value["groups"]]
+    }
+    async with node, AdminClient(node.address) as client:
+        assert await ids(client.list_groups_pages(limit=2)) == [(GROUPS, None)]
+        parts = [page async for page in client.describe_groups_pages(GROUPS, limit=2)]
+        assert [(list(page), page.paged_by) for page in parts] == [
+            (GROUPS[:2], "client"),
+            (GROUPS[2:4], "client"),
+            (GROUPS[4:], "client"),
+        ]
+        assert (await client.describe_groups(GROUPS))["g3"].state == "Empty"
+
+
+@pytest.mark.parametrize("following", [{"group_id": "g0"}, {"group_id": "f"}])
+async def test_pages_that_do_not_go_on_are_an_error(following: Fields) -> None:
+    node = with_pages(ScriptedKafka())
+    node.handlers[LIST_GROUPS] = lambda _: {"groups": [], "next_cursor": following}
+    async with node, AdminClient(node.address) as client:
+        with pytest.raises(UnexpectedAnswer, match="the next page would begin at"):
+            await client.list_groups()
+
+
+async def test_a_server_that_loses_its_pages_meanwhile_is_an_error() -> None:
+    node = with_pages(ScriptedKafka())
+    async with node, AdminClient(node.address) as client:
+        pages = client.list_groups_pages(limit=2)
+        await anext(pages)
+        node.handlers[METADATA] = lambda _: metadata_of(node)
+        assert client._cluster is not None
+        await (await client._cluster.any_node()).close()
+        with pytest.raises(UnexpectedAnswer, match="has no pages"):
+            await anext(pages)
+
+
+async def test_parts_of_one_thing_are_joined() -> None:
+    async def pages() -> AsyncIterator[Results[str, tuple[int, ...]]]:
+        error = UnknownTopicOrPartitionException("x")
+        yield Results({"a": (1,), "b": (2,), "c": error}, "server")
+        yield Results({"b": (3,), "c": (4,)}, "server")
+
+    found = await collected(pages(), lambda one, other: one + other)
+    assert (found.all(), found.paged_by) == ({"a": (1,), "b": (2, 3), "c": (4,)}, "server")
+    assert latest(1, 2) == 2
+
+    async def listed() -> AsyncIterator[Page[int]]:
+        yield Page([1, 2], "server")
+        yield Page([3], "server")
+
+    every = await joined(listed())
+    assert (every[0], every[1:], len(every), repr(every)) == (1, (2, 3), 3, "<Page of 3, paged by server>")
+
+
+def test_limits_are_positive() -> None:
+    with pytest.raises(ValueError, match="max_request_pagination_size_limit is 1 at least"):
+        AdminClient("a:1", max_request_pagination_size_limit=0)
+    with pytest.raises(ValueError, match="limit is 1 at least"):
+        AdminClient("a:1").list_groups_pages(limit=0)
+
+
+def test_pages_without_an_event_loop() -> None:
+    with in_a_thread(with_pages(ScriptedKafka())) as node, BlockingAdminClient(node.address) as client:
+        pages = client.list_groups_pages(limit=2)
+        assert [[each.group_id for each in page] for page in pages] == [GROUPS[:2], GROUPS[2:4], GROUPS[4:]]
+        assert len(client.list_groups()) == 5
+
+
+async def test_all_operations_at_this_server(tmp_path: Path) -> None:
+    catalog = SqliteCatalog(tmp_path / "catalog.sqlite")
+    for name, count in (("a", 3), ("b", 1), ("c", 5)):
+        create(catalog, name, count)
+    catalog.close()
+    partitions = [TopicPartition("a", number) for number in range(4)]
+    async with kafka_broker(tmp_path) as broker:
+        assert broker.kafka_address is not None
+        host, port = broker.kafka_address
+        async with AdminClient(f"{host}:{port}") as client:
+            topics = [[each.name for each in page] async for page in client.list_topics_pages(limit=2)]
+            assert [name for page in topics for name in page] == ["a", "b", "c"]
+            logs = await client.describe_log_dirs()
+            assert (len(logs), logs.paged_by, logs[0].partition) == (9, "server", partitions[0])
+            assert [len(page) async for page in client.describe_log_dirs_pages(limit=4)] == [4, 4, 1]
+            offsets = await client.list_offsets(dict.fromkeys(partitions, -1))
+            assert [offsets[each].offset for each in partitions[:3]] == [0, 0, 0]
+            assert list(offsets.errors) == partitions[3:]
+            assert (await client.describe_producers(partitions[:3])).all() == dict.fromkeys(
+                partitions[:3], ()
+            )
+            for page in (
+                await client.list_groups(),
+                await client.list_transactions(),
+                await client.list_partition_reassignments(),
+            ):
+                assert (len(page), page.paged_by) == (0, "server")
+            committed = await client.list_group_offsets({"g": partitions[:2], "h": None})
+            assert [each.offset for each in committed["g"]] == [-1, -1]
+            assert committed["h"] == ()
+            missing: list[Results[str, Any]] = [
+                await client.describe_groups(["g"]),
+                await client.describe_consumer_groups(["g"]),
+                await client.describe_transactions(["g"]),
+            ]
+            assert [getattr(each.errors["g"], "code", None) for each in missing] == [69, 69, 105]
+            resources = [ConfigResource.topic(each) for each in ("c", "a", "b")]
+            configs = client.describe_configs_pages(resources, names=["retention.ms"], limit=2)
+            assert [len(page.all()) async for page in configs] == [2, 1]
+            with pytest.raises(Exception, match="SECURITY_DISABLED"):
+                await anext(client.describe_acls_pages())
+
+
+def test_a_group_with_its_next_members() -> None:
+    assert GroupDescription("g", "Stable", "consumer", "range").members == ()
