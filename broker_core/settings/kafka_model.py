@@ -130,9 +130,9 @@ class KafkaSettings(Table):
     max_request_pagination_size_limit: Annotated[int, Field(ge=1, lt=2**31)] = Field(
         default=2000, description="The units of a page at most, whatever a client asks for (KIP-1062)."
     )
-    max_request_partition_size_limit: Annotated[int | None, Field(ge=1, lt=2**31)] = Field(
-        default=None,
-        description="The partitions of a page of DescribeTopicPartitions at most; unset: "
+    max_request_partition_size_limit: Annotated[int, Field(ge=0, lt=2**31)] = Field(
+        default=0,
+        description="The partitions of a page of DescribeTopicPartitions at most; 0: "
         "`max_request_pagination_size_limit`.",
     )
     advertise_list_topics: bool = Field(
