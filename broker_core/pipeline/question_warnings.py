@@ -65,7 +65,7 @@ class QuestionWarnings:
 
     def _read(self, namespace: NamespaceName) -> frozenset[str] | None:
         """The properties that the default lister and the plugins of a namespace select by; ``None`` for any."""
-        words = self._lister.depends_on | self._dispatcher.depends_on(namespace)
-        if "properties" in words:
+        words, plugins = self._lister.depends_on, self._dispatcher.selecting_properties(namespace)
+        if "properties" in words or plugins is None:
             return None
-        return frozenset(word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY))
+        return plugins | {word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY)}

@@ -14,7 +14,7 @@ from broker_core.access.peer import Peer
 from broker_core.access.principal import Principal
 from broker_core.change_log import ChangeLog
 from broker_core.names import NamespaceName
-from broker_core.plugin_api.depends_on import is_of_properties
+from broker_core.plugin_api.depends_on import PROPERTY, is_of_properties
 from broker_core.plugin_api.hook_facts import ERROR
 from broker_core.plugin_api.hookspecs import HOOK_FACTS
 from broker_core.plugins.background_tasks import BackgroundTasks
@@ -118,6 +118,22 @@ class Dispatcher:
         return [
             name for name in dict.fromkeys(names) if any(map(is_of_properties, self.dependencies.of(name)))
         ]
+
+    def selecting_properties(self, namespace: NamespaceName) -> frozenset[str] | None:
+        """The properties that plugins select topics of this namespace by; ``None`` for any.
+
+        One that depends on properties as a whole selects by those of its setting ``property_keys``, if it has that.
+        """
+        keys: set[str] = set()
+        for name in self.properties_matter_to(namespace):
+            words, plugin = self.dependencies.of(name), self.registry[name]
+            if "properties" not in words:
+                keys.update(word.removeprefix(PROPERTY) for word in words if word.startswith(PROPERTY))
+            elif plugin.property_keys is None or "broker_core_depends_on" not in plugin.implementations:
+                return None
+            else:
+                keys |= plugin.property_keys
+        return frozenset(keys)
 
     async def authorize(self, access: Access, steps: list[ChainStep] | None = None) -> None:
         """Ask all gates of the namespace. ``steps`` gets one entry for each that was asked.

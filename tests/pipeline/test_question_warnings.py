@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, TopicListingResult
@@ -89,6 +90,22 @@ async def test_properties_that_nothing_selects_by(declared: Any, unread: list[st
         assert kind == "properties"
         assert f"by the property {', '.join(map(repr, unread))}: " in text
         assert m.sample("listing_warnings_total", kind="properties") == 1
+
+
+async def test_a_plugin_selects_by_its_setting_property_keys() -> None:
+    class Settings(BaseModel):
+        property_keys: tuple[str, ...] = ("b",)
+
+    def broker_core_list_topics(request: ListingRequest) -> TopicListingResult:
+        return TopicListingResult.pass_through()
+
+    hooks: dict[str, Any] = {"list_topics": broker_core_list_topics, "settings": lambda: Settings}
+    declares = PluginOf(**hooks, depends_on=lambda: ["pattern", "properties"])
+    async with made(MemoryLister(FEW), {"p": declares}) as m:
+        ((_, text),) = await warned(m, properties={"a": "1", "b": "2"})
+        assert "by the property 'a': " in text
+    async with made(MemoryLister(FEW), {"p": PluginOf(**hooks)}) as m:  # it may read any
+        assert await kinds(m, properties={"a": "1", "b": "2"}) == []
 
 
 async def test_many_long_names_are_named_in_part() -> None:

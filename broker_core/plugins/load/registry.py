@@ -12,7 +12,7 @@ import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 from pluggy import PluginManager, PluginValidationError
 from pydantic import BaseModel
@@ -100,6 +100,12 @@ class LoadedPlugin:
         return tuple(sorted(self.implementations))
 
     @property
+    def property_keys(self) -> frozenset[str] | None:
+        """The request properties that it selects topics by: ``property_keys`` of its settings, if these have it."""
+        own = getattr(self.options.settings, "property_keys", None)
+        return frozenset(filter(_is_text, own)) if isinstance(own, list | tuple | set | frozenset) else None
+
+    @property
     def lists(self) -> bool:
         """Whether it has the hook that lists."""
         return "broker_core_list_topics" in self.implementations
@@ -122,6 +128,10 @@ class LoadedPlugin:
         if implementation is None:
             return None
         return call_plain(self.name, self.origin, implementation, values)
+
+
+def _is_text(key: object) -> TypeGuard[str]:
+    return isinstance(key, str)
 
 
 class PluginRegistry:
@@ -193,12 +203,7 @@ class PluginRegistry:
     @property
     def property_keys(self) -> frozenset[str]:
         """The request properties that plugins select topics by: the field ``property_keys`` of their settings."""
-        keys: set[str] = set()
-        for plugin in self:
-            own = getattr(plugin.options.settings, "property_keys", None)
-            if isinstance(own, list | tuple | set | frozenset):
-                keys.update(key for key in own if isinstance(key, str))
-        return frozenset(keys)
+        return frozenset(key for plugin in self for key in plugin.property_keys or ())
 
     def describe(self) -> list[dict[str, Any]]:
         """One dictionary of plain values for each plugin, in the order of the chain."""
