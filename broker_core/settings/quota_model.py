@@ -37,7 +37,8 @@ class QuotaSettings(Table):
         description="What has a bucket of its own: each role (a client without one by its address), address or "
         "namespace, or each combination of them; empty: all that match share one.",
     )
-    requests: Annotated[float, Field(gt=0, le=1e9)] | None = Field(
+    # With less, the wait for the next one is no number that could be told.
+    requests: Annotated[float, Field(ge=1e-6, le=1e9)] | None = Field(
         default=None, description="Requests per second; left out: any number."
     )
     bytes: Annotated[Size, Field(ge=1)] | None = Field(

@@ -20,7 +20,8 @@ def test_a_quota_with_its_defaults() -> None:
     ("quotas", "said"),
     [
         ([{"name": "q"}], "bounds nothing: set requests, bytes or both"),
-        ([{"name": "q", "requests": 0}], "greater than 0"),
+        ([{"name": "q", "requests": 0}], "greater than or equal to"),
+        ([{"name": "q", "requests": 1e-320}], "greater than or equal to"),
         ([{"name": "q", "requests": 1, "roles": [""]}], "a pattern is empty"),
         ([{"name": "q", "requests": 1, "namespaces": ["a"]}], "is not TENANT/NAMESPACE"),
         ([{"name": "q", "requests": 1, "addresses": ["x"]}], "addresses"),
