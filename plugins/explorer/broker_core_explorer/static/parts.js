@@ -130,15 +130,15 @@ export function Field({ label, hint, children, class: className = '', bad }) {
  */
 export function TextInput({ value, set, ...rest }) {
   const [typed, setTyped] = useState(value);
-  const sent = useRef(value);
+  // What was typed comes back by the address, late: only another value is somebody else's.
+  const sent = useRef([value]);
   useEffect(() => {
-    if (value !== sent.current) {
-      sent.current = value;
-      setTyped(value);
-    }
+    const at = sent.current.indexOf(value);
+    if (at < 0) setTyped(value);
+    sent.current = at < 0 ? [value] : sent.current.slice(at);
   }, [value]);
   const changed = (event) => {
-    sent.current = event.target.value;
+    sent.current.push(event.target.value);
     setTyped(event.target.value);
     set(event.target.value);
   };

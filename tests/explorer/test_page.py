@@ -1,0 +1,305 @@
+"""The page in Chromium, on real servers: each screen, by mouse and by keyboard, with rights and without."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.support.served import Served
+from tests.support.watched_page import WatchedPage
+
+Open = Callable[..., WatchedPage]
+
+#: Each screen, and what it shows of a server with 50 topics and of one without.
+SCREENS: Final = {
+    "namespaces": ("1 namespace", "This server has no topics yet"),
+    "topics/public/default": ("orders-12", "No persistent topics here"),
+    "topics/public/default?q=orders-(.*)&p=region=eu": ("orders-12", "No topic matches"),
+    "topics/public/default?q=a(?!b)": ("RE2 does not take this pattern", "RE2 does not take this pattern"),
+    "why/public/default?p=region=eu&topic=orders-7": ("What it would take:", "is not listed for you"),
+    "topic/public/default/orders-7": ("Full name", "There is no such topic now"),
+    "live/public/default": ("Nothing has changed yet", "Nothing has changed yet"),
+    "plugins": ("broker-core-explorer", "broker-core-explorer"),
+    "server": ("Memory under permits", "Memory under permits"),
+    "help/patterns": ("What RE2 refuses", "What RE2 refuses"),
+    "nowhere": ("The address names no screen.", "The address names no screen."),
+}
+NARROW: Final = {"viewport": {"width": 360, "height": 720}, "color_scheme": "dark"}
+WIDE: Final = {"viewport": {"width": 3840, "height": 2160}, "color_scheme": "light"}
+
+
+@pytest.mark.parametrize("topics", [50, 0])
+@pytest.mark.parametrize("options", [NARROW, WIDE], ids=["narrow-dark", "wide-light"])
+def test_each_screen(
+    page_of: Open, served: Served, empty: Served, options: dict[str, object], topics: int
+) -> None:
+    page = page_of(served if topics else empty, **options)
+    for place, (full, none) in SCREENS.items():
+        page.go(place)
+        page.see(full if topics else none)
+        page.settled()
+        assert page.too_wide() <= 0, place
+        assert not page.axe(), place
+        assert page.page.title().endswith("broker-core")
+
+
+def test_from_a_namespace_to_why_by_keyboard_alone(page_of: Open, served: Served) -> None:
+    page = page_of(served)
+    keyboard = page.page.keyboard
+    page.see("public/default")
+    keyboard.press("/")
+    keyboard.type("def")
+    page.holds("location.hash.includes('find=def')")
+    page.see("1 namespace")
+    keyboard.press("Enter")
+    page.holds("location.hash.startsWith('#/topics/public/default')")
+    page.see(re.compile("^60 names"))
+    keyboard.press("/")
+    keyboard.type("orders-.*")
+    page.see(re.compile("^40 names"))
+    for _ in range(30):  # to the list
+        keyboard.press("Tab")
+        if page.page.evaluate("document.activeElement.getAttribute('role') === 'listbox'"):
+            break
+    keyboard.press("End")
+    page.holds("document.querySelector('[aria-selected=true]')?.textContent === 'orders-9'")
+    keyboard.press("ArrowUp")
+    keyboard.press("Enter")
+    page.holds("document.querySelector('h1').textContent === 'orders-8'")
+    page.holds("document.activeElement.tagName === 'H1'")
+    keyboard.press("Control+k")
+    keyboard.type("why not")
+    keyboard.press("Enter")
+    page.holds("location.hash.startsWith('#/why/public/default')")
+    keyboard.press("?")
+    page.see("What RE2 refuses")
+    page.page.go_back()
+    page.holds("location.hash.startsWith('#/why/public/default')")
+
+
+def test_what_a_new_user_asks(page_of: Open, served: Served) -> None:
+    """Which topics a consumer with region=eu sees, why orders-7 is not among them, and what it would take."""
+    page = page_of(served)
+    page.page.get_by_role("link", name="public/default").click()
+    page.page.get_by_label("Property region").fill("eu")
+    page.see(re.compile("^39 names"))
+    page.page.get_by_label("Its name").fill("orders-7")
+    page.page.get_by_role("button", name="Why not?").click()
+    page.see("orders-7 is not listed for you")
+    step = page.page.locator(".steps li.bad")
+    assert "Properties" in step.text_content()
+    assert "region=eu" in step.locator(".needs").text_content()
+
+
+def test_the_values_of_a_property_are_suggested_with_their_topics(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topics/public/default")
+    page.page.get_by_label("Property region").focus()
+    options = page.page.locator("datalist option")
+    options.first.wait_for(state="attached")
+    assert options.evaluate_all("(all) => all.map((each) => [each.value, each.textContent])") == [
+        ["eu", "39 topics"],
+        ["us", "11 topics"],
+    ]
+
+
+def test_literal_and_captured_parts_are_marked(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topics/public/default?q=orders-([12]).*")
+    page.see(re.compile("^22 names"))
+    first = page.page.locator(".row").nth(1)
+    assert first.text_content() == "orders-10"
+    assert first.locator("mark").evaluate_all(
+        "(all) => all.map((each) => [each.className, each.textContent])"
+    ) == [
+        ["literal", "orders-"],
+        ["captured", "1"],
+        ["captured", "0"],
+    ]
+
+
+def test_where_re2_refuses_a_pattern(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topics/public/default?q=a(?!b)")
+    page.see("RE2 does not take this pattern")
+    assert page.page.locator(".wrong").text_content().startswith("(?!")
+
+
+def test_a_question_as_others_write_it(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topics/public/default?q=orders-.*&p=region=eu")
+    page.page.get_by_role("button", name="Keep, copy, export").click()
+    dialog = page.page.get_by_role("dialog")
+    text = dialog.text_content()
+    assert "--data-urlencode 'pattern=public/default/orders-.*'" in text
+    assert "broker-core list public/default" in text
+    assert "--property region=eu" in text
+    assert "urlencode(question)" in text
+    with page.page.expect_download() as downloading:
+        dialog.get_by_role("button", name="CSV of all").click()
+    lines = Path(downloading.value.path()).read_text(encoding="utf-8").splitlines()
+    assert lines[0] == "name"
+    assert lines[1:3] == ["persistent://public/default/orders-1", "persistent://public/default/orders-10"]
+    assert len(lines) == 40
+    page.page.keyboard.press("Escape")
+    dialog.wait_for(state="hidden")
+
+
+def test_live_shows_what_comes_and_goes(page_of: Open, served: Served) -> None:
+    page = page_of(served, "live/public/default?q=new-.*")
+    page.see("Nothing has changed yet")
+    other = page_of(served, "topics/public/default")
+    asked = (
+        "fetch('v1/namespaces/public/default/topics/new-1', {method: '%s',"
+        " headers: {'Content-Type': 'application/json'}%s}).then((done) => done.status)"
+    )
+    assert other.page.evaluate(asked % ("PUT", ", body: '{}'")) == 201
+    page.see("persistent://public/default/new-1")
+    page.page.get_by_role("button", name="Pause").click()
+    page.see("paused")
+    assert other.page.evaluate(asked % ("DELETE", "")) == 204
+    page.see("1 since the pause")
+    page.page.get_by_role("button", name="Go on").click()
+    page.page.locator(".events .removed").wait_for()
+    assert page.page.locator(".events li").count() == 2
+
+
+def test_a_topic_is_changed_and_deleted(page_of: Open, served: Served) -> None:
+    page = page_of(served, "topic/public/default/orders-40")
+    page.page.get_by_role("button", name="Change…").click()
+    page.page.get_by_label("Value").first.fill("ap")
+    assert "broker-core topics set-properties" in page.page.get_by_role("dialog").text_content()
+    page.page.get_by_role("button", name="Change the topic").click()
+    page.page.locator("ins", has_text="ap").wait_for()
+    page.page.get_by_role("button", name="Delete…").click()
+    delete = page.page.get_by_role("button", name="Delete the topic")
+    assert delete.is_disabled()
+    page.page.get_by_label("to delete it").fill("orders-40")
+    delete.click()
+    page.holds("location.hash === '#/topics/public/default'")
+    page.go("topic/public/default/orders-40")
+    page.see("There is no such topic now")
+    page.see("Deleted")
+
+
+def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) -> None:
+    page = page_of(guarded, "topics/public/default")
+    dialog = page.page.get_by_role("dialog", name="Sign in")
+    dialog.wait_for()
+    assert not page.axe()
+    dialog.get_by_label("User").fill("reader")
+    dialog.get_by_label("Password").fill("wrong")
+    dialog.get_by_role("button", name="Sign in").click()
+    dialog.get_by_role("alert").wait_for()
+    dialog.get_by_label("Password").fill("secret")
+    dialog.get_by_role("button", name="Sign in").click()
+    page.see("orders-12")
+    assert "secret" not in page.page.url
+    assert (
+        page.page.evaluate("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])").count(
+            "secret"
+        )
+        == 0
+    )
+    for place, says in {
+        "server": "You may not see the last hour",
+        "plugins": "You may not see the plugins",
+        "why/public/default?topic=orders-7": "You may not see why a topic is not listed",
+        "topic/public/default/orders-7": "To change it you need the right admin",
+    }.items():
+        page.page.evaluate(f"location.hash = '#/{place}'")
+        page.see(says)
+        page.settled()
+        assert not page.axe(), place
+    page.page.reload()
+    page.page.get_by_role("dialog", name="Sign in").wait_for()
+
+
+def test_the_server_goes_and_comes_back(
+    page_of: Open, tmp_path: Path, explored: Callable[..., Served]
+) -> None:
+    running = explored(tmp_path, [{"name": "orders"}])
+    page = page_of(running, "topics/public/default")
+    page.see("orders")
+    port = running.ready["http"].rpartition(":")[2]
+    running.kill()
+    page.page.get_by_label("Pattern of names").fill("o.*")
+    page.see("The server does not answer. The page asks again")
+    assert not page.axe()
+    text = running.config.read_text(encoding="utf-8")
+    http = '["http"]\n"listen" = "127.0.0.1:'
+    assert f'{http}0"' in text
+    running.config.write_text(text.replace(f'{http}0"', f'{http}{port}"'), encoding="utf-8")
+    running.start()
+    page.see(re.compile("^1 name"))
+    page.page.get_by_text("The server does not answer").wait_for(state="hidden")
+
+
+#: What a name may not become: markup, a link, a script, a format, another line.
+HOSTILE: Final = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)",
+    '"><svg onload=alert(1)>',
+    "javascript:alert(1)",
+    "${alert(1)}",
+    "{{7*7}}",
+    "%3Cb%3E",
+    "&lt;b&gt;",
+    "__proto__",
+    "constructor",
+    "....",
+    "..",
+    "?pattern=x#y",
+    "a b",
+    "' OR 1=1 --",
+    "\u202egnirts",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "e\u0301",
+    "\u200b",
+    "🚚" * 40,
+    "x" * 2000,
+    "=cmd|' C calc'!A0",
+    "-partition-",
+    "on",
+    "%",
+    "%2F",
+    "%00",
+    "\\",
+    "|",
+    "^$.*+",
+    "(",
+    "[",
+    "`",
+]
+
+
+def test_names_of_hostile_clients_are_text(
+    page_of: Open, tmp_path: Path, explored: Callable[..., Served]
+) -> None:
+    names = [f"{name}~{number}" for number in range(7) for name in HOSTILE][:200]
+    page = page_of(explored(tmp_path, [{"name": name} for name in names]), "topics/public/default")
+    page.see(re.compile("^200 names"))
+    listed = page.page.evaluate(
+        "fetch('v1/namespaces/public/default/topics?limit=10000').then((one) => one.json()).then((one) => one.items)"
+    )
+    before = page.page.evaluate("[...document.querySelectorAll('script, img, iframe, object')].length")
+    seen: dict[str, str] = {}
+    for _ in range(40):
+        rows = page.page.locator(".row").evaluate_all(
+            "(all) => all.map((each) => [each.textContent, each.getAttribute('href')])"
+        )
+        seen.update((text, place) for text, place in rows if text != "…")
+        page.page.locator(".scroller").evaluate("(box) => { box.scrollTop += box.clientHeight - 30; }")
+        if len(seen) == len(names):
+            break
+        page.page.wait_for_timeout(30)
+    assert set(seen) == {name.removeprefix("persistent://public/default/") for name in listed} == set(names)
+    assert (
+        page.page.evaluate("[...document.querySelectorAll('script, img, iframe, object')].length") == before
+    )
+    for name in names[: len(HOSTILE)]:
+        page.page.evaluate("(place) => { location.hash = place; }", seen[name])
+        page.holds(f"document.querySelector('h1').textContent === {json.dumps(name)}")
+        page.see("Full name")
+    assert not page.axe()

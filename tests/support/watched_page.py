@@ -1,0 +1,81 @@
+"""A page in a browser, with all that goes wrong in it: errors, reports of its policy, requests to other hosts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final
+
+from tests.support.eventually import eventually_sync
+
+__all__ = ["WatchedPage"]
+
+#: Milliseconds until something must be there, on a machine with other work.
+PATIENCE: Final = 20_000
+#: What Chromium says in its console of each answer that is an error: the page shows these itself.
+_ANSWERS: Final = re.compile(
+    r"Failed to load resource: (?:the server responded|net::ERR_(?:CONNECTION|EMPTY|INCOMPLETE))"
+)
+
+
+class WatchedPage:
+    """The page at ``root`` of a server, in a context of a browser (Playwright's).
+
+    ``wrong`` has a line for each error of a script, report of the content security policy, and request to another host.
+    """
+
+    def __init__(self, context: Any, root: str) -> None:
+        self.context = context
+        self.root = root
+        self.wrong: list[str] = []
+        context.set_default_timeout(PATIENCE)
+        context.add_init_script(
+            "addEventListener('securitypolicyviolation', (event) =>"
+            " console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`))"
+        )
+        self.page = context.new_page()
+        self.page.on("pageerror", lambda error: self.wrong.append(f"error: {error}"))
+        self.page.on("console", self._said)
+        self.page.on("request", self._asked)
+
+    def go(self, place: str = "") -> None:
+        """Open a place of the page: what follows ``#/`` in its address."""
+        self.page.goto(f"{self.root}#/{place}")
+        self.page.locator("h1").first.wait_for()
+
+    def settled(self) -> None:
+        """Wait until nothing on the screen is awaited any more."""
+        self.holds("!document.querySelector('main .spinner') && document.querySelector('h1')")
+
+    def holds(self, expression: str) -> None:
+        """Wait until an expression of JavaScript holds; Playwright's own wait needs `eval`, which the page forbids."""
+        eventually_sync(lambda: self.page.evaluate(f"Boolean({expression})"), PATIENCE / 1000, what=expression)
+
+    def see(self, text: str | re.Pattern[str]) -> Any:
+        """Wait for a text on the screen; its element."""
+        found = self.page.get_by_text(text).first
+        found.wait_for()
+        return found
+
+    def axe(self) -> list[str]:
+        """What axe-core finds against WCAG 2.2 AA and its own best practices, a line for each finding."""
+        from axe_playwright_python.base import AXE_FILE_PATH
+
+        self.page.evaluate(Path(AXE_FILE_PATH).read_text(encoding="utf-8"))
+        found = self.page.evaluate(
+            "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations.map((each) =>"
+            " `${each.id}: ${each.help}: ${each.nodes.map((node) => node.html.slice(0, 150)).join(' | ')}`))"
+        )
+        return list(found)
+
+    def too_wide(self) -> int:
+        """By how many pixels the page is wider than its window."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - innerWidth"))
+
+    def _said(self, message: Any) -> None:
+        if message.type in {"error", "warning"} and not _ANSWERS.match(message.text):
+            self.wrong.append(f"{message.type}: {message.text}")
+
+    def _asked(self, request: Any) -> None:
+        if not request.url.startswith((self.root, "blob:", "data:")):
+            self.wrong.append(f"a request to {request.url}")
