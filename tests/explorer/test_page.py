@@ -102,8 +102,8 @@ def test_the_values_of_a_property_are_suggested_with_their_topics(page_of: Open,
     options = page.page.locator("datalist option")
     options.first.wait_for(state="attached")
     assert options.evaluate_all("(all) => all.map((each) => [each.value, each.textContent])") == [
-        ["eu", "39 topics"],
-        ["us", "11 topics"],
+        ["eu", "39 names"],
+        ["us", "21 names"],
     ]
 
 

@@ -53,7 +53,7 @@ class WatchedPage:
 
     def see(self, text: str | re.Pattern[str]) -> Any:
         """Wait for a text on the screen; its element."""
-        found = self.page.get_by_text(text).first
+        found = self.page.get_by_text(text).locator("visible=true").first
         found.wait_for()
         return found
 

@@ -17,14 +17,13 @@ import { counted } from './format.js';
  * @param {boolean} [props.asks] whether the question may be somebody else's
  */
 export function QuestionForm({ screen, question, error, more = {}, asks = true }) {
-  const { api } = usePage();
+  const { me } = usePage();
   const { namespace, typed, mode, properties } = question;
   const set = (/** @type {Partial<import('./question.js').Question>} */ changed) => go(
     link([screen, ...namespace.split('/')], queryOf({ ...question, ...changed }, more)),
     { replace: true },
   );
-  const keys = useAsk((signal) => api.get(`${ofNamespace(namespace)}/properties`, {}, signal), [namespace]);
-  const known = (keys.data?.items || []).filter((each) => each.selects).map((each) => each.key);
+  const known = (me?.server?.property_keys || []).slice(0, 8);
   const valueOf = (key) => properties.find(([name]) => name === key)?.[1] || '';
   const setProperty = (key, value) => {
     const others = properties.filter(([name]) => name !== key);
@@ -69,7 +68,7 @@ function PropertyField({ name, value, set, question }) {
   const items = found.data?.items || [];
   return html`<${Field} label=${html`Property <bdi>${name}</bdi>`} class="property">
     <${TextInput} value=${value} set=${set} list=${list} placeholder="any" onFocus=${() => want(true)} onPointerEnter=${() => want(true)} />
-    <datalist id=${list}>${items.map((each) => html`<option value=${each.value}>${counted(each.topics, 'topic')}</option>`)}</datalist>
+    <datalist id=${list}>${items.map((each) => html`<option value=${each.value}>${counted(each.names, 'name')}</option>`)}</datalist>
   <//>`;
 }
 

@@ -29,7 +29,7 @@ export function Server({ place }) {
   const history = useAsk((signal) => api.get('server/history', {}, signal), [], { every: EVERY_MS });
   const server = me?.server;
   return html`<div class="head"><h1 tabindex="-1">Server</h1>
-      <p class="muted">${server ? html`broker-core ${server.version}${server.started ? html`, started ${time(server.started)}` : null}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p></div>
+      <p class="muted">${server ? html`broker-core ${server.version}, ${server.topics === 'upstream' ? 'before a cluster' : 'with a catalogue of its own'}` : null}</p></div>
     <section aria-label="The last hour"><h2>The last hour</h2>
       <${Answer} ask=${history} what="the last hour" rights="monitor in all namespaces">${(data) => html`<${Hour} data=${data} />`}<//></section>
     <${Held} />
@@ -41,13 +41,13 @@ export function Server({ place }) {
 
 /** @param {{data: any}} props */
 function Hour({ data }) {
-  const until = date(data.times_until)?.getTime() ?? Date.now();
+  const until = date(data.until)?.getTime() ?? Date.now();
   const shown = SERIES.filter(([name]) => data.series[name]?.some((each) => each !== null));
   const others = Object.keys(data.series).filter((name) => !SERIES.some(([known]) => known === name));
   if (!shown.length) return html`<p class="muted">The first values come ${duration(data.interval_s)} after the start.</p>`;
   return html`<div class="charts">${[...shown, ...others.map((name) => /** @type {[string, string, any]} */ ([name, name, anything]))].map(([name, title, format]) => html`<${Chart}
     key=${name} title=${title} values=${data.series[name]} until=${until} interval=${data.interval_s} format=${format} />`)}</div>
-    <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}${data.started ? `; counted since ${time(data.started)}` : ''}.</p>`;
+    <p class="muted small">A value each ${duration(data.interval_s)}, up to ${time(until)}.</p>`;
 }
 
 function Held() {
@@ -79,7 +79,7 @@ function Permits() {
       <span class="name">${each.name}</span>
       ${each.limit_bytes ? html`<meter min="0" max=${each.limit_bytes} high=${each.limit_bytes * 0.85} value=${each.used_bytes} aria-label=${`${each.name}: used`}></meter>` : html`<span class="muted">no bound</span>`}
       <span>${size(each.used_bytes)}${each.limit_bytes ? html` <span class="muted">of ${size(each.limit_bytes)}</span>` : null}</span>
-      <span class="muted small">${[each.waiting ? `${number(each.waiting)} waiting` : '', each.rejected ? `${number(each.rejected)} refused` : ''].filter(Boolean).join(', ')}</span></li>`)}</ul>`}<//></section>`;
+      <span class="muted small">${each.waiting ? `${number(each.waiting)} waiting` : ''}</span></li>`)}</ul>`}<//></section>`;
 }
 
 /** @param {{order: string}} props */

@@ -88,11 +88,11 @@ function History({ found }) {
 function Difference({ before, after }) {
   if (!before || !after) {
     const state = after || before;
-    return state ? html`<p class="small">${state.partitions ? `${counted(state.partitions, 'partition')}, ` : ''}properties <${Pairs} of=${state.properties} /></p>` : null;
+    return state ? html`<p class="small">${counted(state.names, 'name')}, properties <${Pairs} of=${state.properties} /></p>` : null;
   }
   /** @type {[string, any, any][]} */
   const rows = [];
-  if (before.partitions !== after.partitions) rows.push(['partitions', before.partitions, after.partitions]);
+  if (before.names !== after.names) rows.push(['listed names', before.names, after.names]);
   for (const part_ of ['properties', 'configs']) {
     const keys = new Set([...Object.keys(before[part_] || {}), ...Object.keys(after[part_] || {})]);
     for (const key of keys) if (before[part_]?.[key] !== after[part_]?.[key]) rows.push([key, before[part_]?.[key], after[part_]?.[key]]);

@@ -155,11 +155,10 @@ const HOW = /** @type {Record<string, string>} */ ({
 function Cost({ data }) {
   const { plan, explained } = data;
   return html`<section class="panel"><h2>How it was found</h2>
-    <p>${HOW[plan?.how] || plan?.how || ''}</p>
+    <p>${HOW[plan?.how === 'none' && data.total ? 'all' : plan?.how] || plan?.how || ''}</p>
     <${Facts} items=${/** @type {any} */ ([
       ['Server', duration(typeof plan?.ms === 'number' ? plan.ms / 1000 : undefined)],
       ['Until shown', duration(data.took)],
-      ...(plan?.prefixes?.length ? [['Begins with', plan.prefixes.map((each) => html`<code>${each}</code> `)]] : []),
       ...(plan?.required?.length ? [['Must have', plan.required.map((each) => html`<code>${each}</code> `)]] : []),
       ...(explained ? [['Listed by', explained.lister || 'the catalogue']] : []),
       ...(data.topics_hash ? [['Hash', html`<code>${data.topics_hash}</code>`]] : []),
