@@ -1,0 +1,85 @@
+"""The page of the explorer by TypeScript, which reads the types of its comments; and its vendored files, by npm's."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from broker_core_explorer import plugin
+from tests.interop.foreign import node_modules
+from tests.interop.maven import PeerUnavailable
+
+pytestmark = pytest.mark.interop
+
+STATIC: Final = Path(plugin.__file__).parent / "static"
+PACKAGE: Final = Path(__file__).parent / "explorer_types"
+#: All of `strict` but that each parameter of a callback needs a type.
+OPTIONS: Final = {
+    "allowJs": True,
+    "checkJs": True,
+    "lib": ["es2023", "dom", "dom.iterable"],
+    "module": "es2022",
+    "moduleResolution": "bundler",
+    "noEmit": True,
+    "noImplicitAny": False,
+    "skipLibCheck": True,
+    "strict": True,
+    "target": "es2023",
+    "types": [],
+    "useUnknownInCatchVariables": False,
+}
+
+
+@pytest.fixture(scope="module")
+def modules() -> Path:
+    try:
+        return node_modules(PACKAGE) / "node_modules"
+    except PeerUnavailable as error:
+        pytest.skip(str(error))
+
+
+def test_what_is_vendored_is_what_npm_has_but_for_two_lines(modules: Path) -> None:
+    for name, source in {
+        "preact.js": "preact/dist/preact.mjs",
+        "hooks.js": "preact/hooks/dist/hooks.mjs",
+        "htm.js": "htm/dist/htm.mjs",
+    }.items():
+        theirs = (modules / source).read_text(encoding="utf-8").replace('from"preact"', 'from"./preact.js"')
+        kept = [line for line in theirs.splitlines() if not line.startswith("//# sourceMappingURL=")]
+        assert (STATIC / "vendor" / name).read_text(encoding="utf-8").splitlines() == kept, name
+    for package in ("preact", "htm"):
+        license_ = (STATIC / "vendor" / f"LICENSE-{package}.txt").read_bytes()
+        assert license_ == (modules / package / "LICENSE").read_bytes()
+
+
+def test_the_types_of_the_page(modules: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page"
+    shutil.copytree(STATIC, page)
+    # TypeScript looks for the types of a module beside it.
+    types = modules / "preact" / "src"
+    for source, name in {
+        types / "index.d.ts": "preact.d.ts",
+        types / "jsx.d.ts": "jsx.d.ts",
+        types / "dom.d.ts": "dom.d.ts",
+        modules / "preact" / "hooks" / "src" / "index.d.ts": "hooks.d.ts",
+        modules / "htm" / "dist" / "htm.d.ts": "htm.d.ts",
+    }.items():
+        text = source.read_text(encoding="utf-8")
+        for whole in ("'../../src/index'", "'./index'"):
+            text = text.replace(whole, "'./preact'")
+        (page / "vendor" / name).write_text(text, encoding="utf-8")
+    config = {"compilerOptions": OPTIONS, "include": ["*.js", "screens/*.js"]}
+    (page / "tsconfig.json").write_text(json.dumps(config), encoding="utf-8")
+    check = ["node", str(modules / "typescript" / "lib" / "tsc.js"), "-p", str(page)]
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    # The check itself is alive: a wrong call is found.
+    with (page / "ask.js").open("a", encoding="utf-8") as file:
+        file.write("usePage().nothing();\n")
+    done = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert "Property 'nothing' does not exist on type 'Page'" in done.stdout
