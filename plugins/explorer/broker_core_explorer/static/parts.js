@@ -111,8 +111,8 @@ export function Dialog({ title, close, children, wide, bare }) {
   return html`<dialog ref=${ref} class=${wide ? 'wide' : ''} aria-labelledby=${id} onClose=${close}
       onClick=${(event) => event.target === ref.current && close()}>
     <div class="dialog">
-      <header class=${bare ? 'hidden-text' : ''}><h2 id=${id}>${title}</h2>
-        ${bare ? null : html`<button type="button" class="quiet icon" aria-label="Close" onClick=${close}>✕</button>`}</header>
+      <div class=${bare ? 'hidden-text' : 'title'}><h2 id=${id}>${title}</h2>
+        ${bare ? null : html`<button type="button" class="quiet icon" aria-label="Close" onClick=${close}>✕</button>`}</div>
       ${children}
     </div>
   </dialog>`;
