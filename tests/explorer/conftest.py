@@ -66,6 +66,7 @@ def serving(
     tables: Mapping[str, Mapping[str, Any]] | None = None,
     *,
     writes: bool = False,
+    python_path: Path | None = None,
 ) -> Iterator[Served]:
     """A server with the page; its catalogue has these topics in ``public/default``."""
     path = folder / "topics.sqlite"
@@ -79,7 +80,7 @@ def serving(
         "plugins": {"enabled": ["explorer"], "explorer": {"writes": writes}},
         **(tables or {}),
     }
-    with Served(folder, settings) as served:
+    with Served(folder, settings, python_path=python_path) as served:
         yield served
 
 

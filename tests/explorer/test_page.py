@@ -303,3 +303,42 @@ def test_names_of_hostile_clients_are_text(
         page.holds(f"document.querySelector('h1').textContent === {json.dumps(name)}")
         page.see("Full name")
     assert not page.axe()
+
+
+#: A plugin whose screen shows what its route says, in 30 lines of Python and JavaScript.
+STOCK: Final = """
+from pathlib import Path
+from broker_core import HttpSite, hookimpl
+
+@hookimpl
+def broker_core_http_routes():
+    site = HttpSite("/stock", Path(__file__).parent)
+    site.route("GET", "/status", lambda request: {"shelves": 3, "name": "<b>shelf</b>"}, needs="monitor")
+    site.screen("stock", "Stock", "screen.js")
+    return site
+"""
+STOCK_SCREEN: Final = """
+export default function ({ html, useAsk, parts, api }) {
+  return function Stock() {
+    const ask = useAsk(() => api.get('stock/status'), []);
+    return html`<${parts.Answer} ask=${ask} what="the stock">${(data) => html`
+      <${parts.Facts} items=${[['Shelves', data.shelves], ['Name', data.name]]} />`}<//>`;
+  };
+}
+"""
+
+
+def test_a_screen_of_another_plugin(page_of: Open, tmp_path: Path, explored: Callable[..., Served]) -> None:
+    package, info = tmp_path / "site" / "stock", tmp_path / "site" / "stock-1.dist-info"
+    package.mkdir(parents=True)
+    info.mkdir()
+    (package / "__init__.py").write_text(STOCK, encoding="utf-8")
+    (package / "screen.js").write_text(STOCK_SCREEN, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stock\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[broker_core]\nstock = stock\n", encoding="utf-8")
+    tables = {"plugins": {"enabled": ["explorer", "stock"]}}
+    page = page_of(explored(tmp_path, [], tables, python_path=tmp_path / "site"), "plugins")
+    page.page.get_by_role("link", name="Stock").click()
+    page.see("Shelves")
+    page.see("<b>shelf</b>")
+    assert not page.axe()

@@ -49,7 +49,9 @@ class WatchedPage:
 
     def holds(self, expression: str) -> None:
         """Wait until an expression of JavaScript holds; Playwright's own wait needs `eval`, which the page forbids."""
-        eventually_sync(lambda: self.page.evaluate(f"Boolean({expression})"), PATIENCE / 1000, what=expression)
+        eventually_sync(
+            lambda: self.page.evaluate(f"Boolean({expression})"), PATIENCE / 1000, what=expression
+        )
 
     def see(self, text: str | re.Pattern[str]) -> Any:
         """Wait for a text on the screen; its element."""

@@ -19,7 +19,7 @@ export function Answer({ ask, what, children, rights }) {
 export function Waiting({ slow, what }) {
   return html`<div class="state" role="status">
     <span class="spinner" aria-hidden="true"></span>
-    <p>${slow ? `Still waiting for ${what}: the server is slow to answer.` : `Loading ${what}…`}</p>
+    <p>${slow ? `Still waiting for ${what}: the server is slow to answer.` : `Asking: ${what}…`}</p>
   </div>`;
 }
 

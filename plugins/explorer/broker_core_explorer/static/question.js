@@ -75,20 +75,20 @@ export function formsOf(question, signedIn) {
   const path = `${ofNamespace(question.namespace)}/topics`;
   const url = address(path).href;
   const pairs = [...new URL(address(path, parametersOf(question))).searchParams];
-  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...(signedIn ? ['-H "Authorization: Bearer $TOKEN"'] : []),
+  const curl = ['curl -sS -G', '-H \'Accept: text/plain\'', ...(signedIn ? ['-H "Authorization: $AUTHORIZATION"'] : []),
     ...pairs.map((pair) => `--data-urlencode ${quoted(pair.join('='))}`), quoted(url)];
   const command = [`broker-core list ${quoted(question.namespace)}`];
   const { full } = fullPattern(question.typed, question.namespace);
   if (full) command.push(`--pattern ${quoted(full)}`);
   if (question.mode !== 'persistent') command.push(`--mode ${question.mode.replace('_', '-')}`);
   for (const [key, value] of asked(question)) command.push(`--property ${quoted(`${key}=${value}`)}`);
-  if (signedIn) command.push('--token-file token.txt');
+  if (signedIn) command.push('--token-file TOKEN');
   command.push(`--url ${quoted(ROOT.href.replace(/\/$/, ''))}`);
   const python = [
     'import json', ...(signedIn ? ['import os'] : []), 'from urllib.parse import urlencode', 'from urllib.request import Request, urlopen', '',
     `question = [${pairs.map((pair) => `(${pair.map(text).join(', ')})`).join(', ')}]`,
     `request = Request(${text(url)} + "?" + urlencode(question))`,
-    ...(signedIn ? ['request.add_header("Authorization", f"Bearer {os.environ[\'TOKEN\']}")'] : []),
+    ...(signedIn ? ['request.add_header("Authorization", os.environ["AUTHORIZATION"])'] : []),
     'with urlopen(request) as answer:', '    topics = json.load(answer)["items"]', 'print(*topics, sep="\\n")',
   ];
   return [['curl', curl.join(' \\\n  ')], ['broker-core list', command.join(' \\\n  ')], ['Python', python.join('\n')]];

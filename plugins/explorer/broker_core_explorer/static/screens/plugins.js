@@ -62,7 +62,7 @@ export function PluginScreen({ place }) {
     // Only what a screen may lean on is given: this object is its contract.
     return loaded.module.default({
       h, html, Fragment, useState, useEffect, useMemo, useRef, useAsk, text,
-      parts: { Badge, Empty, Facts, Table, Waiting, Failure },
+      parts: { Answer, Badge, Empty, Facts, Table, Waiting, Failure },
       api: { get: (path, query) => api.get(`/${path.replace(/^\//, '')}`, query, closing.current.signal) },
     });
   }, [loaded]);

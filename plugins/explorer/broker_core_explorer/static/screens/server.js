@@ -156,7 +156,8 @@ function Chart({ title, values, until, interval, format, samples = 360 }) {
   values.forEach((value, index) => {
     if (value === null) pen = false;
     else {
-      line += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}`;
+      // The stroke of a lone value is its dot.
+      line += `${pen ? 'L' : 'M'}${x(index).toFixed(1)} ${y(value).toFixed(1)}${pen ? '' : 'h.1'}`;
       pen = true;
     }
   });
