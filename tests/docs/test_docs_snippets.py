@@ -18,11 +18,11 @@ from tests.docs.page_runner import GROUPS, LANGUAGES, matches, pages_to_run, typ
 from tests.docs.pages import ROOT, Block, all_pages, blocks
 
 ALL = [block for page in all_pages() for block in blocks(page)]
-SHOWN = {"", "sh", "ini", "yaml", "properties", "{toctree}", "{include}", "{literalinclude}"} | {
+SHOWN = {"", "sh", "ini", "nginx", "yaml", "properties", "{toctree}", "{include}", "{literalinclude}"} | {
     *("cpp", "go", "java", "js", "py"),  # programs with Pulsar's own clients
 }  # not run
 #: What a reader types or copies.
-CODE = LANGUAGES | {"sh", "ini", "yaml", "properties", "cpp", "go", "java", "js", "py"}
+CODE = LANGUAGES | {"sh", "ini", "nginx", "yaml", "properties", "cpp", "go", "java", "js", "py"}
 
 
 def test_every_block_has_a_language_that_is_known_here() -> None:
