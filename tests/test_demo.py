@@ -49,6 +49,13 @@ def test_it_serves_on_loopback_only(tmp_path: Path) -> None:
     assert str(settings.http.listen) == "127.0.0.1:8080"
 
 
+def test_the_page_is_served_if_it_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for found, enabled in (([], []), ([object()], ["explorer"])):
+        monkeypatch.setattr("broker_core.demo.entry_points", lambda found=found, **_which: found)
+        settings = load_settings(prepare_demo(tmp_path / str(len(found))).config, environment={}).settings
+        assert list(settings.plugins.enabled) == enabled
+
+
 def test_a_taken_port_is_found_out() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))

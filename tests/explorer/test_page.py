@@ -6,10 +6,11 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
+from tests.support.prefix_proxy import PrefixProxy
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
 
@@ -342,3 +343,24 @@ def test_a_screen_of_another_plugin(page_of: Open, tmp_path: Path, explored: Cal
     page.see("Shelves")
     page.see("<b>shelf</b>")
     assert not page.axe()
+
+
+def test_behind_a_proxy_with_a_prefix_it_reads_and_changes(browser: Any, served: Served) -> None:
+    with PrefixProxy("/broker", served.ready["http"]) as proxy:
+        page = WatchedPage(browser.new_context(), proxy.root)
+        try:
+            page.go("topics/public/default?q=sensor-0.*")
+            page.see(re.compile("^20 names"))
+            page.page.get_by_role("button", name="Keep, copy, export").click()
+            assert (
+                f"{proxy.root}v1/namespaces/public/default/topics"
+                in page.page.get_by_role("dialog").inner_text()
+            )
+            page.go("topic/public/default/sensor-09")
+            page.page.get_by_role("button", name="Change…").click()
+            page.page.get_by_label("Value").first.fill("sa")
+            page.page.get_by_role("button", name="Change the topic").click()
+            page.page.locator("ins", has_text="sa").wait_for()
+        finally:
+            page.context.close()
+        assert not page.wrong
