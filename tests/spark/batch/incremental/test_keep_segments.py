@@ -1,4 +1,4 @@
-"""Keeping segments: shares of neighbours, selectors that are new, and what a task says of faulty segments."""
+"""Keeping segments: selectors that are new, and what a task says of faulty segments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from broker_core.names import Mode
-from broker_core_spark.batch.incremental.keep_segments import added_selectors, keep_share, keep_shares
+from broker_core_spark.batch.incremental.keep_segments import added_selectors, keep_share
 from broker_core_spark.batch.segments.staged_selectors import stage_selectors
 from broker_core_spark.format.canonical_question import CanonicalQuestion, required_selectors
 from broker_core_spark.format.manifest import manifest_name
@@ -15,12 +15,6 @@ from tests.support.generation_builder import build_generation
 from tests.support.spark_catalogues import staging_area
 
 QUESTIONS = [CanonicalQuestion.of("a/b", Mode.ALL, pattern) for pattern in (".*7", ".*8")]
-
-
-def test_shares_are_of_neighbours_with_about_the_same_work() -> None:
-    assert keep_shares([0, 1, 5, 6, 7], [1, 1, 1, 1, 4], 2) == [[0, 1, 5, 6], [7]]
-    assert keep_shares([0, 1, 2], [9, 1, 2], 3) == [[0], [1, 2]]
-    assert keep_shares([4, 5], [0, 0], 2) == [[4, 5]]
 
 
 def test_added_selectors_are_those_that_only_the_new_questions_have() -> None:

@@ -13,6 +13,7 @@ from broker_core_spark.batch.segments.task_assignment import (
     TaskAssignment,
     assign_tasks,
     blocks_within,
+    equal_shares,
 )
 from broker_core_spark.batch.staging.order_keys import order_key
 from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
@@ -166,3 +167,9 @@ def test_segments_that_are_smaller_than_a_block_share_its_rows() -> None:
     parts = [part for one in assign_tasks([whole], NOTHING, {}, tasks=1) for part in one.segments]
     assert len(parts) > 40
     assert 5000 <= sum(part.rows for part in parts) < 5200
+
+
+def test_shares_are_of_neighbours_with_about_the_same_work() -> None:
+    assert equal_shares([0, 1, 5, 6, 7], [1, 1, 1, 1, 4], 2) == [[0, 1, 5, 6], [7]]
+    assert equal_shares([0, 1, 2], [9, 1, 2], 3) == [[0], [1, 2]]
+    assert equal_shares([4, 5], [0, 0], 2) == [[4, 5]]

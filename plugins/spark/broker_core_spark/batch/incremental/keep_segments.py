@@ -16,7 +16,7 @@ from broker_core_spark.batch.progress.progress import SparkJob
 from broker_core_spark.batch.segments.segment_task import staged_names
 from broker_core_spark.batch.segments.selector_cost import namespace_costs
 from broker_core_spark.batch.segments.staged_selectors import KeptSelectors, StagedSelectors, stage_selectors
-from broker_core_spark.batch.segments.task_assignment import blocks_within
+from broker_core_spark.batch.segments.task_assignment import blocks_within, equal_shares
 from broker_core_spark.batch.staging.numbered_work import run_numbered
 from broker_core_spark.batch.staging.order_keys import end_of_namespace, first_of_namespace
 from broker_core_spark.batch.staging.sorted_runs import RunBlock, SortedRun
@@ -30,7 +30,7 @@ from broker_core_spark.store.read_manifest import read_manifest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["added_selectors", "keep_segments", "keep_share", "keep_shares"]
+__all__ = ["added_selectors", "keep_segments", "keep_share"]
 
 #: Seconds of one core: reading, comparing and writing a name of a segment, reading the postings of a kept one, and
 #: compiling a selector and matching few names with it.
@@ -79,7 +79,7 @@ def keep_segments(
     digests: Any = None
     if reuse.compared and not staging.property_keys:  # else values of properties are compared too
         digests = (read_build_record(store, manifest.id) or {}).get("digests")
-    shares = keep_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
+    shares = equal_shares(numbers, work, partitions or max(2, round(sum(work) / _TASK_WORK)))
     name = f"keep-{uuid.uuid4().hex}"
     folder = f"{staging.folder}-{name}"
     asked = stage_selectors(store, f"{folder}-now", now)
@@ -163,19 +163,6 @@ def added_selectors(
         if new:
             added[place] = new
     return added
-
-
-def keep_shares(numbers: Sequence[int], work: Sequence[float], tasks: int) -> list[list[int]]:
-    """Neighbouring numbers in at most ``tasks`` shares of about the same work."""
-    total = sum(work)
-    shares: dict[int, list[int]] = {}
-    done = 0.0
-    for number, own in zip(numbers, work, strict=True):
-        # The middle of a segment lies in the equal share of its task.
-        share = int((done + own / 2) * tasks / total) if total else 0
-        shares.setdefault(share, []).append(number)
-        done += own
-    return list(shares.values())
 
 
 def keep_share(staging: StagingArea, store: Store, _number: int, data: bytes) -> CarriedSegments:

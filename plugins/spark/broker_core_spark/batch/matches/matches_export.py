@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from broker_core.quantities import counted
 from broker_core_spark.batch.errors import BatchError
-from broker_core_spark.batch.incremental.keep_segments import keep_shares
 from broker_core_spark.batch.matches.matches_task import MatchesOf, MatchesOfShares
 from broker_core_spark.batch.progress.described_job import described_job
 from broker_core_spark.batch.progress.progress import SparkJob
+from broker_core_spark.batch.segments.task_assignment import equal_shares
 from broker_core_spark.batch.source_address import is_table_name
 from broker_core_spark.batch.spark.run_on_partitions import numbered_partitions
 from broker_core_spark.batch.written_table import write_table
@@ -72,5 +72,5 @@ def write_matches(frame: DataFrame, place: str, segments: Sequence[SegmentEntry]
 def _shares(segments: Sequence[SegmentEntry], tasks: int) -> list[tuple[int, int]]:
     """Neighbouring segments of about the same work. At least one share, which may have none."""
     work = [float(entry.size + _POSTINGS_WEIGHT * entry.postings.size) for entry in segments]
-    shares = keep_shares(range(len(segments)), work, tasks)
+    shares = equal_shares(range(len(segments)), work, tasks)
     return [(share[0], share[-1] + 1) for share in shares] or [(0, 0)]

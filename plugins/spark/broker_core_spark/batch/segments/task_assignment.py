@@ -20,7 +20,15 @@ from broker_core_spark.batch.segments.staged_selectors import StagedSelectors
 from broker_core_spark.batch.staging.order_keys import name_of_key
 from broker_core_spark.batch.staging.sorted_runs import BLOCK_ROWS, KeyRanges, RunBlock, SortedRun
 
-__all__ = ["EVERYTHING", "NamespaceCost", "SegmentRange", "TaskAssignment", "assign_tasks", "blocks_within"]
+__all__ = [
+    "EVERYTHING",
+    "NamespaceCost",
+    "SegmentRange",
+    "TaskAssignment",
+    "assign_tasks",
+    "blocks_within",
+    "equal_shares",
+]
 
 #: The range of all keys.
 EVERYTHING: Final[KeyRanges] = ((b"", b""),)
@@ -122,10 +130,11 @@ def _shared(weighed: Sequence[_Weighed], share: float) -> list[tuple[float, list
     made: list[tuple[float, list[SegmentRange], int, int]] = []
     for heavy, group in groupby(weighed, key=lambda one: one.work > share or one.selectors > _MOST_SELECTORS):
         for neighbours in _neighbours(list(group)):
-            work = sum(one.work for one in neighbours)
-            wanted = max(1, round(work / share))
+            work = [one.work for one in neighbours]
+            wanted = max(1, round(sum(work) / share))
             groups = _groups(neighbours, wanted, share) if heavy else 1
-            for part in _ranges(neighbours, -(-wanted // groups)):
+            for numbers in equal_shares(range(len(neighbours)), work, -(-wanted // groups)):
+                part = [neighbours[at] for at in numbers]
                 each = sum(one.work for one in part) / groups
                 made += [(each, [one.range for one in part], number, groups) for number in range(groups)]
     return made
@@ -208,21 +217,17 @@ def _groups(segments: Sequence[_Weighed], wanted: int, share: float) -> int:
     return min(range(least, max(least, min(most, wanted)) + 1), key=cost)
 
 
-def _ranges(segments: Sequence[_Weighed], count: int) -> Iterator[Sequence[_Weighed]]:
-    """The segments in at most ``count`` ranges with an equal share of the work."""
-    total = sum(one.work for one in segments)
-    taken: list[_Weighed] = []
-    number, done = 0, 0.0
-    for one in segments:
+def equal_shares(numbers: Sequence[int], work: Sequence[float], tasks: int) -> list[list[int]]:
+    """Neighbouring numbers in at most ``tasks`` shares of about the same work."""
+    total = sum(work)
+    shares: dict[int, list[int]] = {}
+    done = 0.0
+    for number, own in zip(numbers, work, strict=True):
         # The middle of a segment lies in the equal share of its task.
-        share = int((done + one.work / 2) * count / total) if total else 0
-        if taken and share > number:
-            yield taken
-            taken = []
-        number = share
-        taken.append(one)
-        done += one.work
-    yield taken
+        share = int((done + own / 2) * tasks / total) if total else 0
+        shares.setdefault(share, []).append(number)
+        done += own
+    return list(shares.values())
 
 
 def _namespace(key: bytes) -> str:
