@@ -98,7 +98,7 @@ async def test_a_server_that_speaks_something_else_is_an_error_at_once() -> None
         ScriptedServer(garbage, handshake=False) as server,
         LookupClient(server.url, operation_timeout=AGES) as client,
     ):
-        with pytest.raises(UnexpectedAnswer, match="broke the protocol"):
+        with pytest.raises(UnexpectedAnswer, match="speaks HTTP: its URL is http:"):
             await client.get_topics_under_namespace("t/n")
 
 
