@@ -9,7 +9,10 @@ from aiohttp import web
 from pydantic import Field
 
 from broker_core.access.authorization import RULE_ACTIONS
+from broker_core.errors import InvalidName
 from broker_core.names import NamespaceName
+from broker_core.names.namespace_name import MAX_NAMESPACE
+from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
@@ -75,6 +78,17 @@ _EXAMPLE: Final = {
 }
 
 
+#: A tenant, and the namespace of one.
+_PART: Final = "[-=:.A-Za-z0-9_]+"
+
+
+def _namespace(text: str) -> NamespaceName:
+    try:
+        return NamespaceName.parse(text)
+    except InvalidName:
+        raise ValueError(f"must be tenant/namespace, not {quoted(text)}") from None
+
+
 def operations(services: ApiServices, version: str) -> list[Operation]:
     """The operation of this module; ``version`` is the server's."""
 
@@ -95,8 +109,8 @@ def operations(services: ApiServices, version: str) -> list[Operation]:
                 Parameter(
                     "namespace",
                     "A namespace, `tenant/namespace`, to say the rights in.",
-                    read=NamespaceName.parse,
-                    schema={"type": "string", "format": "namespace"},
+                    read=_namespace,
+                    schema={"type": "string", "pattern": f"^{_PART}/{_PART}$", "maxLength": MAX_NAMESPACE},
                     example="public/default",
                 ),
             ),
