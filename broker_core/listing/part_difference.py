@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow.compute as pc
 
+from broker_core.listing.chunk import Chunk
 from broker_core.listing.chunk_rows import ChunkRows
 from broker_core.listing.listing_data import ListingData, Pieces
 from broker_core.listing.listing_part import Part
@@ -20,6 +21,8 @@ __all__ = ["bytes_to_compare", "part_difference"]
 
 _Array = np.ndarray[Any, Any]
 _NONE: Final = ChunkRows(0, 0)
+#: Changed chunks that are compared as bytes first; of many, as much differs.
+_FEW: Final = 4
 
 
 def part_difference(data: ListingData, part: Part, older_data: ListingData, older: Part) -> tuple[Part, Part]:
@@ -74,7 +77,52 @@ def _by_rows(
         if len(less := np.setdiff1d(theirs, mine, assume_unique=True)):
             gone.append((place, ChunkRows.of(less)))
     others_left = tuple((place, rows) for place, rows in before.items() if place not in shared)
+    if len(own) == len(others_left) <= _FEW:
+        pairs = [
+            _trimmed(data.chunks[number], rows, older_data.chunks[place], others)
+            for (number, rows), (place, others) in zip(own, others_left, strict=True)
+        ]
+        own = [(number, rows) for (number, _), (rows, _) in zip(own, pairs, strict=True)]
+        others_left = tuple((place, rows) for (place, _), (_, rows) in zip(others_left, pairs, strict=True))
     return added, gone, tuple(own), others_left
+
+
+def _trimmed(chunk: Chunk, rows: ChunkRows, older: Chunk, others: ChunkRows) -> tuple[ChunkRows, ChunkRows]:
+    """The rows without the names that both begin with, and end with: a change leaves most names of its chunk."""
+    if rows.rows is not None or others.rows is not None or not (len(rows) and len(others)):
+        return rows, others
+    mine, theirs = _fields(chunk, rows), _fields(older, others)
+    ends, other_ends = _ends(chunk, rows), _ends(older, others)
+    size = min(len(mine), len(theirs))
+    differs = mine[:size] != theirs[:size]
+    same = int(differs.argmax()) if differs.any() else size
+    # A field begins with its length, so that equal bytes are equal fields.
+    first = int(np.searchsorted(ends, same, "right"))
+    differs = mine[len(mine) - size :] != theirs[len(theirs) - size :]
+    same = int(differs[::-1].argmax()) if differs.any() else size
+    last = min(len(rows), len(others)) - first
+    lengths, other_lengths = np.diff(ends, prepend=0)[-last:], np.diff(other_ends, prepend=0)[-last:]
+    if last <= 0:
+        last = 0
+    elif (uneven := lengths != other_lengths).any():
+        last = int(uneven[::-1].argmax())
+    left = len(mine) - same
+    last = min(last, len(rows) - int(np.searchsorted(np.concatenate(([0], ends[:-1])), left, "left")))
+    return (
+        ChunkRows(rows.low + first, rows.high - last),
+        ChunkRows(others.low + first, others.high - last),
+    )
+
+
+def _fields(chunk: Chunk, rows: ChunkRows) -> _Array:
+    return np.frombuffer(chunk.body(rows.low, rows.high), np.uint8)
+
+
+def _ends(chunk: Chunk, rows: ChunkRows) -> _Array:
+    """Where each field ends, from the first one on."""
+    offsets = chunk.field_offsets
+    ends: _Array = offsets[rows.low + 1 : rows.high + 1] - offsets[rows.low]
+    return ends
 
 
 def _are_alike(some: ChunkRows, others: ChunkRows) -> bool:
