@@ -31,6 +31,8 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
     Both listings are of one namespace.
     """
     added, gone, own, others = _by_rows(data, part, older_data, older)
+    if len(own) == len(others) <= _FEW:
+        own, others = _trimmed_pieces(data, own, older_data, others)
     if own or others:
         names, older_names = data.names(own), older_data.names(others)
         added += _kept(data, own, ~_is_in(names, older_names))
@@ -39,7 +41,7 @@ def part_difference(data: ListingData, part: Part, older_data: ListingData, olde
 
 
 def bytes_to_compare(data: ListingData, part: Part, older_data: ListingData, older: Part) -> int:
-    """About how many bytes :func:`part_difference` takes while it compares names."""
+    """How many bytes :func:`part_difference` may take while it compares names, about."""
     _, _, own, others = _by_rows(data, part, older_data, older)
     sizes = [
         rows.fields_size(each.chunks[number]) + 32 * len(rows)
@@ -77,14 +79,19 @@ def _by_rows(
         if len(less := np.setdiff1d(theirs, mine, assume_unique=True)):
             gone.append((place, ChunkRows.of(less)))
     others_left = tuple((place, rows) for place, rows in before.items() if place not in shared)
-    if len(own) == len(others_left) <= _FEW:
-        pairs = [
-            _trimmed(data.chunks[number], rows, older_data.chunks[place], others)
-            for (number, rows), (place, others) in zip(own, others_left, strict=True)
-        ]
-        own = [(number, rows) for (number, _), (rows, _) in zip(own, pairs, strict=True)]
-        others_left = tuple((place, rows) for (place, _), (_, rows) in zip(others_left, pairs, strict=True))
     return added, gone, tuple(own), others_left
+
+
+def _trimmed_pieces(
+    data: ListingData, own: Pieces, older_data: ListingData, others: Pieces
+) -> tuple[Pieces, Pieces]:
+    """The pieces without most names that are in both."""
+    mine, theirs = [], []
+    for (number, rows), (place, other_rows) in zip(own, others, strict=True):
+        some, other = _trimmed(data.chunks[number], rows, older_data.chunks[place], other_rows)
+        mine.append((number, some))
+        theirs.append((place, other))
+    return tuple(mine), tuple(theirs)
 
 
 def _trimmed(chunk: Chunk, rows: ChunkRows, older: Chunk, others: ChunkRows) -> tuple[ChunkRows, ChunkRows]:
