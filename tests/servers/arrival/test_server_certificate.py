@@ -74,7 +74,7 @@ def test_a_broken_one_is_refused_and_the_old_one_stays(issued: Issued, authority
     issued.key.write_bytes(of_another_kind)
     assert "is not the key of" in refused()
     issued.key.write_text("nothing")
-    assert "cannot be used" in refused()
+    assert "has no private key in PEM" in refused()
     put(authority.issue("secret", password=b"secret"), issued)
     assert "has a password" in refused()
     issued.certificate.write_text("nothing")
