@@ -178,6 +178,12 @@ class DrivenConsumers(_Program):
         topics: list[str] = self._wait("partitions", topic, 60.0)["topics"]
         return topics
 
+    def count(self, namespace: str) -> int:
+        """How many persistent topics a listing has; raises what the client raised. For Java."""
+        self._order({"do": "count", "id": namespace, "namespace": namespace})
+        topics: int = self._wait("counted", namespace, 90.0)["topics"]
+        return topics
+
     def received(self, name: str) -> Counter[tuple[str, str]]:
         """How often each (topic, text) came to a consumer."""
         return _driven_messages(self._lines.all(), name)

@@ -26,6 +26,8 @@ import org.apache.pulsar.client.api.RegexSubscriptionMode;
 import org.apache.pulsar.client.api.Schema;
 import org.apache.pulsar.client.api.SubscriptionInitialPosition;
 import org.apache.pulsar.client.impl.PulsarClientImpl;
+import org.apache.pulsar.common.api.proto.CommandGetTopicsOfNamespace.Mode;
+import org.apache.pulsar.common.naming.NamespaceName;
 
 /**
  * Regex consumers of the official Java client, unmodified, driven by JSON lines on standard input; what happens to them is
@@ -38,6 +40,7 @@ import org.apache.pulsar.client.impl.PulsarClientImpl;
  *   {"do": "publish", "id": ..., "topic": ..., "text": ...} -> {"event": "published" | "failed", "id": ..., "error": ...}
  *   {"do": "partitions", "id": ..., "topic": ..., "create": false}
  *      -> {"event": "partitions", "id": ..., "topics": [...]} | {"event": "failed", ...}
+ *   {"do": "count", "id": ..., "namespace": ...} -> {"event": "counted", "id": ..., "topics": N} | {"event": "failed", ...}
  *   {"do": "close", "id": ...} -> {"event": "closed", "id": ...}; the end of the input closes everything
  */
 public class RegexConsumers {
@@ -71,6 +74,7 @@ public class RegexConsumers {
                     case "subscribe" -> scene.subscribe(id, order);
                     case "publish" -> scene.publish(id, order);
                     case "partitions" -> scene.partitions(id, order);
+                    case "count" -> scene.count(id, order);
                     case "close" -> scene.close(id);
                     default -> throw new IllegalArgumentException(line);
                 }
@@ -140,6 +144,15 @@ public class RegexConsumers {
                 .getPartitionsForTopic(order.get("topic").getAsString(), order.get("create").getAsBoolean())
                 .get(30, TimeUnit.SECONDS);
         say(Map.of("event", "partitions", "id", id, "topics", topics));
+    }
+
+    /** How many topics a listing has that no consumer subscribes to: as many consumers as topics are too many. */
+    private void count(String id, JsonObject order) throws Exception {
+        NamespaceName namespace = NamespaceName.get(order.get("namespace").getAsString());
+        int topics = ((PulsarClientImpl) client).getLookup()
+                .getTopicsUnderNamespace(namespace, Mode.PERSISTENT, null, null, Map.of())
+                .get(60, TimeUnit.SECONDS).getNonPartitionedOrPartitionTopics().size();
+        say(Map.of("event", "counted", "id", id, "topics", topics));
     }
 
     private void close(String id) throws PulsarClientException {

@@ -70,7 +70,8 @@ async def test_slow_reconnecting_and_overflowing_watchers_come_to_what_a_listing
         try:  # what it did not read all the time is a part of the truth, and then the truth, or its end
             await has_all(opened, behind, pattern)
         except Closed:
-            assert sample(opened, "connections_closed_total", reason="slow") >= 1
+            reasons = ("slow", "stalled")  # the second one where it is 15 s until somebody reads
+            assert any(sample(opened, "connections_closed_total", reason=reason) for reason in reasons)
         moving.client.close()
 
 
