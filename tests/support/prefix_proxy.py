@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import http.client
 import threading
+from contextlib import closing, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
@@ -20,7 +21,14 @@ class PrefixProxy:
                 if not self.path.startswith(f"{prefix}/"):
                     self.send_error(404)
                     return
-                connection = http.client.HTTPConnection(target, timeout=30)
+                # A browser that needs an answer no more closes its connection.
+                with (
+                    suppress(ConnectionError),
+                    closing(http.client.HTTPConnection(target, timeout=30)) as connection,
+                ):
+                    self._answer(connection)
+
+            def _answer(self, connection: http.client.HTTPConnection) -> None:
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 connection.request(
                     self.command, self.path.removeprefix(prefix), body, dict(self.headers.items())
@@ -34,7 +42,6 @@ class PrefixProxy:
                 self.send_header("Content-Length", str(len(content)))
                 self.end_headers()
                 self.wfile.write(content)
-                connection.close()
 
             do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _pass_on  # noqa: N815 - names of http.server
 

@@ -209,7 +209,7 @@ function Keep({ question, total, close }) {
 // Why a topic is not in a listing: each step that could take it away, and what it would take.
 
 const STEPS = /** @type {Record<string, string>} */ ({
-  rules: 'Rules', gates: 'Gates of plugins', exists: 'The topic exists', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
+  rules: 'Rules', gates: 'Gates of plugins', exists: 'Existence', mode: 'Mode', properties: 'Properties', plugins: 'Plugins',
   pattern: 'Pattern', masks: 'Masks of plugins', held: 'Held listings',
 });
 
