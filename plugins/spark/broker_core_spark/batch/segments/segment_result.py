@@ -1,4 +1,4 @@
-"""What a task tells the driver of a segment that it wrote."""
+"""The entry of a segment that a task wrote, for the driver."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class SegmentResult:
     digest: str = ""
 
     def record(self) -> dict[str, Any]:
-        """The result as a task sends it."""
+        """The result as members of JSON, for the task that merges its parts."""
         return {
             "name": self.entry.name,
             "size": self.entry.size,
