@@ -26,18 +26,30 @@ from kafka.protocol.schemas.fields.base import BaseField
 from broker_core.wire.kafka import NOT_ASKED, ZERO_ID, Api, Fields
 from broker_core.wire.kafka.fields import Array, Field, Struct, Versions
 
-__all__ = ["DIRECTIONS", "LIBRARIES", "OWN_TAGS", "Direction", "read_by", "schema_differences", "written_by"]
+__all__ = [
+    "DIRECTIONS",
+    "OWN_TAGS",
+    "Direction",
+    "libraries_of",
+    "read_by",
+    "schema_differences",
+    "written_by",
+]
 
 Direction: TypeAlias = Literal["request", "response"]
 DIRECTIONS: Final[tuple[Direction, ...]] = ("request", "response")
 Library: TypeAlias = Literal["kafka-python", "kio"]
-LIBRARIES: Final[tuple[Library, ...]] = ("kafka-python", "kio")
 
 #: The first of our own tags (KIP-1062).
 OWN_TAGS: Final = 10_000
 _BitField: Final[Any] = codecs.BitField
 #: kafka-python's names for fields that it reads as sets of bits.
 _BITS: Final = {"topic_authorized_operations", "cluster_authorized_operations"}
+
+
+def libraries_of(api: Api) -> tuple[Library, ...]:
+    """The codecs that know an API: kafka-python lacks ConsumerGroupDescribe."""
+    return ("kafka-python", "kio") if (api.key, "request") in _all_of_kafka_python() else ("kio",)
 
 
 def written_by(library: Library, api: Api, direction: Direction, version: int, value: Fields) -> bytes:

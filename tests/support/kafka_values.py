@@ -27,7 +27,7 @@ from broker_core.wire.kafka.fields import (
     Versions,
 )
 from broker_core.wire.kafka.writer import Writer
-from tests.support.kafka_oracles import LIBRARIES, OWN_TAGS, Direction, read_by, written_by
+from tests.support.kafka_oracles import OWN_TAGS, Direction, libraries_of, read_by, written_by
 
 __all__ = ["EXAMPLES", "assert_read_as_written", "messages", "values", "versions_of", "written"]
 
@@ -51,6 +51,7 @@ _NAMED: Final[dict[str, st.SearchStrategy[Any]]] = {
     "error_code": st.sampled_from(sorted(map(int, ErrorCode))),
     "log_append_time_ms": st.integers(-1, 2**40),
     "session_lifetime_ms": st.integers(0, 2**40),
+    "transaction_start_time_ms": st.integers(0, 2**40),
 }
 
 
@@ -107,6 +108,6 @@ def assert_read_as_written(api: Api, version: int, request: Fields, response: Fi
         assert reader.left == 0
         if api is LIST_TOPICS:
             continue  # nobody else has it
-        for library in LIBRARIES:
+        for library in libraries_of(api):
             assert written_by(library, api, direction, version, value) == data
             assert read_by(library, api, direction, version, data) == value
