@@ -30,7 +30,7 @@ from broker_core.client.kafka import AdminClient, ConfigResource, NewTopic
 from broker_core.client.kafka import ConfigResourceType as Kind
 from broker_core.names import TopicName
 from broker_core.settings import Settings, dotted, live_settings, load_settings
-from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS
+from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, SASL_HANDSHAKE
 from tests.support.eventually import eventually
 from tests.support.htpasswd import write_htpasswd
 from tests.support.kafka_serving import raw_client
@@ -143,6 +143,12 @@ class Seen:
         async with raw_client(self.broker.kafka_address) as client:
             answer = await client.ask(DESCRIBE_TOPIC_PARTITIONS, 0, {"response_partition_limit": 2000})
             return len(answer["topics"])
+
+    async def kafka_mechanisms(self) -> object:
+        assert self.broker.kafka_address is not None
+        async with raw_client(self.broker.kafka_address) as client:
+            answer = await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
+            return answer["error_code"], answer["mechanisms"]
 
     async def access_lines(self) -> object:
         """The file, and its new lines for a listing and for a refused one, which always has a line."""
@@ -306,6 +312,16 @@ EFFECTS: Final[dict[str, tuple[Callable[[str], str], str, str, Probe]]] = {
         "{}",
         '{"retention.ms" = "1000"}',
         Seen.kafka_config,
+    ),
+    "kafka.sasl.mechanisms": (
+        _of(
+            "kafka.sasl.mechanisms",
+            first='[authentication]\nmethods = ["basic"]\n[authentication.basic]\nfile = "one.htpasswd"\n'
+            f"[kafka]\n{_KAFKA}",
+        ),
+        "[]",
+        '["PLAIN"]',
+        Seen.kafka_mechanisms,
     ),
     **{
         f"kafka.{name}": (_of(f"kafka.{name}", besides=_KAFKA), "2000", "5", Seen.kafka_page)

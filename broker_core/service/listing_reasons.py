@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
+from broker_core.counted import counted
 from broker_core.errors import ListingFailed
 from broker_core.names import TopicName
 from broker_core.patterns import compile_pattern
@@ -133,21 +134,21 @@ def _existence(pipeline: Pipeline, topic: TopicName, known: Known) -> Step:
     by = ", ".join([*listers, pipeline.lister.name])
     if not known.exists:
         return Step("exists", False, by, f"there is no topic {topic}", "the topic must be made")
-    partitions = f" with {known.partitions} partitions" if known.partitions else ""
+    partitions = f" with {counted(known.partitions, 'partition')}" if known.partitions else ""
     return Step("exists", True, by, f"the topic is there{partitions}")
 
 
 def _mode(question: ListingRequest, topic: TopicName) -> Step:
-    mode = question.mode.name.lower()
+    mode, domain = question.mode.name.lower(), topic.domain
     if topic.is_system:
         return Step("mode", False, None, "it is a system topic, which no listing has", None)
-    if question.mode.lists(topic.domain):
-        return Step("mode", True, None, f"the mode {mode} has {topic.domain} topics")
+    if question.mode.lists(domain):
+        return Step("mode", True, None, f"the mode {mode} has {domain} topics")
     return Step(
         "mode",
         False,
         None,
-        f"the mode {mode} has no {topic.domain} topics",
+        f"the mode {mode} has no {domain} topics",
         "the mode all, or that of its domain",
     )
 
@@ -207,7 +208,7 @@ async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName,
         return Step("masks", False, failure.plugin, failure.message, "the plugin must answer")
     shown = len(names) if mask is None else sum(1 for each in mask.to_pylist() if each)
     if shown:
-        return Step("masks", True, plugins, f"{shown} of {len(names)} names are shown")
+        return Step("masks", True, plugins, f"{shown} of {counted(len(names), 'name')} shown")
     return Step(
         "masks", False, plugins, "it is hidden from this client", f"{plugins} must show it to this client"
     )

@@ -14,8 +14,10 @@ from tests.support.eventually import eventually_sync
 
 #: Sends itself the signal of its first argument when `typer` is imported.
 SIGNALLED = """
-import os, sys
+import os, signal, sys
 NUMBER = int(sys.argv.pop(1))
+if signal.getsignal(NUMBER) is signal.SIG_IGN:  # as nohup and shells without job control leave it
+    signal.signal(NUMBER, signal.SIG_DFL)
 
 class Signals:
     def find_spec(self, name, path=None, target=None):

@@ -79,7 +79,7 @@ class _GroupsCommands(DeferredGroup):
     deferred = deferred_commands(
         "broker_core.cli.commands",
         {
-            "list": ("kafka_groups_list:list_groups", "List the groups that the asker may see."),
+            "list": ("kafka_groups_list:list_groups", "List the groups of all nodes that the asker may see."),
             "describe": ("kafka_groups_describe:describe_groups", "Show groups with their members."),
         },
     )
