@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from broker_core.compact_json import ascii_json
 
-__all__ = ["JsonObject", "Text", "schema_of"]
+__all__ = ["JsonObject", "Text", "schema_of", "whole"]
 
 
 def _unicode(text: str) -> str:
@@ -24,6 +24,11 @@ def _unicode(text: str) -> str:
 
 #: A text that can be in UTF-8.
 Text: TypeAlias = Annotated[str, AfterValidator(_unicode)]
+
+
+def whole(value: Any) -> Any:
+    """A number without a fraction as a whole one, any other value as it is: JSON has one type for 3.0 and 3."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 class JsonObject(BaseModel):

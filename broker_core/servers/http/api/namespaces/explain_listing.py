@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from aiohttp import web
-from pydantic import ConfigDict, Field
+from pydantic import BeforeValidator, ConfigDict, Field
 
 from broker_core.pipeline import explain
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, whole
 from broker_core.servers.http.api.namespaces.asked_as import AskedQuestion, body_of, read_asked
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
@@ -19,7 +19,7 @@ __all__ = ["operations"]
 
 
 class _Question(AskedQuestion):
-    names: Annotated[int, Field(ge=0, le=1000)] = Field(
+    names: Annotated[int, Field(ge=0, le=1000), BeforeValidator(whole)] = Field(
         default=0, description="How many of the names are shown, the first ones."
     )
 

@@ -23,6 +23,7 @@ from broker_core.names import TopicName
 from broker_core.names.listed_names import MAX_PARTITIONS
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import IF_MATCH, IF_NONE_MATCH, check_conditions, topic_etag
+from broker_core.servers.http.api.json_object import whole
 from broker_core.servers.http.api.operation import CHANGE_PROBLEMS, Body, Operation, Reply, Right
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices, needs_changes
@@ -42,10 +43,10 @@ _JSON: Final = "application/json"
 
 
 def _given(value: Any) -> Any:
-    """A value that is no null; of a number, JSON has no other type for 3.0 than for 3."""
+    """A value that is no null."""
     if value is None:
         raise PydanticCustomError("null", "")
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return whole(value)
 
 
 #: Left out, a member of these types stays as it is. Its bounds, and what an object may have, are rules of all changes.
