@@ -129,9 +129,7 @@ async def _gates(pipeline: Pipeline, question: ListingRequest) -> Step:
 
 
 def _existence(pipeline: Pipeline, topic: TopicName, known: Known) -> Step:
-    dispatcher = pipeline.dispatcher
-    listers = [plugin.name for plugin, _ in dispatcher.describe_hook.plugins(topic.namespace) if plugin.lists]
-    by = ", ".join([*listers, pipeline.lister.name])
+    by = ", ".join([*pipeline.dispatcher.lister_hook.plugins(topic.namespace), pipeline.lister.name])
     if not known.exists:
         return Step("exists", False, by, f"there is no topic {topic}", "the topic must be made")
     partitions = f" with {counted(known.partitions, 'partition')}" if known.partitions else ""
@@ -206,7 +204,7 @@ async def _masks(pipeline: Pipeline, question: ListingRequest, topic: TopicName,
         mask = await pipeline.dispatcher.mask_hook.visible(question, names, steps=steps)
     except ListingFailed as failure:
         return Step("masks", False, failure.plugin, failure.message, "the plugin must answer")
-    shown = len(names) if mask is None else sum(1 for each in mask.to_pylist() if each)
+    shown = len(names) if mask is None else mask.true_count
     if shown:
         return Step("masks", True, plugins, f"{shown} of {counted(len(names), 'name')} shown")
     return Step(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from aiohttp import web
@@ -12,7 +11,7 @@ from broker_core.access.access import Access
 from broker_core.errors import Cause, ListingFailed
 from broker_core.names import NamespaceName
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.service import right_to
@@ -122,13 +121,9 @@ def _shown(held: HeldListing) -> _HeldListing:
     return _HeldListing(
         namespace=str(held.namespace),
         question=held.question,
-        since=_time(held.since),
-        until=_time(held.until),
+        since=time_text(held.since),
+        until=time_text(held.until),
         before=held.before,
         now=held.now,
         missing=held.missing,
     )
-
-
-def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated, Any, TypeAlias
 
 from aiohttp import web
@@ -11,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from broker_core.compact_json import ascii_json
 
-__all__ = ["JsonObject", "Text", "schema_of", "whole"]
+__all__ = ["JsonObject", "Text", "schema_of", "time_text", "whole"]
 
 
 def _unicode(text: str) -> str:
@@ -29,6 +30,12 @@ Text: TypeAlias = Annotated[str, AfterValidator(_unicode)]
 def whole(value: Any) -> Any:
     """A number without a fraction as a whole one, any other value as it is: JSON has one type for 3.0 and 3."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def time_text(time: datetime | float) -> str:
+    """A time in UTC as bodies have it, to the millisecond: of a datetime, or of seconds since 1970."""
+    known = time if isinstance(time, datetime) else datetime.fromtimestamp(time, UTC)
+    return known.isoformat(timespec="milliseconds")
 
 
 class JsonObject(BaseModel):

@@ -17,7 +17,7 @@ from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.metrics.history import INTERVAL
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Handler, Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import number_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
@@ -289,5 +289,5 @@ async def _history(request: ApiRequest) -> web.StreamResponse:
     found = {"interval_s": INTERVAL, "until": None, "series": {}} if history is None else history.values()
     until = found["until"]
     if until is not None:
-        found["until"] = datetime.fromtimestamp(until, UTC).isoformat(timespec="milliseconds")
+        found["until"] = time_text(until)
     return await asyncio.to_thread(json_response, 200, found)

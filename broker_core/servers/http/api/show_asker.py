@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Final
 
 from aiohttp import web
@@ -14,7 +13,7 @@ from broker_core.names import NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.redaction.quoted import quoted
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.http_access import CREDENTIALS_END
@@ -129,7 +128,7 @@ def _shown(services: ApiServices, request: ApiRequest, version: str) -> _Me:
         client_version=asker.client_version,
         authentication=list(services.methods),
         super=not rules.on or rules.is_super(asker),
-        until=None if ends is None else datetime.fromtimestamp(ends, UTC).isoformat(timespec="milliseconds"),
+        until=None if ends is None else time_text(ends),
         rights=_Rights(
             everywhere=[action for action in RULE_ACTIONS if rules.allows(asker, action, None)],
             somewhere=[action for action in RULE_ACTIONS if rules.allows_somewhere(asker, action)],

@@ -19,7 +19,7 @@ from broker_core.names import DOMAINS, Mode, NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, number_parameter
@@ -27,7 +27,7 @@ from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
 
-__all__ = ["ModeCounts", "NamespaceObject", "allowed_namespaces", "operations", "time_text"]
+__all__ = ["ModeCounts", "NamespaceObject", "allowed_namespaces", "changed_text", "operations"]
 
 _MOST: Final = 10_000
 _USUAL: Final = 1000
@@ -295,7 +295,7 @@ def _rendered(
             version=None if (count := known.get(namespace)) is None else version_text(count.version),
             counts=None if count is None else ModeCounts.of(count.names),
             source=source,
-            changed=time_text(changed.get(str(namespace))),
+            changed=changed_text(changed, namespace),
         )
         for namespace, source in zip(page, sources, strict=True)
     ]
@@ -303,11 +303,12 @@ def _rendered(
     return found.text().encode()
 
 
+def changed_text(changed: Mapping[str, datetime], namespace: NamespaceName) -> str | None:
+    """When a namespace changed last, if it is known."""
+    time = changed.get(str(namespace))
+    return None if time is None else time_text(time)
+
+
 def _link(request: ApiRequest, following: str) -> str:
     query = {"limit": request.values["limit"], "cursor": cursor_of(following)}
     return str(request.http.rel_url.update_query(query))
-
-
-def time_text(time: datetime | None) -> str | None:
-    """A time as answers have it."""
-    return None if time is None else time.isoformat(timespec="milliseconds")

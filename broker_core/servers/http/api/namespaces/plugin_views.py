@@ -27,10 +27,7 @@ def is_plain(services: ApiServices, asker: Asker, namespace: NamespaceName) -> b
 def source_of(services: ApiServices, namespace: NamespaceName) -> str:
     """Where the topics of a namespace come from: the first plugin that is asked to list it, else the default lister."""
     pipeline = services.pipeline
-    listers = (
-        plugin.name for plugin, _ in pipeline.dispatcher.describe_hook.plugins(namespace) if plugin.lists
-    )
-    return next(listers, pipeline.lister.name)
+    return next(iter(pipeline.dispatcher.lister_hook.plugins(namespace)), pipeline.lister.name)
 
 
 async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceName) -> ChangeLog:

@@ -11,7 +11,7 @@ from broker_core.listing.rows_by_domain import rows_by_domain
 from broker_core.names import DOMAINS, Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.list_namespaces import ModeCounts, NamespaceObject, time_text
+from broker_core.servers.http.api.namespaces.list_namespaces import ModeCounts, NamespaceObject, changed_text
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
@@ -72,7 +72,7 @@ async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Respo
         namespace=str(namespace),
         version=version_text(count.version),
         source=source_of(request.services, namespace),
-        changed=time_text(changed.get(str(namespace))),
+        changed=changed_text(changed, namespace),
         counts=ModeCounts.of(count.names),
     )
     return shown.response()

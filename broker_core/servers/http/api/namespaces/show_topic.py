@@ -15,6 +15,7 @@ from broker_core.catalog import topic_id_text
 from broker_core.names import TopicName
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN, EntityTags, topic_etag
+from broker_core.servers.http.api.json_object import time_text
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
@@ -112,8 +113,6 @@ def _object(topic: TopicName, found: Found) -> TopicObject:
         "topic_id": topic_id_text(uuid.UUID(bytes=told["topic_id"])) if "topic_id" in told else None,
         "properties": told.get("properties"),
         "configs": told.get("configs"),
-        "created": None
-        if created is None
-        else created.replace(tzinfo=UTC).isoformat(timespec="milliseconds"),
+        "created": None if created is None else time_text(created.replace(tzinfo=UTC)),
     }
     return ShownTopic(**content)

@@ -14,7 +14,7 @@ from broker_core.change_log import CatalogVersion, Change, ChangeLog, Changes, G
 from broker_core.errors import InvalidName
 from broker_core.names.listed_names import ListedNames
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.namespaces.plugin_views import exact_log
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import number_parameter
@@ -67,7 +67,7 @@ class _Change(JsonObject):
             removed=_Names.of(change.listed_before.without(change.listed_after)),
             properties=dict(change.properties_after),
             configs=dict(change.configs_after),
-            time=change.time.isoformat(timespec="milliseconds"),
+            time=time_text(change.time),
         )
 
 

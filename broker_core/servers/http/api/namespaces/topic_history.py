@@ -11,7 +11,7 @@ from broker_core.access.access import Access
 from broker_core.catalog import topic_id_text
 from broker_core.change_log import Change, ListedNames, Operation
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.json_object import JsonObject, time_text
 from broker_core.servers.http.api.operation import Operation as ApiOperation
 from broker_core.servers.http.api.operation import Reply, Right
 from broker_core.servers.http.api.parameters import number_parameter
@@ -42,7 +42,7 @@ class _Change(JsonObject):
     def of(cls, change: Change) -> _Change:
         return cls(
             version=change.version,
-            time=change.time.isoformat(timespec="milliseconds"),
+            time=time_text(change.time),
             operation=change.operation.value,
             topic_id=topic_id_text(change.topic_id),
             before=None
