@@ -27,7 +27,6 @@ from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.topics.whole_listing import answer_to
 from broker_core.servers.http.json_responses import json_response
-from broker_core.service import read_question
 
 __all__ = ["operations"]
 
@@ -71,16 +70,7 @@ async def _partitioned(request: ApiRequest, *, mode: Mode) -> web.StreamResponse
 async def _listed(request: ApiRequest, mode: Mode, *, partitioned: bool = False) -> web.StreamResponse:
     services, namespace = request.services, request.namespace()
     properties = read_properties(request.values.get("properties", ""))
-    question, _ = read_question(
-        services.pipeline,
-        services.settings.limits,
-        request.asker,
-        namespace,
-        mode,
-        None,
-        properties,
-        deadline=request.deadline,
-    )
+    question, _ = request.question(mode, None, properties)
     answer = await answer_to(request, question, None)
     with sending(answer):
         # A plugin that lists nothing of a namespace knows it; the catalogue may have nothing of it at all.

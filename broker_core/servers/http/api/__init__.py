@@ -22,6 +22,7 @@ from broker_core.servers.http.api.openapi import openapi_operation
 from broker_core.servers.http.api.operation import Operation
 from broker_core.servers.http.api.screens import ScreenObject
 from broker_core.servers.http.api.services import ApiServices
+from broker_core.servers.http.api.topics import property_values
 from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.servers.http.api.writes import change_topic, import_topics
 
@@ -41,6 +42,7 @@ def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[Sc
     """The API of a server of this version. ``admit`` says who asks; ``shown`` are the screens of plugins."""
     operations: list[Operation] = [
         *topics.operations(services),
+        *property_values.operations(services),
         *change_topic.operations(services),
         *import_topics.operations(services),
         *namespaces.operations(services),

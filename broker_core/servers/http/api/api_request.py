@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from aiohttp import web
@@ -12,11 +12,12 @@ from aiohttp import web
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import Cause, InvalidName, ListingFailed
-from broker_core.names import NamespaceName, TopicName
+from broker_core.names import Mode, NamespaceName, TopicName
+from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import Body, read_pieces
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import Attempt
+from broker_core.service import Attempt, read_question
 
 __all__ = ["ApiRequest"]
 
@@ -56,6 +57,29 @@ class ApiRequest:
             return NamespaceName(tenant, namespace)
         except InvalidName as error:
             raise ListingFailed(str(error), cause=Cause.NAME, reason="bad_namespace") from None
+
+    def question(
+        self,
+        mode: Mode,
+        pattern: str | None,
+        properties: Sequence[tuple[str, str]],
+        asker: Asker | None = None,
+    ) -> tuple[ListingRequest, str | None]:
+        """What is asked about the path's namespace, as :func:`~broker_core.service.read_question` gives it.
+
+        ``asker`` asks in place of the client.
+        """
+        services = self.services
+        return read_question(
+            services.pipeline,
+            services.settings.limits,
+            asker or self.asker,
+            self.namespace(),
+            mode,
+            pattern,
+            properties,
+            deadline=self.deadline,
+        )
 
     async def admitted_again(self) -> Asker:
         """Who asks by the credentials of the request as they are now, for an answer that lasts.

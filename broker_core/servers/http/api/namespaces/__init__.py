@@ -5,7 +5,6 @@ from __future__ import annotations
 from broker_core.servers.http.api.namespaces import (
     explain_listing,
     list_namespaces,
-    property_values,
     show_namespace,
     show_topic,
     topic_changes,
@@ -26,7 +25,6 @@ def operations(services: ApiServices) -> list[Operation]:
         *show_topic.operations(services),
         *topic_changes.operations(services),
         *topic_history.operations(services),
-        *property_values.operations(services),
         *explain_listing.operations(services),
         *why_not_listed.operations(services),
     ]

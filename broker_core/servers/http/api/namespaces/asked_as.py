@@ -19,7 +19,6 @@ from broker_core.servers.http.api.operation import Body
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.request_body import RequestObject
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import read_question
 
 __all__ = ["AskedQuestion", "body_of", "read_asked"]
 
@@ -108,18 +107,11 @@ async def read_asked(request: ApiRequest, asked: AskedQuestion) -> ListingReques
         request.attempt.action = "explain_as"
         request.attempt.target = " ".join(f"{name}={value}" for name, value in asked.asker.items() if value)
         await request.authorize("list")
-    pipeline = request.services.pipeline
-    question, uncompiled = read_question(
-        pipeline,
-        request.services.settings.limits,
-        asker,
-        request.namespace(),
-        asked.mode,
-        asked.pattern,
-        list(asked.properties.items()),
-        deadline=request.deadline,
+    properties = list(asked.properties.items())
+    question, uncompiled = request.question(asked.mode, asked.pattern, properties, asker)
+    return (
+        question if uncompiled is None else await request.services.pipeline.with_pattern(question, uncompiled)
     )
-    return question if uncompiled is None else await pipeline.with_pattern(question, uncompiled)
 
 
 def _asker(given: dict[str, str | None]) -> Asker:

@@ -10,7 +10,6 @@ from pydantic import Field
 
 from broker_core.names import Mode
 from broker_core.pipeline import QuestionText
-from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.etag import KNOWN
 from broker_core.servers.http.api.events import EVENT_STREAM, LAST_EVENT_ID, stream_topics
@@ -26,7 +25,6 @@ from broker_core.servers.http.api.topics.forms import ARROW, DETAILS, JSON, NAME
 from broker_core.servers.http.api.topics.paged_listing import paged_listing
 from broker_core.servers.http.api.topics.pages import COUNT, CURSOR, DETAIL, LIMIT, OFFSET, PLAN, asked_of
 from broker_core.servers.http.api.topics.whole_listing import FILTERED, whole_listing
-from broker_core.service import read_question
 
 __all__ = ["operations"]
 
@@ -152,7 +150,8 @@ async def _listing(request: ApiRequest) -> web.StreamResponse:
     is_whole = asked.is_plain and not (asked.count or asked.plan)
     forms = (*NAMES, EVENT_STREAM) if is_whole else tuple(DETAILS if asked.columns else NAMES)
     media_type = chosen_type(request.http, forms)
-    question, uncompiled = _question(request)
+    values = request.values
+    question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
     if media_type == EVENT_STREAM:
         return await stream_topics(request, question, uncompiled)
     if is_whole:
@@ -161,18 +160,3 @@ async def _listing(request: ApiRequest) -> web.StreamResponse:
             return response
         asked = asked.first
     return await paged_listing(request, question, uncompiled, asked, media_type)
-
-
-def _question(request: ApiRequest) -> tuple[ListingRequest, str | None]:
-    """The question of a request, as :func:`read_question` gives it."""
-    services, values = request.services, request.values
-    return read_question(
-        services.pipeline,
-        services.settings.limits,
-        request.asker,
-        request.namespace(),
-        values["mode"],
-        values["pattern"],
-        values["property"],
-        deadline=request.deadline,
-    )

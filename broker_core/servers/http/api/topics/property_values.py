@@ -15,12 +15,13 @@ from broker_core.listing.details import Details
 from broker_core.listing.property_counts import count_texts, count_values
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
+from broker_core.servers.http.api.listing_warnings import UNFILTERED
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import MODE, PATTERN, PROPERTY, number_parameter
 from broker_core.servers.http.api.pattern_problems import refused_parts_shown
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import read_question
+from broker_core.servers.http.api.topics.whole_listing import answer_to
 
 __all__ = ["operations"]
 
@@ -63,8 +64,8 @@ def operations(_services: ApiServices) -> list[Operation]:
                 ),
                 404: Reply("No topic is selected by this property, or nothing is known of it."),
             },
-            description="Of the topics that the client is listed, by `pattern`, `mode` and `property` as of "
-            "`GET .../topics`.",
+            description="Of the topics that the client is listed, by `pattern`, `mode`, `property` and "
+            "`unfiltered` as of `GET .../topics`.",
             tag="namespaces",
             parameters=(
                 Parameter("key", "The property.", within="path", example="region"),
@@ -73,6 +74,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 PATTERN,
                 MODE,
                 PROPERTY,
+                UNFILTERED,
             ),
         )
     ]
@@ -84,25 +86,14 @@ async def _list(request: ApiRequest) -> web.StreamResponse:
 
 
 async def _counted(request: ApiRequest) -> web.StreamResponse:
-    services, values = request.services, request.values
-    key, pipeline = values["key"], services.pipeline
+    values, pipeline = request.values, request.services.pipeline
+    key = values["key"]
     keys = pipeline.options.selecting_keys
     if key not in keys:
         known = f"known: {', '.join(sorted(keys))}" if keys else "there are none"
         raise refused(404, f"no topic is selected by the property {key!r:.100}; {known}")
-    question, uncompiled = read_question(
-        pipeline,
-        services.settings.limits,
-        request.asker,
-        request.namespace(),
-        values["mode"],
-        values["pattern"],
-        values["property"],
-        deadline=request.deadline,
-    )
-    if uncompiled is not None:
-        question = await pipeline.with_pattern(question, uncompiled)
-    answer = await pipeline.answer(question)
+    question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
+    answer = await answer_to(request, question, uncompiled)
     try:
         assert answer.selection is not None  # the question has no hash
         listed = answer.topics
@@ -110,7 +101,7 @@ async def _counted(request: ApiRequest) -> web.StreamResponse:
     finally:
         answer.release()
     if table is None:
-        detailed = await pipeline.answer(replace(question, wants=frozenset({"properties"})))
+        detailed = await answer_to(request, replace(question, wants=frozenset({"properties"})), uncompiled)
         try:
             texts = partial(_of_details, detailed.details, key)
             table = await pipeline.workers.call(request.asker, texts)
