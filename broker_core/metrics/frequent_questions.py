@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from sys import getsizeof
+from typing import Any
 
 from broker_core.compact_json import ascii_json
 from broker_core.names import Mode
 
-__all__ = ["QuestionCount", "QuestionCounter", "question_lines"]
+__all__ = ["QuestionCount", "QuestionCounter", "question_lines", "question_record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,17 +119,21 @@ def question_lines(questions: Iterable[QuestionCount]) -> Iterator[str]:
     ``properties`` are the question; ``count``, ``error``, ``seconds`` and ``last_asked`` (UTC) what is known of it.
     """
     for each in questions:
-        line = {
-            "namespace": each.namespace,
-            "mode": each.mode.name,
-            "pattern": each.topics_pattern,
-            "properties": dict(each.properties),
-            "count": each.count,
-            "error": each.error,
-            "seconds": round(each.seconds, 6),
-            "last_asked": datetime.fromtimestamp(each.last_asked, UTC).isoformat(timespec="seconds"),
-        }
-        yield ascii_json(line) + "\n"
+        yield ascii_json(question_record(each)) + "\n"
+
+
+def question_record(question: QuestionCount) -> dict[str, Any]:
+    """The members of a line of :func:`question_lines`."""
+    return {
+        "namespace": question.namespace,
+        "mode": question.mode.name,
+        "pattern": question.topics_pattern,
+        "properties": dict(question.properties),
+        "count": question.count,
+        "error": question.error,
+        "seconds": round(question.seconds, 6),
+        "last_asked": datetime.fromtimestamp(question.last_asked, UTC).isoformat(timespec="seconds"),
+    }
 
 
 def _text_bytes(key: _Key) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
@@ -13,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from pydantic import ConfigDict, Field
 
 from broker_core.memory.permit_budget import PermitBudget
-from broker_core.metrics.frequent_questions import QuestionCount
+from broker_core.metrics.frequent_questions import QuestionCount, question_record
 from broker_core.metrics.history import INTERVAL
 from broker_core.servers.http.allowed_questions import AllowedQuestions
 from broker_core.servers.http.api.api_request import ApiRequest
@@ -252,18 +251,7 @@ async def _questions(request: ApiRequest) -> web.StreamResponse:
 
 def _rendered_questions(first: list[QuestionCount], total: int) -> web.Response:
     items = [
-        {
-            "namespace": each.namespace,
-            "mode": each.mode.name,
-            "pattern": each.topics_pattern,
-            "properties": dict(each.properties),
-            "count": each.count,
-            "error": each.error,
-            "seconds": round(each.seconds, 6),
-            "mean_ms": round(1000 * each.seconds / each.count, 3),
-            "last_asked": datetime.fromtimestamp(each.last_asked, UTC).isoformat(timespec="seconds"),
-        }
-        for each in first
+        question_record(each) | {"mean_ms": round(1000 * each.seconds / each.count, 3)} for each in first
     ]
     return json_response(200, {"items": items, "total": total})
 
