@@ -45,11 +45,12 @@ Handler: TypeAlias = Callable[[HttpRequest], Any | Awaitable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class HttpRoute:
-    """A method of a path below the prefix of a site."""
+    """A method of a path below the prefix of a site; ``argument`` is the name by which its handler gets the request."""
 
     method: str
     path: str
     handler: Handler
+    argument: str
     needs: str
     content_type: str
 
@@ -118,9 +119,10 @@ class HttpSite:
             raise ValueError(f"there are two routes for {method} {path}")
         if not callable(handler):
             raise TypeError(f"the handler of {path} must be a function, not {type(handler).__name__}")
-        if len(inspect.signature(handler).parameters) != 1:
+        arguments = list(inspect.signature(handler).parameters)
+        if len(arguments) != 1:
             raise TypeError(f"the handler of {path} must take one argument, the request")
-        route = HttpRoute(method, path, handler, needs, content_type)
+        route = HttpRoute(method, path, handler, arguments[0], needs, content_type)
         known = (*_OF_SERVER, *_OF_NAMESPACE[:1]) if route.has_namespace else _OF_SERVER
         if needs not in known:
             raise ValueError(f"{path} needs one of {', '.join(known)}, not {needs!r:.100}")

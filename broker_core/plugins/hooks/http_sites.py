@@ -33,8 +33,7 @@ class PluginSite:
 
     async def answer(self, route: HttpRoute, request: HttpRequest) -> Any:
         """What the handler of a route returns. Raises :exc:`~broker_core.plugins.failures.PluginFailed`."""
-        (argument,) = inspect.signature(route.handler).parameters
-        given: dict[str, Any] = {argument: request}
+        given: dict[str, Any] = {route.argument: request}
         answer, _, _ = await self.callers[route].call(request, _answered, **given)
         return answer
 
@@ -57,9 +56,8 @@ def plugin_sites(registry: PluginRegistry, runners: Mapping[str, PluginRunner]) 
 
 
 def _caller(plugin: LoadedPlugin, route: HttpRoute, runner: PluginRunner) -> HookCaller:
-    (argument,) = inspect.signature(route.handler).parameters
     implementation = Implementation(
-        _HOOK, route.handler, (argument,), inspect.iscoroutinefunction(route.handler), False, False
+        _HOOK, route.handler, (route.argument,), inspect.iscoroutinefunction(route.handler), False, False
     )
     return HookCaller(plugin, _HOOK, runner, implementation=implementation)
 
