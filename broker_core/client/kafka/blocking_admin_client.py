@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from functools import wraps
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast, overload
 
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.kafka.admin_client import MAX_ANSWER, MAX_PAGE, AdminClient
-from broker_core.client.kafka.calls.describe_cluster import ClusterDescription
-from broker_core.client.kafka.configs import AlterConfigOp, Config, ConfigResource
-from broker_core.client.kafka.created_topics import CreateTopicsResult
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.sasl import Sasl
 from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNameCollection, Topics
-from broker_core.client.kafka.topic_listings import ListTopicsResult
-from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription
+from broker_core.client.kafka.topics import TopicDescription
 from broker_core.client.loop_thread import LoopThread
-from broker_core.kafka.acls.acl_filters import AclFilter
-from broker_core.kafka.acls.bindings import AclBinding
 
 __all__ = ["BlockingAdminClient"]
 
@@ -33,7 +27,8 @@ def _run(
 ) -> Callable[Concatenate[BlockingAdminClient, P], T]:
     @wraps(method)
     def run(self: BlockingAdminClient, /, *given: P.args, **named: P.kwargs) -> T:
-        return self._thread.run(lambda: method(self._client, *given, **named))
+        ask: Callable[P, Coroutine[Any, Any, T]] = getattr(self._client, method.__name__)
+        return self._thread.run(lambda: ask(*given, **named))
 
     return run
 
@@ -96,23 +91,8 @@ class BlockingAdminClient:
         self.bootstrap = bootstrap
         self._thread = LoopThread("BlockingAdminClient", "AdminClient", self._client.close)
 
-    def list_topics(
-        self, *, list_internal: bool = False, topic_ids: bool = False, timeout: float | None = None
-    ) -> ListTopicsResult:
-        """All topics that the asker may see, with internal ones on demand."""
-        return self._thread.run(
-            lambda: self._client.list_topics(
-                list_internal=list_internal, topic_ids=topic_ids, timeout=timeout
-            )
-        )
-
-    def create_topics(
-        self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
-    ) -> CreateTopicsResult:
-        """Make topics, each by itself; ``validate_only`` says what would come of it."""
-        return self._thread.run(
-            lambda: self._client.create_topics(topics, validate_only=validate_only, timeout=timeout)
-        )
+    list_topics = _run(AdminClient.list_topics)
+    create_topics = _run(AdminClient.create_topics)
 
     @overload
     def describe_topics(
@@ -167,80 +147,13 @@ class BlockingAdminClient:
         by_name = topics
         return self._thread.run(lambda: self._client.delete_topics(by_name, timeout=timeout))
 
-    def create_partitions(
-        self,
-        partitions: Mapping[str, NewPartitions | int],
-        *,
-        validate_only: bool = False,
-        timeout: float | None = None,
-    ) -> Results[str, None]:
-        """Let topics have so many partitions in all."""
-        return self._thread.run(
-            lambda: self._client.create_partitions(partitions, validate_only=validate_only, timeout=timeout)
-        )
-
-    def describe_configs(
-        self,
-        resources: Iterable[ConfigResource],
-        *,
-        names: Sequence[str] | None = None,
-        include_synonyms: bool = False,
-        include_documentation: bool = False,
-        timeout: float | None = None,
-    ) -> Results[ConfigResource, Config]:
-        """The configs of topics and nodes as they are in force: all of them, or those with these names."""
-        return self._thread.run(
-            lambda: self._client.describe_configs(
-                resources,
-                names=names,
-                include_synonyms=include_synonyms,
-                include_documentation=include_documentation,
-                timeout=timeout,
-            )
-        )
-
-    def incremental_alter_configs(
-        self,
-        changes: Mapping[ConfigResource, Sequence[AlterConfigOp]],
-        *,
-        validate_only: bool = False,
-        timeout: float | None = None,
-    ) -> Results[ConfigResource, None]:
-        """Change some configs of each resource, and leave the others."""
-        return self._thread.run(
-            lambda: self._client.incremental_alter_configs(
-                changes, validate_only=validate_only, timeout=timeout
-            )
-        )
-
-    def describe_acls(
-        self, wanted: AclFilter | None = None, *, timeout: float | None = None
-    ) -> list[AclBinding]:
-        """The bindings that match; all of them without a filter."""
-        return self._thread.run(lambda: self._client.describe_acls(wanted, timeout=timeout))
-
-    def create_acls(
-        self, bindings: Iterable[AclBinding], *, timeout: float | None = None
-    ) -> Results[AclBinding, None]:
-        """Add bindings, each by itself."""
-        return self._thread.run(lambda: self._client.create_acls(bindings, timeout=timeout))
-
-    def delete_acls(
-        self, filters: Iterable[AclFilter], *, timeout: float | None = None
-    ) -> Results[AclFilter, Results[AclBinding, None]]:
-        """Remove the bindings that match; by filter, those that matched."""
-        return self._thread.run(lambda: self._client.delete_acls(filters, timeout=timeout))
-
-    def describe_cluster(
-        self, *, include_authorized_operations: bool = False, timeout: float | None = None
-    ) -> ClusterDescription:
-        """The id of the cluster, its nodes and its controller."""
-        return self._thread.run(
-            lambda: self._client.describe_cluster(
-                include_authorized_operations=include_authorized_operations, timeout=timeout
-            )
-        )
-
+    create_partitions = _run(AdminClient.create_partitions)
+    describe_configs = _run(AdminClient.describe_configs)
+    incremental_alter_configs = _run(AdminClient.incremental_alter_configs)
+    describe_acls = _run(AdminClient.describe_acls)
+    create_acls = _run(AdminClient.create_acls)
+    delete_acls = _run(AdminClient.delete_acls)
+    describe_cluster = _run(AdminClient.describe_cluster)
     list_topics_pages = _iterate(AdminClient.list_topics_pages)
     describe_configs_pages = _iterate(AdminClient.describe_configs_pages)
     describe_acls_pages = _iterate(AdminClient.describe_acls_pages)

@@ -55,7 +55,7 @@ def test_it_has_the_methods_and_arguments_of_the_other() -> None:
         ("create_partitions", [{"x": 2}]),
         ("describe_configs", [[]]),
         ("incremental_alter_configs", [{}]),
-        ("describe_acls", []),
+        ("describe_acls", [None]),
         ("create_acls", [[]]),
         ("delete_acls", [[]]),
     ],
