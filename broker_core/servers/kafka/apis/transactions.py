@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from broker_core.errors import InvalidPattern
 from broker_core.kafka.acls.bindings import Operation, ResourceType
 from broker_core.kafka.topic_names import why_illegal
-from broker_core.patterns import compile_pattern
+from broker_core.patterns import MAX_LENGTH
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.named_topics import NamedTopic
@@ -40,8 +39,10 @@ _STATES: Final = frozenset(
 async def _list(call: KafkaCall) -> Fields:
     pattern = call.body["transactional_id_pattern"]
     try:
-        if pattern and not (await asyncio.to_thread(compile_pattern, pattern, remember=False)).supported:
-            return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
+        if pattern:
+            compiled = await call.services.pipeline.workers.compile(call.asker, pattern, MAX_LENGTH)
+            if not compiled.supported:
+                return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
     except InvalidPattern:
         return {"error_code": ErrorCode.INVALID_REGULAR_EXPRESSION}
     unknown = dict.fromkeys(state for state in call.body["state_filters"] if state not in _STATES)

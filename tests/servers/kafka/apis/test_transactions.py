@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from broker_core.catalog import SqliteCatalog
@@ -26,9 +27,23 @@ async def listed(**body: Any) -> Fields:
 
 async def test_there_are_no_transactions() -> None:
     assert await listed() == {"unknown_state_filters": [], "transaction_states": []}
-    found = await listed(state_filters=["Ongoing", "Bad", "bad"], transactional_id_pattern="a.*")
+    found = await listed(state_filters=["Ongoing", "Bad", "bad"])
     assert found["unknown_state_filters"] == ["Bad", "bad"]
-    assert await listed(transactional_id_pattern="(") == {"error_code": 128}
+
+
+async def test_a_pattern_that_cannot_run_is_refused(catalog: SqliteCatalog) -> None:
+    async with kafka_topics(catalog) as m:
+        services = replace(services_of(), pipeline=m.pipeline)
+        assert LIST.later is not None
+        found = []
+        for pattern in ("a.*", "(", "a(?!b)"):
+            body = {"transactional_id_pattern": pattern, "state_filters": ["Bad"]}
+            found.append(await LIST.later(call_of(LIST_TRANSACTIONS, 2, body, services=services)))
+    assert found == [
+        {"unknown_state_filters": ["Bad"], "transaction_states": []},
+        {"error_code": 128},
+        {"error_code": 128},
+    ]
 
 
 def test_no_transaction_is_found() -> None:
