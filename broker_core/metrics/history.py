@@ -1,4 +1,4 @@
-"""The last hour of a server, for whoever looks at it without a monitoring system: a sample every ten seconds."""
+"""The last hour of a server, without a monitoring system: a sample every ten seconds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _RATES: Final[Mapping[str, str]] = {
     "http_per_s": "http_requests",
     "kafka_per_s": "kafka_requests",
 }
-#: The histograms whose mean is shown, in milliseconds.
+#: Histograms that are shown by their mean, in milliseconds.
 _MEANS: Final[Mapping[str, str]] = {
     "listing_ms": "listing_seconds",
     "loop_lag_ms": "event_loop_lag_seconds",

@@ -1,4 +1,4 @@
-"""The part of a topics pattern that RE2 refuses, for people who look for it."""
+"""The part of a topics pattern that RE2 refuses."""
 
 from __future__ import annotations
 

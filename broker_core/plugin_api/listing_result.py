@@ -315,11 +315,11 @@ class LookedAt:
         return _nothing
 
     def tells(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> bool:  # noqa: ARG002
-        """Whoever follows looks."""
+        """True: nothing is known but by looking."""
         return True
 
     def period(self, namespace: NamespaceName, mode: Mode, asker: Asker) -> float | None:  # noqa: ARG002
-        """Whoever follows looks."""
+        """``None``: followers look by themselves."""
         return None
 
     def gave(self, namespace: NamespaceName, topics_hash: str) -> None:

@@ -434,13 +434,13 @@ class AdminClient:
     def list_partition_reassignments_pages(
         self, partitions: Iterable[TopicPartition] | None = None, *, limit: int | None = None
     ) -> AsyncIterator[Page[PartitionReassignment]]:
-        """``limit`` of the partitions whose replicas change at a time."""
+        """Partitions whose replicas change, ``limit`` at a time."""
         return reassignments(self._pager(limit), partitions)
 
     async def list_partition_reassignments(
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> Page[PartitionReassignment]:
-        """The partitions whose replicas change, of all or of some."""
+        """Partitions whose replicas change, of all or of some."""
         pages = reassignments(self._pager(None, timeout), partitions)
         return await joined(pages)
 

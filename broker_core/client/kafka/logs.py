@@ -35,7 +35,7 @@ class ReplicaLog(NamedTuple):
 
 
 class PartitionReassignment(NamedTuple):
-    """A partition whose replicas change; all are ids of nodes."""
+    """A partition under reassignment; replicas are ids of nodes."""
 
     partition: TopicPartition
     replicas: tuple[int, ...]

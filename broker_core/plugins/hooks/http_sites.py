@@ -25,7 +25,7 @@ _RESERVED: Final = ("v1", "metrics", "-", "questions", "plugins", "admin", "look
 
 @dataclass(frozen=True, slots=True)
 class PluginSite:
-    """The site of one plugin, whose routes are called as its hooks are: within its deadline, in its threads."""
+    """The site of one plugin; its routes are called as its hooks are: within its deadline, in its threads."""
 
     plugin: str
     site: HttpSite

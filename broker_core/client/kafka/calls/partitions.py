@@ -114,7 +114,7 @@ def _logs(node_id: int, row: Fields) -> list[ReplicaLog]:
 async def reassignments(
     pager: Pager, partitions: Iterable[TopicPartition] | None
 ) -> AsyncIterator[Page[PartitionReassignment]]:
-    """The partitions whose replicas change."""
+    """Partitions under reassignment."""
     topics = None
     if partitions is not None:
         topics = _by_topic(list(partitions), "partition_indexes", lambda each: each.partition)

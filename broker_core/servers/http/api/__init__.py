@@ -39,7 +39,7 @@ __all__ = [
 
 
 def v1_api(services: ApiServices, admit: Admit, version: str, shown: Sequence[ScreenObject] = ()) -> Api:
-    """The API of a server of this version. ``admit`` says who asks; ``shown`` are the screens of plugins."""
+    """The API of a server of this version. ``admit`` authenticates clients; ``shown`` are the screens of plugins."""
     operations: list[Operation] = [
         *topics.operations(services),
         *property_values.operations(services),

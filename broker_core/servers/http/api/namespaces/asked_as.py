@@ -36,7 +36,7 @@ def _mode(value: Any) -> Mode:
 
 
 class AskedQuestion(RequestObject):
-    """A question, and whom it is asked as."""
+    """A question, and the client that it is asked as."""
 
     prefix = "the body: "
     wrong: ClassVar = {
