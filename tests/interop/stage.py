@@ -12,12 +12,29 @@ from tests.interop.gate import Gate
 from tests.interop.programs import JavaConsumers, PropertyConsumer, PythonConsumer
 from tests.interop.pulsar_peer import PulsarBroker
 
-__all__ = ["Stage", "partitions_of"]
+__all__ = ["Stage", "partitions_of", "publish"]
 
 
 def partitions_of(topic: str, count: int) -> list[str]:
     """The full names of a topic's partitions."""
     return [f"{topic}-partition-{index}" for index in range(count)]
+
+
+def publish(service_url: str, folder: Path, topics: Iterable[str], text: str) -> set[tuple[str, str]]:
+    """Send ``text`` to each topic; the pairs (topic, text) to expect. The client's log is in the folder."""
+    # The client logs to standard output otherwise.
+    logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(folder / "publisher.log"))
+    client = pulsar.Client(service_url, logger=logger)
+    try:
+        sent = set()
+        for topic in topics:
+            producer = client.create_producer(topic)
+            producer.send(text.encode())
+            producer.close()
+            sent.add((topic, text))
+        return sent
+    finally:
+        client.close()
 
 
 @dataclass(frozen=True)
@@ -42,20 +59,8 @@ class Stage:
 
         What a plugin hides does not exist there, for producers either: it is sent ``past_the_gateway``.
         """
-        # The client logs to standard output otherwise.
-        logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(self.folder / "publisher.log"))
         url = self.broker.service_url if past_the_gateway else self.service_url
-        client = pulsar.Client(url, logger=logger)
-        try:
-            sent = set()
-            for topic in topics:
-                producer = client.create_producer(topic)
-                producer.send(text.encode())
-                producer.close()
-                sent.add((topic, text))
-            return sent
-        finally:
-            client.close()
+        return publish(url, self.folder, topics, text)
 
     def python_consumer(self, name: str, pattern: str) -> PythonConsumer:
         """Start the Python client; ``name`` is its subscription."""

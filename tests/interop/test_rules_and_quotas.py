@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.request import urlopen
 
-import pulsar
 import pytest
 
 from broker_core.client import BlockingLookupClient, OperationTimeout, Token
@@ -24,7 +23,7 @@ from tests.interop.programs import JavaConsumers, PythonConsumer
 from tests.interop.pulsar_peer import Admin, PulsarBroker, Security
 from tests.interop.record_kafka_clients import recorded
 from tests.interop.recording_relay import RecordingRelay
-from tests.interop.stage import partitions_of
+from tests.interop.stage import partitions_of, publish
 from tests.support.eventually import eventually_sync
 from tests.support.scraped import samples, total
 from tests.support.served import Served, broker_core_command, to_toml
@@ -60,18 +59,7 @@ class Guarded:
 
     def publish(self, topics: Iterable[str], text: str) -> set[tuple[str, str]]:
         """Send ``text`` to each topic, past the gateway; the pairs (topic, text) to expect."""
-        logger = pulsar.FileLogger(pulsar.LoggerLevel.Warn, str(self.folder / "publisher.log"))
-        client = pulsar.Client(self.broker.service_url, logger=logger)
-        try:
-            sent = set()
-            for topic in topics:
-                producer = client.create_producer(topic)
-                producer.send(text.encode())
-                producer.close()
-                sent.add((topic, text))
-            return sent
-        finally:
-            client.close()
+        return publish(self.broker.service_url, self.folder, topics, text)
 
     def java(self) -> JavaConsumers:
         token = self.security.token_file(_ROLE)
