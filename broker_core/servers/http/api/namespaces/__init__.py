@@ -8,6 +8,7 @@ from broker_core.servers.http.api.namespaces import (
     show_namespace,
     show_topic,
     topic_changes,
+    topic_configs,
     topic_history,
     why_not_listed,
 )
@@ -23,6 +24,7 @@ def operations(services: ApiServices) -> list[Operation]:
         *list_namespaces.operations(services),
         *show_namespace.operations(services),
         *show_topic.operations(services),
+        *topic_configs.operations(services),
         *topic_changes.operations(services),
         *topic_history.operations(services),
         *explain_listing.operations(services),

@@ -23,7 +23,7 @@ from broker_core.servers.http.api.topic_object import TOPIC_EXAMPLE, ShownTopic,
 from broker_core.servers.http.api.topic_path import TOPIC, TOPIC_PATH, topic_of
 from broker_core.service import Asked, Found
 
-__all__ = ["SHOWN_REPLIES", "asked_by", "operations", "shown"]
+__all__ = ["SHOWN_REPLIES", "asked_by", "found_topic", "operations", "shown"]
 
 _WANTS: Final = frozenset({"partitions", "topic_id", "properties", "configs", "created"})
 #: What a topic that is shown may be answered with.
@@ -57,6 +57,14 @@ def operations(_services: ApiServices) -> list[Operation]:
 
 
 async def _show(request: ApiRequest) -> web.StreamResponse:
+    return await shown(request, await found_topic(request))
+
+
+async def found_topic(request: ApiRequest) -> Found:
+    """The topic of a request's path, that of a partition too, if there is one for the client.
+
+    Raises the error 404, and :exc:`~broker_core.errors.ListingFailed`.
+    """
     topic = topic_of(request)
     base = topic.partitioned_name
     names = [topic] if topic is base else [topic, base]
@@ -66,7 +74,7 @@ async def _show(request: ApiRequest) -> web.StreamResponse:
     if not found.exists:
         raise refused(404, f"there is no topic {topic}")
     is_own = found.record is not None and found.record.name == topic
-    return await shown(request, found if is_own or not of_topic else of_topic[0])
+    return found if is_own or not of_topic else of_topic[0]
 
 
 def asked_by(request: ApiRequest) -> Asked:

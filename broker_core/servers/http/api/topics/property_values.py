@@ -1,7 +1,8 @@
-"""``GET /v1/namespaces/{tenant}/{namespace}/properties/{key}``: the values that topics have, with counts."""
+"""``.../properties`` and ``.../properties/{key}`` of a namespace: which there are, and their values, with counts."""
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -12,6 +13,7 @@ from aiohttp import web
 from pydantic import Field
 
 from broker_core.listing.details import Details
+from broker_core.listing.listing import Selection
 from broker_core.listing.property_counts import count_texts, count_values
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject
@@ -26,6 +28,19 @@ from broker_core.servers.http.api.topics.whole_listing import answer_to
 __all__ = ["operations"]
 
 _LONGEST: Final = 1024
+
+
+class _Key(JsonObject):
+    key: str
+    names: int | None = Field(
+        description="How many names have it; of topics that plugins list, how many topics. Null: nothing is known."
+    )
+    values: int | None = Field(description="How many values there are.")
+
+
+class _Keys(JsonObject):
+    items: list[_Key] = Field(description="The properties that select topics, the most frequent first.")
+    listed: int = Field(description="How many names are listed, with any property or none.")
 
 
 class _Value(JsonObject):
@@ -49,8 +64,32 @@ _EXAMPLE: Final = {
 
 
 def operations(_services: ApiServices) -> list[Operation]:
-    """The operation of this module."""
+    """The operations of this module."""
+    which = "Of the topics that `GET .../topics` lists, by `pattern`, `mode`, `property` and `unfiltered` as there."
     return [
+        Operation(
+            "GET",
+            "/v1/namespaces/{tenant}/{namespace}/properties",
+            "listProperties",
+            "The properties that select topics of a listing, with how many have them.",
+            Right.CREDENTIALS,  # the pipeline asks rules and gates
+            _list_keys,
+            {
+                200: Reply(
+                    "The properties; none where nothing selects.",
+                    {"application/json": _Keys},
+                    examples={
+                        "application/json": {
+                            "items": [{"key": "region", "names": 3, "values": 2}],
+                            "listed": 3,
+                        }
+                    },
+                )
+            },
+            description=which,
+            tag="namespaces",
+            parameters=(PATTERN, MODE, PROPERTY, UNFILTERED),
+        ),
         Operation(
             "GET",
             "/v1/namespaces/{tenant}/{namespace}/properties/{key}",
@@ -64,8 +103,7 @@ def operations(_services: ApiServices) -> list[Operation]:
                 ),
                 404: Reply("No topic is selected by this property, or nothing is known of it."),
             },
-            description="Of the topics that the client is listed, by `pattern`, `mode`, `property` and "
-            "`unfiltered` as of `GET .../topics`.",
+            description=which,
             tag="namespaces",
             parameters=(
                 Parameter("key", "The property.", within="path", example="region"),
@@ -76,48 +114,79 @@ def operations(_services: ApiServices) -> list[Operation]:
                 PROPERTY,
                 UNFILTERED,
             ),
-        )
+        ),
     ]
 
 
+async def _list_keys(request: ApiRequest) -> web.StreamResponse:
+    pipeline = request.services.pipeline
+    tables, listed = await _counted(request, pipeline.options.selecting_keys)
+    return (await pipeline.workers.call(request.asker, partial(_rendered_keys, tables, listed))).response()
+
+
+def _rendered_keys(tables: Mapping[str, pa.Table | None], listed: int) -> _Keys:
+    items = [
+        _Key(key=key, names=None, values=None)
+        if table is None
+        else _Key(key=key, names=pc.sum(table["count"]).as_py() or 0, values=len(table))
+        for key, table in tables.items()
+    ]
+    return _Keys(items=sorted(items, key=lambda each: (-(each.names or 0), each.key)), listed=listed)
+
+
 async def _list(request: ApiRequest) -> web.StreamResponse:
-    async with refused_parts_shown(request, request.values["pattern"]):
-        return await _counted(request)
-
-
-async def _counted(request: ApiRequest) -> web.StreamResponse:
     values, pipeline = request.values, request.services.pipeline
-    key = values["key"]
-    keys = pipeline.options.selecting_keys
+    key, keys = values["key"], pipeline.options.selecting_keys
     if key not in keys:
         known = f"known: {', '.join(sorted(keys))}" if keys else "there are none"
         raise refused(404, f"no topic is selected by the property {key!r:.100}; {known}")
-    question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
-    answer = await answer_to(request, question, uncompiled)
-    try:
-        assert answer.selection is not None  # the question has no hash
-        listed = answer.topics
-        table = await pipeline.workers.call(request.asker, partial(count_values, answer.selection, key))
-    finally:
-        answer.release()
-    if table is None:
-        detailed = await answer_to(request, replace(question, wants=frozenset({"properties"})), uncompiled)
-        try:
-            texts = partial(_of_details, detailed.details, key)
-            table = await pipeline.workers.call(request.asker, texts)
-        finally:
-            detailed.release()
+    tables, listed = await _counted(request, [key])
+    table = tables[key]
     if table is None:
         raise refused(404, f"nothing is known of the properties of these topics, {key!r:.100} among them")
     shown = partial(_rendered, key, table, values["prefix"], values["limit"], listed)
     return (await pipeline.workers.call(request.asker, shown)).response()
 
 
-def _of_details(details: Details | None, key: str) -> pa.Table | None:
+async def _counted(request: ApiRequest, keys: Collection[str]) -> tuple[dict[str, pa.Table | None], int]:
+    """The values of each property with their counts, ``None`` where nothing is known; and how many names are listed."""
+    async with refused_parts_shown(request, request.values["pattern"]):
+        return await _counted_in(request, keys)
+
+
+async def _counted_in(request: ApiRequest, keys: Collection[str]) -> tuple[dict[str, pa.Table | None], int]:
+    values, pipeline = request.values, request.services.pipeline
+    question, uncompiled = request.question(values["mode"], values["pattern"], values["property"])
+    answer = await answer_to(request, question, uncompiled)
+    try:
+        assert answer.selection is not None  # the question has no hash
+        listed = answer.topics
+        count = partial(_of_selection, answer.selection, keys)
+        tables = await pipeline.workers.call(request.asker, count)
+    finally:
+        answer.release()
+    if any(table is None for table in tables.values()):
+        detailed = await answer_to(request, replace(question, wants=frozenset({"properties"})), uncompiled)
+        try:
+            count = partial(_of_details, detailed.details, [key for key in keys if tables[key] is None])
+            tables |= await pipeline.workers.call(request.asker, count)
+        finally:
+            detailed.release()
+    return tables, listed
+
+
+def _of_selection(selection: Selection, keys: Collection[str]) -> dict[str, pa.Table | None]:
+    return {key: count_values(selection, key) for key in keys}
+
+
+def _of_details(details: Details | None, keys: Collection[str]) -> dict[str, pa.Table | None]:
     if details is None or "properties" not in details.columns:
-        return None
-    texts = pc.map_lookup(details.column("properties"), pa.scalar(key), "first")
-    return count_texts(texts.cast(pa.large_string()))
+        return {}
+    properties = details.column("properties")
+    if len(properties) and properties.null_count == len(properties):
+        return {}  # of no topic
+    found = {key: pc.map_lookup(properties, pa.scalar(key), "first") for key in keys}
+    return {key: count_texts(texts.cast(pa.large_string())) for key, texts in found.items()}
 
 
 def _rendered(key: str, table: pa.Table, prefix: str, limit: int, listed: int) -> _Values:
