@@ -44,6 +44,7 @@ from broker_core.servers.arrival import TlsEntrance, tls_entrances
 from broker_core.servers.http import (
     ApiAdmission,
     ApiServices,
+    Checked,
     HttpMetrics,
     HttpServer,
     HttpServers,
@@ -87,7 +88,7 @@ class Broker:
     they are asked after those that the settings enable, or in their place where these name them. ``identify`` says who
     a connection is, by what is known of it; without it nobody has a role. Only the program that makes the broker can
     give it: no setting leads there, and nothing that a client sends. ``load`` reads the settings again, where their
-    operator may change them while the broker runs.
+    operator may change them while the broker runs, and ``check`` says what `broker-core check` says of them.
 
     :meth:`start` and :meth:`stop`, or ``async with``.
     """
@@ -99,12 +100,14 @@ class Broker:
         plugins: Mapping[str, object] | None = None,
         identify: Callable[[Asker], Asker] | None = None,
         load: Callable[[], Settings] | None = None,
+        check: Callable[[], Awaitable[Checked]] | None = None,
     ) -> None:
         self.live = LiveSettings(settings, load)
         #: What is read again while the broker runs, when its operator wishes so.
         self.reloads = Reloads(self.live)
         self._given = dict(plugins or {})
         self._identify = identify
+        self._check = check
         self._readiness = Readiness.STARTING
         self._stack = AsyncExitStack()
         self._core: _Core | None = None
@@ -247,6 +250,7 @@ class Broker:
             feeds=core.feeds,
             clients=self._clients,
             quotas=admission.quotas,
+            check=self._check,
             cluster_log=core.upstream.log_of
             if core.upstream is not None and core.upstream.is_followed
             else None,

@@ -96,6 +96,7 @@ class CatalogLister(LookedAt):
     ) -> None:
         self._catalog = catalog
         self._kept = KeptSnapshots(permits.snapshots, permits.unkept, permits.leases)
+        permits.caches.show("snapshots", self._kept.state)
         keys = tuple(dict.fromkeys(property_keys))
         self._by = SnapshotSource(
             catalog, keys, None if stored is None else WarmStart(stored, self._kept, keys)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from broker_core.memory.caches import Caches
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.settings import LimitsSettings
@@ -30,6 +31,8 @@ class Permits:
     def __init__(self, limits: LimitsSettings | None = None, *, direct_reserve: int = DIRECT_RESERVE) -> None:
         self.limits = limits or LimitsSettings()
         self.leases = Leases()
+        #: What is kept under the budget ``snapshots``, and in caches with bounds of their own.
+        self.caches = Caches()
         self._pressed: list[Callable[[PermitBudget], None]] = []
         self._direct_reserve = direct_reserve
         self.overflow_told = False  # that plugins keep more than the snapshots have room for

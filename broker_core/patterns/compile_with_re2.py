@@ -28,7 +28,7 @@ from broker_core.patterns.tokens import has_any_byte
 from broker_core.patterns.topics_pattern import TopicsPattern, new_pattern
 from broker_core.redaction.quoted import cut_short, quoted
 
-__all__ = ["MAX_LENGTH", "OPTIONS", "compile_now", "compile_pattern"]
+__all__ = ["MAX_LENGTH", "OPTIONS", "REMEMBERED", "compile_now", "compile_pattern"]
 
 #: The longest pattern that is compiled by default; the server uses its settings. In UTF-16
 #: code units with its scheme, as Java's ``String.length`` counts.
@@ -45,7 +45,8 @@ make_the_first_array()
 # An empty name, of two offsets of 0: over no name at all, Arrow compiles nothing.
 _ONE_NAME: Final = pa.LargeStringArray.from_buffers(1, pa.py_buffer(bytes(16)), pa.py_buffer(b""))
 OPTIONS: Final = engine_options(_MAX_MEMORY)
-_remembered: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)
+#: Compiled patterns, of this process.
+REMEMBERED: Final[BoundedCache[str, TopicsPattern]] = BoundedCache(_REMEMBERED_BYTES)
 
 
 def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = True) -> TopicsPattern:
@@ -57,7 +58,7 @@ def compile_pattern(raw: str, *, max_length: int = MAX_LENGTH, remember: bool = 
     It takes up to 20 ms, most of them with the interpreter's lock: a server asks :func:`compile_now` first.
     """
     raw = str.__str__(raw)  # of a kind of string, its characters: what it says of itself may change
-    known = _too_long(raw, max_length) or (_remembered.get(raw) if remember else None)
+    known = _too_long(raw, max_length) or (REMEMBERED.get(raw) if remember else None)
     if known is not None:
         return known
     text = strip_scheme(raw)
@@ -71,7 +72,7 @@ def compile_now(raw: str, *, max_length: int, has_time: Callable[[], bool]) -> T
     and, if ``has_time`` says that there is time for it, where the text itself tells that the program is small.
     """
     raw = str.__str__(raw)
-    known = _too_long(raw, max_length) or _remembered.get(raw)
+    known = _too_long(raw, max_length) or REMEMBERED.get(raw)
     if known is not None:
         return known
     text = strip_scheme(raw)
@@ -99,7 +100,7 @@ def _keep(pattern: TopicsPattern, *, remember: bool = True) -> TopicsPattern:
     texts = len(pattern.anchored) + sum(map(len, pattern.required))
     bounds = sum(len(low) + len(high) for low, high in pattern.ranges)
     # Two threads may have compiled it at once: one result stays.
-    return _remembered.put_first(pattern.raw, pattern, 4 * (texts + len(pattern.raw)) + bounds)
+    return REMEMBERED.put_first(pattern.raw, pattern, 4 * (texts + len(pattern.raw)) + bounds)
 
 
 def _is_quick(text: str) -> bool:

@@ -28,7 +28,7 @@ from broker_core.memory.permits import Permits
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName, TopicName
 from broker_core.patterns import TopicsPattern, compile_pattern
-from broker_core.patterns.compile_with_re2 import compile_now
+from broker_core.patterns.compile_with_re2 import REMEMBERED, compile_now
 from broker_core.pipeline.accept_answer import Acceptance
 from broker_core.pipeline.answer import Answer, Trace
 from broker_core.pipeline.answer_at_once import AnswerAtOnce
@@ -97,6 +97,8 @@ class Pipeline:
         self._budget = TimeBudget.of_listings(self.options.time_budget)
         self.estimates = Estimates()
         self.answers = AnswerStore(permits.snapshots, permits.leases)
+        permits.caches.show("plugin answers", self.answers.state)
+        permits.caches.show_bounded("patterns", REMEMBERED)
         self.kept = ListingsByResultVersion(self.answers)
         #: The subscribers that are told that topics or masks changed.
         self.changes = ChangeNotices()

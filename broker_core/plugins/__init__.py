@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from broker_core.plugins.former_answers import (
         FormerAnswer,
     )
-    from broker_core.plugins.hooks.http_sites import PluginSite
+    from broker_core.plugins.hooks.http_sites import PluginSite, site_of
     from broker_core.plugins.load.installed_plugins import did_you_mean, installed_plugins
     from broker_core.plugins.load.registry import RESERVED, LoadedPlugin, PluginRegistry, chain_order
     from broker_core.plugins.plugin_state_metrics import show_plugins
@@ -44,6 +44,7 @@ __all__ = [
     "in_words",
     "installed_plugins",
     "show_plugins",
+    "site_of",
 ]
 
 # A list of plugins needs no dispatcher and no metrics, which take Arrow and more.
@@ -68,5 +69,6 @@ __getattr__ = lazy_exports(
         "in_words": ".raised_exceptions",
         "installed_plugins": ".load.installed_plugins",
         "show_plugins": ".plugin_state_metrics",
+        "site_of": ".hooks.http_sites",
     },
 )

@@ -14,7 +14,7 @@ from broker_core.service.find import REFUSED_BY_ACLS, Asked, Find, Found, client
 from broker_core.service.following.change_watch import ChangeWatch
 from broker_core.service.following.follower import Change, ChangeEvent, Follower, Renderer
 from broker_core.service.following.listing_feed import ListingFeed
-from broker_core.service.following.listing_feeds import ListingFeeds
+from broker_core.service.following.listing_feeds import FollowedQuestion, ListingFeeds
 from broker_core.service.following.watcher import Outlet, Watcher
 from broker_core.service.listing_reasons import why_listed
 from broker_core.service.live_sessions import Ended, LiveSession
@@ -60,6 +60,7 @@ __all__ = [
     "Ended",
     "FailurePace",
     "Find",
+    "FollowedQuestion",
     "Follower",
     "Found",
     "Known",

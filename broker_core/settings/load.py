@@ -98,7 +98,10 @@ def load_settings(
 
 
 def find_problems(
-    file: Path | None = None, *, environment: Mapping[str, str] | None = None
+    file: Path | None = None,
+    *,
+    options: Mapping[str, tuple[SettingPath, object]] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> tuple[LoadedSettings | None, list[SettingProblem]]:
     """All that :func:`load_settings` refuses, and what there is without that.
 
@@ -106,7 +109,7 @@ def find_problems(
     where nothing can be read.
     """
     try:
-        file, layers = _layers(file, None, environment)
+        file, layers = _layers(file, options, environment)
     except SettingsError as error:
         return None, [SettingProblem((), str(error))]
     problems: list[SettingProblem] = []

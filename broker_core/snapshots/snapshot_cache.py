@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import structlog
 
 from broker_core.listing.listing import Listing, Selection, data_of
+from broker_core.memory.caches import CacheState
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.names import Mode
@@ -81,6 +83,11 @@ class SnapshotCache(Generic[P, R]):
     def snapshots(self) -> list[Snapshot]:
         """All that are kept; one that is kept under two modes is there twice."""
         return [kept.snapshot for kept in self._kept.values()]
+
+    def state(self) -> CacheState:
+        """How much is kept: namespaces, once for each mode."""
+        size = partial(_bytes_of, self.snapshots())
+        return CacheState(len(self._kept), size, self._budget.maximum)
 
     def asked(self, place: P, listing: Listing) -> int:
         """How often a kept listing was asked for, in any mode."""
@@ -276,3 +283,10 @@ class SnapshotCache(Generic[P, R]):
             key = next(iter(self._kept))
             self.let_go(key)
             self._told_to_go(key[0])
+
+
+def _bytes_of(snapshots: Iterable[Snapshot]) -> int:
+    """Bytes that snapshots hold together; a chunk that several of them have counts once."""
+    listings = {id(data): data for data in (data_of(each.listing) for each in snapshots)}.values()
+    chunks = {id(chunk): chunk for data in listings for chunk in data.chunks}.values()
+    return sum(data.own_bytes for data in listings) + sum(chunk.nbytes for chunk in chunks)

@@ -127,6 +127,14 @@ $ curl -sS -X DELETE 'http://127.0.0.1:8080/v1/access/kafka/acls/public/default?
 $ curl -sS {_URL}/public/default/properties/region
 {{"key":"region","items":[{{"value":"eu","names":2}},{{"value":"us","names":1}}],"total":2,"listed":3}}
 """,
+    "listProperties": f"""\
+$ curl -sS {_URL}/public/default/properties
+{{"items":[{{"key":"region","names":3,"values":2}}],"listed":3}}
+""",
+    "showTopicConfigs": f"""\
+$ curl -sS {_TOPICS}/orders/configs
+{{"topic":"persistent://public/default/orders","items":[{{"name":"segment.bytes","value":"1073741824","source":"default","type":"INT","synonyms":[{{"name":"log.segment.bytes","value":"1073741824","source":"default"}}]}},...]}}
+""",
     "showTopicHistory": f"""\
 $ curl -sS {_TOPICS}/orders/history
 {{"topic":"persistent://public/default/orders","items":[...],"complete":...}}
@@ -150,6 +158,18 @@ $ curl -sS http://127.0.0.1:8080/v1/server/questions
     "showServerPermits": """\
 $ curl -sS http://127.0.0.1:8080/v1/server/permits
 {"items":[{"name":"heap","used_bytes":...,"limit_bytes":104857600,"waiting":0,"most_waiting":1000},...]}
+""",
+    "showServerWatchers": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/watchers
+{"items":[],"total":0,"watchers":0,"streams":0,"enabled":true,"most_watchers":100000}
+""",
+    "showServerCaches": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/caches
+{"items":[{"name":"snapshots","entries":...,"bytes":...,"limit_bytes":...},...]}
+""",
+    "showServerCheck": """\
+$ curl -sS http://127.0.0.1:8080/v1/server/check
+{"items":[{"level":"ok","name":"settings","text":"...broker-core.toml"},...],"checked":"..."}
 """,
     "showServerHistory": """\
 $ curl -sS http://127.0.0.1:8080/v1/server/history

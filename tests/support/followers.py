@@ -44,6 +44,10 @@ class RecordingFollower:
         self.is_closed = False
         self.is_selecting = False
 
+    @property
+    def is_up_to_date(self) -> bool:
+        return not self.events
+
     def next(self) -> ChangeEvent | None:
         """The oldest change that was not looked at."""
         return self.events.popleft() if self.events else None

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
-from broker_core.cli.common_options import Invocation
+from broker_core.cli.commands.serve import CatalogOption, HttpOption, PulsarOption, serve_options
+from broker_core.cli.common_options import Invocation, Options
 from broker_core.cli.help_examples import examples
 from broker_core.plugin_api.check_findings import LEVELS, Check
 
@@ -61,6 +62,9 @@ _LISTED: Final = 60.0
 def check_settings(
     invocation: Invocation,
     *,
+    pulsar: PulsarOption = None,
+    http: HttpOption = None,
+    catalog: CatalogOption = None,
     form: Annotated[
         Literal["lines", "json"], typer.Option("--format", help="How to print what was found.")
     ] = "lines",
@@ -68,14 +72,15 @@ def check_settings(
     """Look at settings, plugins, files, databases, ports and brokers, and say what is wrong: all of it in one run.
 
     One line each: `ok`, `warning` or `error`, a name, and what to do. Ends with 1 where there is an error. It changes
-    nothing. It may run beside the server, too: a port that is in use by a broker-core is a warning.
+    nothing. It may run beside the server, too: a port that is in use by a broker-core is a warning. It takes the
+    options of serve in the place of the settings that they stand for.
     """
     from broker_core.cli.printed_output import print_json, print_lines
     from broker_core.cli.server_process.server_log import silence_logs
 
     if not invocation.debug:
         silence_logs()
-    found = all_checks(invocation)
+    found = all_checks(invocation, serve_options(pulsar, http, catalog))
     if form == "json":
         print_json([{"level": each.level, "name": each.name, "text": each.text} for each in found])
     else:
@@ -84,8 +89,11 @@ def check_settings(
         raise typer.Exit(1)
 
 
-def all_checks(invocation: Invocation) -> list[Check]:
-    """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen."""
+def all_checks(invocation: Invocation, options: Options | None = None) -> list[Check]:
+    """Everything that was looked at, settings first. What is wrong with one setting keeps none of the others unseen.
+
+    ``options`` are those of `serve`.
+    """
     from broker_core.cli.startup_checks.admin_socket import admin_socket_checks
     from broker_core.cli.startup_checks.authorization_rules import authorization_checks, names_lost_checks
     from broker_core.cli.startup_checks.bounded_check import PATIENCE, bounded
@@ -104,7 +112,7 @@ def all_checks(invocation: Invocation) -> list[Check]:
     from broker_core.cli.startup_checks.upstream_brokers import upstream_checks
     from broker_core.settings import dotted, find_admin_socket, find_problems
 
-    loaded, problems = find_problems(invocation.config)
+    loaded, problems = find_problems(invocation.config, options=options)
     found = bounded("settings", lambda: [*_settings_found(loaded, problems)])
     if loaded is None:
         socket = find_admin_socket(invocation.config)
@@ -133,7 +141,11 @@ def all_checks(invocation: Invocation) -> list[Check]:
         else ("upstream.service_url", lambda: upstream_checks(settings), PATIENCE),
         ("properties", lambda: property_checks(settings), PATIENCE),
         # Each plugin has its own patience.
-        ("plugins", lambda: plugin_checks(settings.plugins), 600.0),
+        (
+            "plugins",
+            lambda: plugin_checks(settings.plugins, serves_http=settings.http is not None),
+            600.0,
+        ),
     ]
     left_out = [dotted(problem.path) for problem in problems]
     for name, check, patience in parts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
@@ -13,7 +13,8 @@ from broker_core.cli.help_examples import examples
 
 if TYPE_CHECKING:
     from broker_core.broker import Broker
-    from broker_core.settings import LoadedSettings
+    from broker_core.quantities import ListenAddress
+    from broker_core.settings import Settings
 
 __all__ = ["EXAMPLES", "serve_demo"]
 
@@ -36,23 +37,26 @@ def serve_demo(
 
     With --config its settings are served instead of the demo's own, on the demo's topics.
     """
+    from broker_core.cli.commands.serve import check_arguments, serve_options
     from broker_core.cli.common_options import Invocation
     from broker_core.cli.server_process.server_process import serve
     from broker_core.demo import DEMO_FOLDER, prepare_demo, program
     from broker_core.quantities import ListenAddress
 
     demo = prepare_demo(folder or DEMO_FOLDER)
-    loaded = Invocation(config=invocation.config or demo.config).load(
-        {"--catalog": (("catalog", "path"), demo.catalog if invocation.config else None)}
-    )
-    moved, loaded = _on_free_ports(loaded)
+    config, catalog = invocation.config or demo.config, demo.catalog if invocation.config else None
+    loaded = Invocation(config=config).load(serve_options(None, None, catalog))
+    taken = _taken(loaded.settings)
+    free = {name: str(ListenAddress(listen.host, 0)) for name, listen in taken.items()}
+    options = serve_options(free.get("pulsar"), free.get("http"), catalog)
+    loaded = Invocation(config=config).load(options)
 
     async def explain(broker: Broker) -> None:
         host, port = broker.pulsar_address
         page = broker.http_address if "explorer" in broker.settings.plugins.enabled else None
         lines = [
             f"{'filled' if demo.filled else 'found'} {demo.catalog}; its settings are {demo.config}",
-            *moved,
+            *(f"{name}: {listen} is taken, so a free port is used" for name, listen in taken.items()),
             *([] if page is None else [f"Look at it in a browser: http://{ListenAddress(*page)}/"]),
             "Try, in another terminal:",
             *(
@@ -65,21 +69,22 @@ def serve_demo(
 
     # At a terminal the line `ready` and what to try stand together; a log file has its line of its own.
     logged = loaded.settings.log.file is not None
-    serve(loaded.settings, debug=invocation.debug, when_ready=explain, log_ready=logged)
+    serve(
+        loaded.settings,
+        debug=invocation.debug,
+        when_ready=explain,
+        check=check_arguments(config, options),
+        log_ready=logged,
+    )
 
 
-def _on_free_ports(loaded: LoadedSettings) -> tuple[list[str], LoadedSettings]:
-    """The settings with free ports where the ones they name are taken, and a line about each."""
+def _taken(settings: Settings) -> dict[str, ListenAddress]:
+    """The addresses where another program listens."""
     from broker_core.demo import free_or_any
-    from broker_core.quantities import ListenAddress
-    from broker_core.settings import LoadedSettings
 
-    settings = loaded.settings
-    said: list[str] = []
-    changes: dict[str, Any] = {}
-    for name in ("pulsar", "http"):
-        table = getattr(settings, name)
-        if table is not None and free_or_any(table.listen.host, table.listen.port) != table.listen.port:
-            said.append(f"{name}: {table.listen} is taken, so a free port is used")
-            changes[name] = table.model_copy(update={"listen": ListenAddress(table.listen.host, 0)})
-    return said, LoadedSettings(settings.model_copy(update=changes), loaded.file, loaded.layers)
+    tables = {"pulsar": settings.pulsar.listen, **({"http": settings.http.listen} if settings.http else {})}
+    return {
+        name: listen
+        for name, listen in tables.items()
+        if free_or_any(listen.host, listen.port) != listen.port
+    }

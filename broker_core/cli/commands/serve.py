@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeAlias
 
 import typer
 
@@ -11,7 +11,15 @@ from broker_core.cli.common_options import Invocation, Options
 from broker_core.cli.early_signals import note_hangups
 from broker_core.cli.help_examples import examples
 
-__all__ = ["EXAMPLES", "serve_clients", "serve_options"]
+__all__ = [
+    "EXAMPLES",
+    "CatalogOption",
+    "HttpOption",
+    "PulsarOption",
+    "check_arguments",
+    "serve_clients",
+    "serve_options",
+]
 
 EXAMPLES: Final = examples(
     "broker-core serve --config broker-core.toml",
@@ -20,27 +28,30 @@ EXAMPLES: Final = examples(
 )
 
 
+PulsarOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT", help="Serve clients here, instead of pulsar.listen.", show_default=False
+    ),
+]
+HttpOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOST:PORT", help="Serve metrics and health here, instead of http.listen.", show_default=False
+    ),
+]
+CatalogOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="The catalogue, instead of catalog.path.", show_default=False),
+]
+
+
 def serve_clients(
     invocation: Invocation,
     *,
-    pulsar: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT", help="Serve clients here, instead of pulsar.listen.", show_default=False
-        ),
-    ] = None,
-    http: Annotated[
-        str | None,
-        typer.Option(
-            metavar="HOST:PORT",
-            help="Serve metrics and health here, instead of http.listen.",
-            show_default=False,
-        ),
-    ] = None,
-    catalog: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The catalogue, instead of catalog.path.", show_default=False),
-    ] = None,
+    pulsar: PulsarOption = None,
+    http: HttpOption = None,
+    catalog: CatalogOption = None,
 ) -> None:
     """Serve Pulsar clients until SIGTERM or SIGINT.
 
@@ -60,6 +71,7 @@ def serve_clients(
         debug=invocation.debug,
         when_ready=None if new is None else new.log,
         load=lambda: invocation.load(options, again=True).settings,
+        check=check_arguments(invocation.config, options),
     )
 
 
@@ -70,3 +82,9 @@ def serve_options(pulsar: str | None, http: str | None, catalog: Path | None) ->
         "--http": (("http", "listen"), http),
         "--catalog": (("catalog", "path"), catalog),
     }
+
+
+def check_arguments(config: Path | None, options: Options) -> list[str]:
+    """The options by which the command `check` looks at the settings of a server that was started so."""
+    given = {"--config": config, **{name: value for name, (_, value) in options.items()}}
+    return [f"{name}={value}" for name, value in given.items() if value is not None]

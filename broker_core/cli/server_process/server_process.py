@@ -7,7 +7,7 @@ import gc
 import os
 import signal
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -15,6 +15,7 @@ import structlog
 from broker_core.broker import Broker
 from broker_core.cli.early_signals import note_hangups, noted_hangup
 from broker_core.cli.server_process.server_log import ServerLog, server_log
+from broker_core.cli.server_process.settings_check import SettingsCheck
 from broker_core.cli.server_process.systemd_notify import ServiceManager
 from broker_core.memory.freed_memory import keep_freed_memory
 from broker_core.quantities import ListenAddress
@@ -46,12 +47,14 @@ def serve(
     debug: bool = False,
     when_ready: WhenReady | None = None,
     load: Callable[[], Settings] | None = None,
+    check: Sequence[str] | None = None,
     log_ready: bool = True,
 ) -> None:
     """Run a broker until a signal, then drain it. A second signal ends the process at once.
 
     ``when_ready`` is awaited after the line `ready`. ``debug``: everything is logged, whatever ``[log] level`` says.
-    ``load`` reads the settings again, when the operator wishes so. ``log_ready``: the log says `ready` too. What goes
+    ``load`` reads the settings again, when the operator wishes so. ``check`` are the options of the command `check` for
+    these settings. ``log_ready``: the log says `ready` too. What goes
     wrong at the start is raised.
     """
     note_hangups()
@@ -64,7 +67,9 @@ def serve(
         try:
             with asyncio.Runner() as runner:
                 runner.run(
-                    _Process(settings, log, manager, load=load, debug=debug).run(when_ready, log_ready)
+                    _Process(settings, log, manager, load=load, check=check, debug=debug).run(
+                        when_ready, log_ready
+                    )
                 )
                 leave.start()  # closing the loop waits for threads, and a plugin's may be stuck for good
         finally:
@@ -87,13 +92,15 @@ class _Process:
         manager: ServiceManager,
         *,
         load: Callable[[], Settings] | None = None,
+        check: Sequence[str] | None = None,
         debug: bool = False,
     ) -> None:
         self._log = log
         self._debug = debug
         self._has_file = load is not None
         self._manager = manager
-        self._broker = Broker(settings, load=load)
+        self._check = None if check is None else SettingsCheck(check)
+        self._broker = Broker(settings, load=load, check=self._check)
         self._stopping = asyncio.Event()
         self._reloading: asyncio.Task[None] | None = None
         self._reload_again = False
@@ -138,6 +145,8 @@ class _Process:
             await broker.stop(drain.drain_timeout, delay=drain.drain_delay)
             if self._reloading is not None:
                 await asyncio.gather(self._reloading, return_exceptions=True)
+            if self._check is not None:
+                await self._check.stop()
             signs_of_life.cancel()
             await asyncio.gather(signs_of_life, return_exceptions=True)
             loop.remove_signal_handler(signal.SIGHUP)

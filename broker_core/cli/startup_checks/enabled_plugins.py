@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from broker_core.cli.startup_checks.bounded_check import bounded
@@ -12,7 +13,7 @@ from broker_core.cli.startup_checks.limits import CLIENTS_WAIT
 from broker_core.plugin_api.check_findings import Check
 
 if TYPE_CHECKING:
-    from broker_core.plugins import LoadedPlugin
+    from broker_core.plugins import LoadedPlugin, PluginSite
     from broker_core.settings import PluginsSettings, Settings
 
 __all__ = ["plugin_checks", "property_checks"]
@@ -45,10 +46,14 @@ def property_checks(settings: Settings) -> Iterator[Check]:
     )
 
 
-def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
-    """Each enabled plugin: that it is there and takes its settings, and what it says itself."""
+def plugin_checks(plugins: PluginsSettings, *, serves_http: bool = False) -> Iterator[Check]:
+    """Each enabled plugin: that it is there and takes its settings, and what it says itself.
+
+    Where the server ``serves_http``, also that the site of each can be served, beside those before it.
+    """
     from broker_core.plugins import PluginLoadError, PluginRegistry, did_you_mean, installed_plugins
 
+    sites: list[PluginSite] = []
     for name in plugins.enabled:
         label = f"plugins.{name}"
         table = {name: plugins.table(name)} if name in plugins.tables else {}
@@ -68,7 +73,9 @@ def plugin_checks(plugins: PluginsSettings) -> Iterator[Check]:
             )
         if (said := _unwatchable(plugin)) is not None:
             yield Check.warning(f"{label}.depends_on", said)
-        yield from bounded(label, lambda plugin=plugin: list(_of_plugin(plugin)))  # type: ignore[misc]
+        yield from bounded(label, partial(_of_plugin, plugin))
+        if serves_http:
+            yield from bounded(label, partial(_site_checks, plugin, sites))
     installed = {plugin.name for plugin in installed_plugins()}
     for name in plugins.tables:
         if name not in plugins.enabled:
@@ -93,6 +100,18 @@ def _unwatchable(plugin: LoadedPlugin) -> str | None:
         "it does not declare what its answers depend on, so that clients may not watch in its namespaces: let "
         "broker_core_depends_on give the words that do matter, without 'properties'"
     )
+
+
+def _site_checks(plugin: LoadedPlugin, sites: list[PluginSite]) -> list[Check]:
+    """Add the site of a plugin to those before it, as the start does; what the start raises is raised."""
+    from broker_core.plugins import site_of
+    from broker_core.servers.http import check_files
+
+    site = site_of(plugin, sites)
+    if site is not None:
+        sites.append(site)
+        check_files(site)
+    return []
 
 
 def _of_plugin(plugin: LoadedPlugin) -> Iterator[Check]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from broker_core.listing.listing import Listing
+from broker_core.memory.caches import CacheState
 from broker_core.memory.leases import Leases
 from broker_core.memory.permit_budget import Permit, PermitBudget
 from broker_core.names import NamespaceName
@@ -55,6 +56,10 @@ class AnswerStore:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def state(self) -> CacheState:
+        """How much is held."""
+        return CacheState(len(self._entries), lambda: self._bytes, self._budget.maximum // 2)
 
     def get(self, key: Hashable) -> Any | None:
         """The value, which is used by this."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -16,7 +16,7 @@ from broker_core.plugins.load.hook_implementations import Implementation
 from broker_core.plugins.load.registry import LoadedPlugin, PluginRegistry
 from broker_core.plugins.raised_exceptions import shown
 
-__all__ = ["PluginSite", "plugin_sites"]
+__all__ = ["PluginSite", "plugin_sites", "site_of"]
 
 _HOOK: Final = "broker_core_http_routes"
 #: The first parts of paths that the server has itself.
@@ -45,14 +45,27 @@ def plugin_sites(registry: PluginRegistry, runners: Mapping[str, PluginRunner]) 
     """
     found: list[PluginSite] = []
     for plugin in registry:
-        site = plugin.call_plain(_HOOK, settings=plugin.options.settings)
-        if site is None:
-            continue
-        for problem in _problems(site, found):
-            raise PluginLoadError(plugin.name, plugin.origin, problem)
-        callers = {route: _caller(plugin, route, runners[plugin.name]) for route in site.routes}
-        found.append(PluginSite(plugin.name, site, callers))
+        of_plugin = site_of(plugin, found, runners)
+        if of_plugin is not None:
+            found.append(of_plugin)
     return found
+
+
+def site_of(
+    plugin: LoadedPlugin, others: Sequence[PluginSite], runners: Mapping[str, PluginRunner] | None = None
+) -> PluginSite | None:
+    """The site of one plugin besides those ``others``, if it has one; without ``runners`` nothing calls its routes.
+
+    Raises :exc:`PluginLoadError` for what is no site, and for one where another, or the server, has something.
+    """
+    site = plugin.call_plain(_HOOK, settings=plugin.options.settings)
+    if site is None:
+        return None
+    for problem in _problems(site, others):
+        raise PluginLoadError(plugin.name, plugin.origin, problem)
+    routes = site.routes if runners is not None else ()
+    callers = {route: _caller(plugin, route, (runners or {})[plugin.name]) for route in routes}
+    return PluginSite(plugin.name, site, callers)
 
 
 def _caller(plugin: LoadedPlugin, route: HttpRoute, runner: PluginRunner) -> HookCaller:
@@ -62,7 +75,7 @@ def _caller(plugin: LoadedPlugin, route: HttpRoute, runner: PluginRunner) -> Hoo
     return HookCaller(plugin, _HOOK, runner, implementation=implementation)
 
 
-def _problems(site: object, others: list[PluginSite]) -> Iterator[str]:
+def _problems(site: object, others: Sequence[PluginSite]) -> Iterator[str]:
     if not isinstance(site, HttpSite):
         yield f"returned {shown(site)} from {_HOOK}, not a broker_core.HttpSite"
         return

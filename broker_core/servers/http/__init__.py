@@ -9,11 +9,12 @@ from broker_core.servers.http.admin_socket import (
     check_place,
 )
 from broker_core.servers.http.allowed_questions import AllowedQuestions
-from broker_core.servers.http.api import ApiAdmission, ApiServices, HttpMetrics
+from broker_core.servers.http.api import ApiAdmission, ApiServices, Checked, HttpMetrics
 from broker_core.servers.http.endpoints import Endpoints, Readiness
 from broker_core.servers.http.http_access import HttpAccess, ProtectedFromAll
 from broker_core.servers.http.http_servers import HttpServers
 from broker_core.servers.http.server import HttpListenError, HttpServer
+from broker_core.servers.http.site_files import check_files
 
 __all__ = [
     "AdminSocket",
@@ -22,6 +23,7 @@ __all__ = [
     "AllowedQuestions",
     "ApiAdmission",
     "ApiServices",
+    "Checked",
     "Endpoints",
     "HttpAccess",
     "HttpListenError",
@@ -30,5 +32,6 @@ __all__ = [
     "HttpServers",
     "ProtectedFromAll",
     "Readiness",
+    "check_files",
     "check_place",
 ]

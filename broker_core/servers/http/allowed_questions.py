@@ -1,15 +1,14 @@
-"""Filtering ``/questions``: only questions about namespaces that the HTTP client may monitor and list."""
+"""Filtering what is shown of questions: only those about namespaces that the HTTP client may monitor and list."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
 from broker_core.access.access import Access
 from broker_core.access.asker import Asker
 from broker_core.errors import ListingFailed
-from broker_core.metrics.frequent_questions import QuestionCount
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugins import RefusedByPlugin
@@ -20,13 +19,21 @@ __all__ = ["AllowedQuestions"]
 _AT_A_TIME: Final = 4
 
 
+class _OfNamespace(Protocol):
+    @property
+    def namespace(self) -> str: ...
+
+
+_Question = TypeVar("_Question", bound=_OfNamespace)
+
+
 class AllowedQuestions:
     """Asks the rules and the gates of a pipeline."""
 
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
 
-    async def __call__(self, questions: Sequence[QuestionCount], asker: Asker) -> list[QuestionCount]:
+    async def __call__(self, questions: Sequence[_Question], asker: Asker) -> list[_Question]:
         """The questions, in their order, without those of namespaces where the rules do not allow ``monitor``, and of
         those that a gate refuses to list.
 

@@ -24,7 +24,7 @@ from broker_core.servers.http.api.negotiation import takes_gzip
 from broker_core.servers.http.api.screens import ScreenObject
 from broker_core.servers.http.api.web_pages import WebPages
 
-__all__ = ["SiteFiles"]
+__all__ = ["SiteFiles", "check_files"]
 
 _MOST_FILES: Final = 500
 _MOST_BYTES: Final = 8 * 1024 * 1024
@@ -207,6 +207,11 @@ class SiteFiles:
 
     def _unusable(self, problem: str) -> PluginLoadError:
         return PluginLoadError(self._plugin, None, problem)
+
+
+def check_files(of_plugin: PluginSite) -> None:
+    """Read the files of a site as the start does. Raises :exc:`~broker_core.plugins.PluginLoadError`."""
+    SiteFiles(of_plugin, WebPages())
 
 
 def _has(request: web.Request, etag: str) -> bool:

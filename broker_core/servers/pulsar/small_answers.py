@@ -66,6 +66,7 @@ class SmallAnswers:
     def __init__(self, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
         self._kept: BoundedCache[Question, _Encoded] = BoundedCache(_LIMIT)
+        pipeline.permits.caches.show_bounded("small answers", self._kept)
         self._asked_once: set[int] = set()  # the hashes of questions
 
     def again(

@@ -58,6 +58,10 @@ class Follower(Protocol):
     def renderer(self) -> Renderer:
         """The form of its changes."""
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether all that was written to the client leads to the feed's answer."""
+
     def changed(self, event: ChangeEvent | None, before: Selection | None, /) -> None:
         """The answer is another one than ``before``; ``None``: the change is not there as an event."""
 

@@ -156,6 +156,11 @@ class ListingFeed:
         """Whether the last answer came without an error, and no other one is looked for."""
         return not self._is_woken and self._failing is None and (self._task is None or self._task.done())
 
+    @property
+    def problem(self) -> str | None:
+        """Why there is no answer now, and the followers stay with the last one; ``None`` where there is one."""
+        return None if self._failing is None else self._failing[1]
+
     async def recreated_since(self, last_id: str | None) -> list[str] | None:
         """Names that are other topics now than where an event had this id, perhaps one of a feed that is gone.
 

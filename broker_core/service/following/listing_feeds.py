@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections import Counter
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 from weakref import WeakSet
 
 from broker_core.catalog import CatalogLogReader
+from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import Cause, ListingFailed
 from broker_core.listing.listing import Listing, Selection
-from broker_core.names import NamespaceName
+from broker_core.memory.caches import CacheState
+from broker_core.names import Mode, NamespaceName
 from broker_core.pipeline import Pipeline
 from broker_core.plugin_api.depends_on import AnswerKey, key_of
 from broker_core.plugin_api.listing_request import ListingRequest
@@ -21,12 +24,44 @@ from broker_core.service.following.follower import Follower
 from broker_core.service.following.listing_feed import PLACE, ListingFeed
 from broker_core.service.following.recreated_topics import RecreatedTopics
 
-__all__ = ["ListingFeeds"]
+__all__ = ["FollowedQuestion", "ListingFeeds"]
 
 #: Seconds that a feed without followers is kept for those that come back.
 _LINGER: Final = 30.0
 #: Feeds without followers.
 _MOST_LEFT: Final = 64
+#: Followers that are counted between two looks at the time of the event loop's turn.
+_AT_ONCE: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class FollowedQuestion:
+    """A question that clients follow. ``properties`` are those that select; ``topics`` is ``None`` before an answer.
+
+    ``followers`` are counted by transport; those that are ``behind`` have not been sent all changes. ``period`` is the
+    longest time in seconds until a change is told, ``None`` where it is told as it comes. ``problem`` is why there is
+    no answer now, so that the topics stay as they were.
+    """
+
+    namespace: str
+    mode: Mode
+    topics_pattern: str | None
+    properties: tuple[tuple[str, str], ...]
+    followers: Counter[str]
+    behind: int
+    topics: int | None
+    period: float | None
+    problem: str | None
+
+    @property
+    def watchers(self) -> int:
+        """How many are topic list watchers of Pulsar clients."""
+        return self.followers["pulsar"]
+
+    @property
+    def streams(self) -> int:
+        """How many are event streams over HTTP."""
+        return self.followers.total() - self.watchers
 
 
 class ListingFeeds:
@@ -50,6 +85,7 @@ class ListingFeeds:
         self._keys: dict[ListingFeed, AnswerKey] = {}
         self._left: dict[AnswerKey, asyncio.TimerHandle] = {}
         pipeline.on_rules.append(self._wake_all)
+        pipeline.permits.caches.show("followed answers", self._state)
 
     def _wake_all(self) -> None:
         """There are other rules: look who may follow, and what."""
@@ -99,6 +135,36 @@ class ListingFeeds:
         """Ask all questions again: rights may be others, or what is selected by properties."""
         for followed in self._namespaces.values():
             followed.ask_again()
+
+    async def followed(self) -> list[FollowedQuestion]:
+        """What clients follow now, in the order in which they began. The loop serves others meanwhile."""
+        found: list[FollowedQuestion] = []
+        turn, keys = loop_turn(), self._pipeline.options.selecting_keys
+        for feed in list(self._feeds.values()):
+            followers, behind, period = Counter[str](), 0, None
+            for number, follower in enumerate(list(feed.followers)):
+                if number % _AT_ONCE == 0:
+                    await turn.time()
+                    period = feed.period(follower.asker)
+                followers[follower.asker.transport] += 1
+                behind += not follower.is_up_to_date
+            question, selection = feed.question, feed.selection
+            properties = sorted(pair for pair in question.properties.items() if pair[0] in keys)
+            if followers:
+                found.append(
+                    FollowedQuestion(
+                        str(question.namespace),
+                        question.mode,
+                        question.topics_pattern,
+                        tuple(properties),
+                        followers,
+                        behind,
+                        None if selection is None else len(selection),
+                        period,
+                        feed.problem,
+                    )
+                )
+        return found
 
     def close(self) -> None:
         """End all followers and feeds."""
@@ -167,13 +233,20 @@ class ListingFeeds:
         if (timer := self._left.pop(key, None)) is not None:
             timer.cancel()
 
+    def _listings(self) -> dict[int, Listing]:
+        """The listings of which feeds have their answers."""
+        listings = (feed.selection.listing for feed in self._feeds.values() if feed.selection is not None)
+        return {id(listing): listing for listing in listings}
+
+    def _state(self) -> CacheState:
+        kept = self._listings().values()
+        limit = self._pipeline.permits.snapshots.maximum // 2
+        return CacheState(len(self._feeds), lambda: sum(listing.nbytes for listing in kept), limit)
+
     def _fits(self, selection: Selection) -> bool:
         """Whether a listing may be kept besides those of all feeds: together half of what snapshots may take."""
         maximum = self._pipeline.permits.snapshots.maximum
         if not maximum:
             return True
-        kept: dict[int, Listing] = {id(selection.listing): selection.listing}
-        for feed in self._feeds.values():
-            if feed.selection is not None:
-                kept[id(feed.selection.listing)] = feed.selection.listing
+        kept = self._listings() | {id(selection.listing): selection.listing}
         return sum(listing.nbytes for listing in kept.values()) <= maximum // 2

@@ -116,6 +116,7 @@ class LiveSnapshots:
         self._changed = changed
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
         self._kept: _Kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
+        permits.caches.show("snapshots", self._kept.state)
         self._parts: OrderedDict[PartKey, _Part] = OrderedDict()
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from broker_core.cli.startup_checks.enabled_plugins import plugin_checks, property_checks
@@ -133,3 +135,29 @@ def test_that_no_property_selects_is_said(
 
 def test_of_a_plugin_that_is_not_there_nothing_is_said() -> None:
     assert list(property_checks(settings(plugins={"enabled": ["absent"]}))) == []
+
+
+def test_two_plugins_at_one_address_are_found_as_by_the_start(
+    install_plugin: InstallPlugin, tmp_path: Path
+) -> None:
+    """And so is an address of the server, and files that cannot be served."""
+    for name, made in (
+        ("first", "HttpSite('/status')"),
+        ("second", "HttpSite('/status')"),
+        ("third", "HttpSite('/v1')"),
+        ("fourth", f"HttpSite('/fourth', files='{tmp_path}/absent')"),
+    ):
+        hook = HOOK.format(f"def broker_core_http_routes(settings):\n    return {made}")
+        install_plugin(name, f"from broker_core import HttpSite\n{hook}")
+    enabled = PluginsSettings.model_validate({"enabled": ["first", "second", "third", "fourth"]})
+    found = list(plugin_checks(enabled, serves_http=True))
+    assert levels(found) == {
+        "plugins.first": "ok",
+        "plugins.second": "error",
+        "plugins.third": "error",
+        "plugins.fourth": "error",
+    }
+    assert "has a site at /status, and so has plugin 'first'" in text(found, "plugins.second")
+    assert "has a site at /v1, which the server has itself" in text(found, "plugins.third")
+    assert "with the files of 'absent', which is no folder" in text(found, "plugins.fourth")
+    assert {each.level for each in plugin_checks(enabled)} == {"ok"}, "without [http] nothing is served"

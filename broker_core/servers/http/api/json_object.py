@@ -47,13 +47,15 @@ class JsonObject(BaseModel):
         """Its members as plain values."""
         return self.model_dump(exclude_unset=True)
 
-    def text(self) -> str:
+    def json_line(self) -> str:
         """Its JSON, as one line."""
         return ascii_json(self.content()) + "\n"
 
     def response(self, status: int = 200, headers: Mapping[str, str] | None = None) -> web.Response:
         """A response with this body."""
-        return web.Response(status=status, text=self.text(), headers=headers, content_type="application/json")
+        return web.Response(
+            status=status, text=self.json_line(), headers=headers, content_type="application/json"
+        )
 
 
 def schema_of(content: Mapping[str, Any] | type[JsonObject]) -> dict[str, Any]:

@@ -177,7 +177,7 @@ def problem_response(problem: Problem) -> web.Response:
         cause=problem.cause.name,
         **problem.more,
     )
-    response = web.Response(status=problem.status, text=content.text(), content_type=PROBLEM_JSON)
+    response = web.Response(status=problem.status, text=content.json_line(), content_type=PROBLEM_JSON)
     return with_headers(response, problem)
 
 

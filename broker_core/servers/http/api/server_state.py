@@ -1,16 +1,18 @@
-"""``/v1/server``: plugins, metrics, questions, permits and the last hour of a server, for whoever watches it."""
+"""``/v1/server``: what a server does, holds and is asked, and what is wrong with it, for whoever watches it."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from aiohttp import web
 from prometheus_client import CollectorRegistry
 from pydantic import ConfigDict, Field
 
+from broker_core.errors import Cause, ListingFailed
+from broker_core.memory.caches import CacheState
 from broker_core.memory.permit_budget import PermitBudget
 from broker_core.metrics.frequent_questions import QuestionCount, question_record
 from broker_core.metrics.history import INTERVAL
@@ -22,6 +24,7 @@ from broker_core.servers.http.api.parameters import number_parameter, one_of
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices
 from broker_core.servers.http.json_responses import json_response
+from broker_core.service import FollowedQuestion
 
 __all__ = ["operations"]
 
@@ -63,11 +66,14 @@ class _Samples(JsonObject):
     total: int = Field(description="How many there are, shown or not.")
 
 
-class _Question(JsonObject):
+class _Asked(JsonObject):
     namespace: str
     mode: str
     pattern: str | None
     properties: dict[str, str]
+
+
+class _Question(_Asked):
     count: int = Field(description="How often it was asked, at most `error` too high.")
     error: int
     seconds: float = Field(description="What all its answers took.")
@@ -78,6 +84,50 @@ class _Question(JsonObject):
 class _Questions(JsonObject):
     items: list[_Question]
     total: int = Field(description="How many are known, shown or not.")
+
+
+class _Followed(_Asked):
+    watchers: int = Field(description="Topic list watchers of Pulsar clients (PIP-145).")
+    streams: int = Field(description="Event streams over HTTP.")
+    behind: int = Field(description="Those of both that have not been sent all changes yet.")
+    topics: int | None = Field(description="The names that are listed; null before the first answer.")
+    period_s: float | None = Field(
+        description="The longest time until a change is told; null: it is told as it comes."
+    )
+    problem: str | None = Field(
+        description="Why there is no answer now, so that clients stay with the topics that they have; null: nothing."
+    )
+
+
+class _FollowedQuestions(JsonObject):
+    items: list[_Followed] = Field(description="Those of namespaces that the client may list.")
+    total: int = Field(description="How many these are, shown or not.")
+    watchers: int = Field(description="Of all namespaces, as the next one.")
+    streams: int
+    enabled: bool = Field(description="Whether Pulsar clients may watch: `watchers.enabled`.")
+    most_watchers: int = Field(description="How many may be open: `watchers.most`.")
+
+
+class _Cache(JsonObject):
+    name: str
+    entries: int
+    bytes: int
+    limit_bytes: int | None = Field(description="Null: as much as there is.")
+
+
+class _Caches(JsonObject):
+    items: list[_Cache]
+
+
+class _Check(JsonObject):
+    level: Literal["ok", "warning", "error"]
+    name: str = Field(description="The setting, or the part, that was looked at.")
+    text: str
+
+
+class _Checks(JsonObject):
+    items: list[_Check]
+    checked: str = Field(description="When, in UTC.", json_schema_extra={"format": "date-time"})
 
 
 class _Budget(JsonObject):
@@ -104,11 +154,14 @@ class _History(JsonObject):
     )
 
 
-_QUESTION: Final = {
+_ASKED: Final[Mapping[str, Any]] = {
     "namespace": "acme/orders",
     "mode": "PERSISTENT",
     "pattern": "acme/orders/eu-.*",
     "properties": {},
+}
+_QUESTION: Final = {
+    **_ASKED,
     "count": 120,
     "error": 0,
     "seconds": 0.36,
@@ -141,6 +194,29 @@ _EXAMPLES: Final[Mapping[str, Any]] = {
         "total": 1,
     },
     "questions": {"items": [_QUESTION], "total": 1},
+    "watchers": {
+        "items": [
+            {
+                **_ASKED,
+                "watchers": 12,
+                "streams": 1,
+                "behind": 0,
+                "topics": 1500,
+                "period_s": None,
+                "problem": None,
+            }
+        ],
+        "total": 1,
+        "watchers": 12,
+        "streams": 1,
+        "enabled": True,
+        "most_watchers": 100_000,
+    },
+    "caches": {"items": [{"name": "snapshots", "entries": 12, "bytes": 1048576, "limit_bytes": 268435456}]},
+    "check": {
+        "items": [{"level": "ok", "name": "pulsar.listen", "text": "127.0.0.1:6650 is free"}],
+        "checked": "2026-11-28T04:00:00.000+00:00",
+    },
     "permits": {
         "items": [
             {"name": "heap", "used_bytes": 0, "limit_bytes": 268435456, "waiting": 0, "most_waiting": 10000}
@@ -158,7 +234,12 @@ def operations(_services: ApiServices) -> list[Operation]:
     """The operations of this module. All need ``monitor`` in all namespaces."""
 
     def operation(
-        name: str, summary: str, handler: Handler, content: type[JsonObject], *parameters: Parameter
+        name: str,
+        summary: str,
+        handler: Handler,
+        content: type[JsonObject],
+        *parameters: Parameter,
+        problems: Mapping[int, Reply] | None = None,
     ) -> Operation:
         return Operation(
             "GET",
@@ -170,7 +251,8 @@ def operations(_services: ApiServices) -> list[Operation]:
             {
                 200: Reply(
                     summary, {"application/json": content}, examples={"application/json": _EXAMPLES[name]}
-                )
+                ),
+                **(problems or {}),
             },
             tag="server",
             parameters=parameters,
@@ -204,6 +286,23 @@ def operations(_services: ApiServices) -> list[Operation]:
                 default="count",
             ),
             number_parameter("limit", "Questions at the most.", 1, 4096, 100),
+        ),
+        operation(
+            "watchers",
+            "The questions that clients follow, the most followed first.",
+            _watchers,
+            _FollowedQuestions,
+            number_parameter("limit", "Questions at the most.", 1, 10_000, 1000),
+        ),
+        operation(
+            "caches", "What is kept in memory to be given again: how much, and at the most.", _caches, _Caches
+        ),
+        operation(
+            "check",
+            "What `broker-core check` says of the settings as they would be read now; asked once in 30 s at the most.",
+            _check,
+            _Checks,
+            problems={404: Reply("A program gave the settings: there is nothing to read them from.")},
         ),
         operation("permits", "The memory that requests hold and wait for.", _permits, _Permits),
         operation("history", "The last hour, a sample every ten seconds.", _history, _History),
@@ -254,6 +353,64 @@ def _rendered_questions(first: list[QuestionCount], total: int) -> web.Response:
         question_record(each) | {"mean_ms": round(1000 * each.seconds / each.count, 3)} for each in first
     ]
     return json_response(200, {"items": items, "total": total})
+
+
+async def _watchers(request: ApiRequest) -> web.StreamResponse:
+    services = request.services
+    known = [] if services.feeds is None else await services.feeds.followed()
+    found = await AllowedQuestions(services.pipeline)(known, request.asker)
+    first = sorted(found, key=lambda each: each.followers.total(), reverse=True)[: request.values["limit"]]
+    settings = services.settings.watchers
+    return _FollowedQuestions(
+        items=list(map(_followed, first)),
+        total=len(found),
+        watchers=sum(each.watchers for each in known),
+        streams=sum(each.streams for each in known),
+        enabled=settings.enabled,
+        most_watchers=settings.most,
+    ).response()
+
+
+def _followed(question: FollowedQuestion) -> _Followed:
+    return _Followed(
+        namespace=question.namespace,
+        mode=question.mode.name,
+        pattern=question.topics_pattern,
+        properties=dict(question.properties),
+        watchers=question.watchers,
+        streams=question.streams,
+        behind=question.behind,
+        topics=question.topics,
+        period_s=question.period,
+        problem=question.problem,
+    )
+
+
+async def _caches(request: ApiRequest) -> web.StreamResponse:
+    states = request.services.permits.caches.states()
+    return (await asyncio.to_thread(_counted, states)).response()
+
+
+def _counted(states: Mapping[str, CacheState]) -> _Caches:
+    return _Caches(
+        items=[
+            _Cache(name=name, entries=state.entries, bytes=state.size(), limit_bytes=state.limit or None)
+            for name, state in states.items()
+        ]
+    )
+
+
+async def _check(request: ApiRequest) -> web.StreamResponse:
+    check = request.services.check
+    if check is None:
+        raise refused(404, "a program gave the settings of this server: there is nothing to read them from")
+    try:
+        async with asyncio.timeout_at(request.deadline):
+            checked = await check()
+    except TimeoutError:
+        raise ListingFailed("The check of the settings takes longer: ask again", cause=Cause.TIME) from None
+    items = [_Check(level=each.level, name=each.name, text=each.text) for each in checked.found]
+    return _Checks(items=items, checked=time_text(checked.at)).response()
 
 
 async def _permits(request: ApiRequest) -> web.StreamResponse:

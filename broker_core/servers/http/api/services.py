@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
@@ -16,6 +17,7 @@ from broker_core.metrics.history import History
 from broker_core.metrics.metrics import Metrics
 from broker_core.names import NamespaceName
 from broker_core.pipeline import Pipeline
+from broker_core.plugin_api.check_findings import Check
 from broker_core.servers.http.api.admission import ApiAdmission
 from broker_core.servers.http.api.http_metrics import HttpMetrics
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
@@ -26,7 +28,14 @@ from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
 
-__all__ = ["ApiServices", "needs_catalog", "needs_changes"]
+__all__ = ["ApiServices", "Checked", "needs_catalog", "needs_changes"]
+
+
+class Checked(NamedTuple):
+    """What `broker-core check` says of the settings of a server, and when it was asked, in Unix seconds."""
+
+    found: list[Check]
+    at: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +69,8 @@ class ApiServices:
     quotas: Quotas = field(default_factory=Quotas)
     #: The last hour of the server, where anybody can ask for it.
     history: History | None = None
+    #: Checks the settings as they could be read now; ``None`` where a program gave them.
+    check: Callable[[], Awaitable[Checked]] | None = None
     #: What pages of this server may ask.
     pages: WebPages = field(default_factory=WebPages)
     #: One for all servers of a broker.

@@ -62,6 +62,11 @@ class Subscriber:
         self._bytes += size
         self.woken.set()
 
+    @property
+    def is_up_to_date(self) -> bool:
+        """Whether nothing waits to be written."""
+        return not (self.lags or self._events or self.is_suspended)
+
     def next(self) -> bytes | None:
         """The oldest change that waits, as it is written."""
         if not self._events:

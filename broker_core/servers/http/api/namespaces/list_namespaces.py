@@ -300,7 +300,7 @@ def _rendered(
         for namespace, source in zip(page, sources, strict=True)
     ]
     found = _Namespaces(items=items, next=None if following is None else cursor_of(following), **more)
-    return found.text().encode()
+    return found.json_line().encode()
 
 
 def changed_text(changed: Mapping[str, datetime], namespace: NamespaceName) -> str | None:

@@ -232,4 +232,4 @@ def _rendered(since: CatalogVersion | None, changes: Changes, *, more: bool) -> 
         # What listings never have is not told here either.
         changes=[_Change.of(change) for change in changes if not change.name.is_system],
     )
-    return content.text().encode()
+    return content.json_line().encode()

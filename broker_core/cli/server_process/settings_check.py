@@ -1,0 +1,75 @@
+"""What `broker-core check` says while a server runs: asked of the command, in a process of its own.
+
+A check loads plugins, opens files and asks databases, and a plugin's own may do anything: none of it is for the process
+that serves clients.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+from broker_core.cli.exit_codes import EXIT_FAILED
+from broker_core.plugin_api.check_findings import Check
+from broker_core.servers.http import Checked
+
+__all__ = ["SettingsCheck"]
+
+#: Seconds for which what was found is found still, however many ask.
+_FRESH: Final = 30.0
+#: Seconds until the command is given up: it bounds each of its checks itself.
+_PATIENCE: Final = 660.0
+
+
+class SettingsCheck:
+    """Runs `check` with these arguments when it is asked: once at a time, and not again within half a minute."""
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        # Without the working directory in its path, as the command itself runs.
+        self._command = [sys.executable, "-P", "-m", "broker_core.cli", "check", "--format=json", *arguments]
+        self._run: asyncio.Task[Checked] | None = None
+
+    async def __call__(self) -> Checked:
+        """What it says, and when it was asked. A caller that is cancelled does not end it for the others."""
+        run = self._run
+        if run is None or (run.done() and (run.cancelled() or time.time() - run.result().at > _FRESH)):
+            run = self._run = asyncio.get_running_loop().create_task(self._checked(), name="check")
+        return await asyncio.shield(run)
+
+    async def stop(self) -> None:
+        """Give up one that runs."""
+        if self._run is not None:
+            self._run.cancel()
+            await asyncio.wait([self._run])
+
+    async def _checked(self) -> Checked:
+        started = time.time()
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                return Checked(await self._asked(), started)
+        except (OSError, ValueError, TypeError, TimeoutError) as error:
+            why = "it takes too long" if isinstance(error, TimeoutError) else type(error).__name__
+            return Checked([Check.error("check", f"the command `check` has no result: {why}")], started)
+
+    async def _asked(self) -> list[Check]:
+        process = await asyncio.create_subprocess_exec(
+            *self._command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            said, _ = await process.communicate()
+        except BaseException:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+            raise
+        if process.returncode not in {0, EXIT_FAILED}:
+            return [Check.error("check", f"the command `check` ended with {process.returncode}")]
+        return [Check(each["level"], each["name"], each["text"]) for each in json.loads(said)]
