@@ -251,9 +251,7 @@ class Broker:
             clients=self._clients,
             quotas=admission.quotas,
             check=self._check,
-            cluster_log=core.upstream.log_of
-            if core.upstream is not None and core.upstream.is_followed
-            else None,
+            cluster_log=None if core.upstream is None else core.upstream.logs,
         )
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:

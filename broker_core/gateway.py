@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -257,16 +257,16 @@ class Gateway:
     # -- changes
 
     @property
-    def is_followed(self) -> bool:
-        """Whether what changes at the cluster is known here."""
-        return self.cluster.snapshots is not None
+    def logs(self) -> Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None:
+        """What gives the change log of a client and a namespace; ``None`` where nothing is known of changes."""
+        return None if self.cluster.snapshots is None else self._log_of
 
     @property
     def log(self) -> ChangeLog | None:
         """The change log of what is listed for all; ``None`` where nothing is held, or that depends on who asks."""
         return None if self.cluster.log is None else _ClusterLog(self, _for_all)
 
-    async def log_of(self, asker: Asker, namespace: NamespaceName) -> ChangeLog:
+    async def _log_of(self, asker: Asker, namespace: NamespaceName) -> ChangeLog:
         """The change log of what is listed for a client that may list a namespace, where the cluster is followed.
 
         Raises :exc:`~broker_core.errors.ListingFailed`.
