@@ -23,6 +23,7 @@ from broker_core.settings.kafka_model import (
     KafkaSettings,
     KafkaTlsSettings,
 )
+from broker_core.settings.kafka_upstream_model import KafkaUpstreamSaslSettings, KafkaUpstreamSettings
 from broker_core.settings.key_source import KeySource
 from broker_core.settings.live import SettingChange, live_settings, merged, setting_changes
 from broker_core.settings.load import (
@@ -79,6 +80,8 @@ __all__ = [
     "KafkaSaslSettings",
     "KafkaSettings",
     "KafkaTlsSettings",
+    "KafkaUpstreamSaslSettings",
+    "KafkaUpstreamSettings",
     "KeySource",
     "LimitsSettings",
     "ListenAddress",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, ClassVar, Final, Literal, TypeAlias
+from typing import Annotated, ClassVar, Final, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, model_validator
 
@@ -13,19 +13,19 @@ from broker_core.bounds import MAX_REPLICATION
 from broker_core.quantities import ListenAddress
 from broker_core.settings.advertised_address import Advertised, is_wildcard
 from broker_core.settings.authentication_model import OptionalFile
-from broker_core.settings.namespace_texts import namespace_text
+from broker_core.settings.kafka_upstream_model import (
+    KafkaMechanism,
+    KafkaUpstreamSettings,
+    check_kafka_forwarding,
+)
+from broker_core.settings.namespace_texts import kafka_namespace
 from broker_core.settings.table import SettingConflict, Table
 from broker_core.settings.tls_models import Network
 
 __all__ = ["KafkaMechanism", "KafkaSaslSettings", "KafkaSettings", "KafkaTlsSettings"]
 
-KafkaMechanism: TypeAlias = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
-
+_NAMESPACE: Final = "public/default"
 _FOUR_HOURS: Final = 4 * 60 * 60 * 1000
-
-
-def _namespace(text: str) -> str:
-    return namespace_text(text, example="public/default")
 
 
 def _principal(text: str) -> str:
@@ -51,7 +51,7 @@ def _pairs(value: object) -> object:
     return value
 
 
-_Namespace = Annotated[str, AfterValidator(_namespace)]
+_Namespace = Annotated[str, AfterValidator(kafka_namespace)]
 _Principal = Annotated[str, AfterValidator(_principal)]
 #: HOST:PORT that clients are told, or nothing.
 _File = Annotated[Path, BeforeValidator(_file)]
@@ -111,7 +111,7 @@ class KafkaSettings(Table):
         description="HOST:PORT that clients are told; empty: `listen`. Required where that is a wildcard.",
     )
     namespace: _Namespace = Field(
-        default="public/default", description="The namespace whose topics Kafka clients see."
+        default=_NAMESPACE, description="The namespace whose topics Kafka clients see."
     )
     node_id: Annotated[int, Field(ge=0, lt=2**31)] = Field(
         default=1, description="The id of the one node of the cluster that clients are shown."
@@ -162,6 +162,7 @@ class KafkaSettings(Table):
     )
     tls: KafkaTlsSettings | None = None
     sasl: KafkaSaslSettings = KafkaSaslSettings()
+    upstream: KafkaUpstreamSettings | None = None
 
     @model_validator(mode="after")
     def _clients_can_come_back(self) -> KafkaSettings:
@@ -176,3 +177,41 @@ class KafkaSettings(Table):
                 f"it is required: clients cannot connect to {self.tls.listen}, a wildcard address",
             )
         return self
+
+    @model_validator(mode="after")
+    def _a_gateway_has_one_namespace(self) -> KafkaSettings:
+        upstream = self.upstream
+        if upstream is None:
+            return self
+        check_kafka_forwarding(upstream, self.sasl.mechanisms)
+        if self.namespace not in (_NAMESPACE, upstream.namespace):
+            raise SettingConflict(
+                ("namespace",),
+                f"clients of a gateway see kafka.upstream.namespace, which is {upstream.namespace!r}: leave it out",
+                rests_on=(("upstream",),),
+            )
+        for name in ("namespaces", "super_users", "allow_everyone_if_no_acl_found", "configs"):
+            if getattr(self, name):
+                raise SettingConflict(
+                    (name,),
+                    "before the cluster of [kafka.upstream] it has no use: "
+                    + (
+                        "all clients see kafka.upstream.namespace"
+                        if name == "namespaces"
+                        else "the cluster has its own, and [authorization] stands in front"
+                    ),
+                    rests_on=(("upstream",),),
+                )
+        for path, listen in (("listen",), self.listen), (("tls", "listen"), self.tls and self.tls.listen):
+            if listen and listen.port in upstream.ports:
+                raise SettingConflict(
+                    ("upstream", "ports"),
+                    f"{upstream.ports} has the port of kafka.{'.'.join(path)}, which is no node's",
+                    rests_on=(path[:-1],),
+                )
+        return self
+
+    @property
+    def clients_namespace(self) -> str:
+        """The namespace of Kafka clients without one of their own: of a gateway, that of its cluster."""
+        return self.namespace if self.upstream is None else self.upstream.namespace

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["namespace_patterns", "namespace_text"]
+__all__ = ["kafka_namespace", "namespace_patterns", "namespace_text"]
 
 
 def namespace_text(text: str, *, example: str = "acme/*") -> str:
@@ -10,6 +10,11 @@ def namespace_text(text: str, *, example: str = "acme/*") -> str:
     if text.count("/") != 1 or not all(text.split("/")):
         raise ValueError(f"{text!r} is not TENANT/NAMESPACE, such as {example!r}")
     return text
+
+
+def kafka_namespace(text: str) -> str:
+    """A namespace of Kafka clients. Raises :exc:`ValueError`."""
+    return namespace_text(text, example="public/default")
 
 
 def namespace_patterns(patterns: tuple[str, ...]) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ def _words(value: object) -> object:
 
 
 class UpstreamTlsSettings(Table):
-    """``[upstream.tls]``: TLS of the connections to the brokers."""
+    """``[upstream.tls]`` and ``[kafka.upstream.tls]``: TLS of the connections to the brokers."""
 
     ca: OptionalFile = Field(
         default=None, description="The certificates that the brokers' are trusted by; empty: the system's."
@@ -61,7 +61,7 @@ class UpstreamTlsSettings(Table):
     @model_validator(mode="after")
     def _a_key_has_a_certificate(self) -> Self:
         if self.key is not None and self.certificate is None:
-            raise SettingConflict(("key",), "upstream.tls.certificate is missing: a key alone proves nothing")
+            raise SettingConflict(("key",), "its certificate is missing: a key alone proves nothing")
         return self
 
 

@@ -78,7 +78,11 @@ def test_a_default_is_the_default(table: str, key: str, field: FieldInfo) -> Non
 
 def printed(model: type[BaseModel], key: str, value: object) -> Any:
     """A value as the model understands and prints it."""
-    urls = {"service_url": "pulsar://any", "endpoint": "http://any"}
+    urls: dict[str, object] = {
+        "service_url": "pulsar://any",
+        "endpoint": "http://any",
+        "bootstrap_servers": ["any"],
+    }
     fields = model.model_fields.items()
     required = {name: urls.get(name, "any") for name, field in fields if field.is_required()}
     return model.model_validate(required | {key: value}).model_dump(mode="json")[key]
@@ -96,9 +100,7 @@ def test_the_whole_file_has_every_setting_at_its_default(tmp_path: Any) -> None:
     given = tomllib.loads(text)
     without_default = {name for name, model in table_models().items() if not has_defaults(model)}
     for name, model in table_models().items():
-        if (
-            name.partition(".")[0] in ("plugins", "upstream") and name != "plugins"
-        ) or name in without_default:
+        if (("plugins" in name or "upstream" in name) and name != "plugins") or name in without_default:
             continue
         table: Any = given
         value: Any = loaded

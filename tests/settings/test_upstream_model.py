@@ -67,7 +67,7 @@ def test_nobody_s_rights_by_default() -> None:
             "upstream.original_auth_data: the gateway needs credentials of its",
         ),
         ('original_auth_data = true\ntoken = "env:A"', "", "upstream.original_auth_data: clients send no"),
-        ('tls.key = "a.pem"', "", r"upstream.tls.key: upstream.tls.certificate is missing"),
+        ('tls.key = "a.pem"', "", r"upstream.tls.key: its certificate is missing"),
     ],
 )
 def test_what_does_not_go_together(tmp_path: Path, upstream: str, authentication: str, said: str) -> None:

@@ -39,7 +39,7 @@ class ClientIdentities:
         if kafka.sasl.mechanisms != self.mechanisms and self._admission is not None:
             self.mechanisms = kafka.sasl.mechanisms
             self._admission.live.look_again()
-        self._namespace = NamespaceName.parse(kafka.namespace)
+        self._namespace = NamespaceName.parse(kafka.clients_namespace)
         self._namespaces = {who: NamespaceName.parse(where) for who, where in kafka.namespaces.items()}
 
     def of_connection(self, peer: Peer) -> Admitted | None:

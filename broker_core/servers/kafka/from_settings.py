@@ -8,6 +8,7 @@ from collections.abc import Callable
 from broker_core.access.asker import Asker
 from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLister
+from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
@@ -51,6 +52,8 @@ def kafka_server(
     """
     kafka = settings.kafka
     assert kafka is not None
+    if kafka.upstream is not None:
+        raise BrokerCoreError("kafka.upstream: a Kafka cluster cannot be put behind this server yet")
     configs = EncodedConfigs(checked_configs(kafka))
     catalog = None if changes is None else changes.catalog
     mechanisms = kafka.sasl.mechanisms
