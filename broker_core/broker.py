@@ -251,7 +251,7 @@ class Broker:
             clients=self._clients,
             quotas=admission.quotas,
             check=self._check,
-            cluster_log=None if core.upstream is None else core.upstream.logs,
+            cluster=core.upstream,
         )
 
     async def stop(self, drain: float = 0.0, *, delay: float = 0.0) -> None:

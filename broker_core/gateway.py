@@ -30,7 +30,13 @@ from broker_core.servers.admission import FileBudget
 from broker_core.settings import Settings, UpstreamSettings
 from broker_core.shrink_guard import ShrinkGuard
 from broker_core.snapshots import StoredSnapshots
-from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, gateway_mark, show_upstream
+from broker_core.upstream.pulsar import (
+    KnownNamespaces,
+    UpstreamCluster,
+    UpstreamOptions,
+    gateway_mark,
+    show_upstream,
+)
 from broker_core.upstream.snapshots import SnapshotLog
 from broker_core.wire.pulsar import BaseCommand, FeatureFlags
 
@@ -255,6 +261,11 @@ class Gateway:
         await self.cluster.lister.describe(request)
 
     # -- changes
+
+    async def namespaces(self, asker: Asker) -> KnownNamespaces:
+        """The namespaces that are known for a client. Raises :exc:`~broker_core.errors.ListingFailed`."""
+        async with self.in_use() as cluster:
+            return await cluster.namespaces(asker)
 
     @property
     def logs(self) -> Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None:

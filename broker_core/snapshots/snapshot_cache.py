@@ -84,6 +84,10 @@ class SnapshotCache(Generic[P, R]):
         """All that are kept; one that is kept under two modes is there twice."""
         return [kept.snapshot for kept in self._kept.values()]
 
+    def items(self) -> list[tuple[_Key[P], Snapshot]]:
+        """The same, each with its key."""
+        return [(key, kept.snapshot) for key, kept in self._kept.items()]
+
     def state(self) -> CacheState:
         """How much is kept: namespaces, once for each mode."""
         size = partial(_bytes_of, self.snapshots())

@@ -74,6 +74,10 @@ class MeantNames:
     prefix: str = ""
     contains: tuple[str, ...] = ()
 
+    def has(self, name: str) -> bool:
+        """Whether a name is meant."""
+        return name.startswith(self.prefix) and all(part in name for part in self.contains)
+
     def clause(self, after: str) -> tuple[str, tuple[str, ...]]:
         """The rest of a statement for the names behind one, with its values."""
         # Names are ASCII: nothing that begins with the prefix sorts behind it and 0x7f.

@@ -8,8 +8,10 @@ from broker_core.upstream.pulsar.upstream_cluster import UpstreamCluster, Upstre
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
 from broker_core.upstream.pulsar.upstream_metrics import show_upstream
+from broker_core.upstream.pulsar.web_service import KnownNamespaces
 
 __all__ = [
+    "KnownNamespaces",
     "LookupRelay",
     "UpstreamCluster",
     "UpstreamConnections",

@@ -7,18 +7,13 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from broker_core.access.asker import Asker
-from broker_core.client import (
-    ClientTls,
-    Credentials,
-    HttpService,
-    LookupSession,
-    TopicsAnswer,
-)
+from broker_core.client import LookupSession, TopicsAnswer
 from broker_core.names import Mode, NamespaceName
 from broker_core.upstream.pulsar.broker_failures import broker_failures
 from broker_core.upstream.pulsar.identity import Identities, Principal
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
+from broker_core.upstream.pulsar.web_service import web_service
 from broker_core.upstream.snapshots import SHARED, ListedTopics, TopicUpdate, View, Watcher
 from broker_core.wire.pulsar import CommandWatchTopicUpdate
 
@@ -59,12 +54,6 @@ class ClusterStore:
         self._watches = watches
         self.has_verdicts: Final = shared is not None
         self.lists_for_all: Final = shared is not None or not identities.forwards
-        table = options.upstream.tls
-        self._tls = (
-            ClientTls()
-            if table is None
-            else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname)
-        )
 
     def view_of(self, asker: Asker) -> View:
         """The principal that the brokers are asked for, or the one role for all."""
@@ -159,18 +148,7 @@ class ClusterStore:
     async def _of_owners(
         self, identities: Identities, principal: Principal, namespace: NamespaceName
     ) -> ListedTopics:
-        identity = identities.identity_of(principal)
-        url = self._options.upstream.admin_url
-        assert url is not None
-        service = HttpService(
-            url,
-            client_version=self._options.client_version or "broker-core",
-            credentials=identity.credentials if identity.credentials.data is not None else Credentials(),
-            tls=self._tls if url.startswith("https:") else None,
-            connect_timeout=self._options.connect_timeout,
-            max_answer=_MOST,
-            original_principal=None if identity.original is None else identity.original.name,
-        )
+        service = web_service(self._options, identities.identity_of(principal), _MOST)
         try:
             names = await service.loaded_topics(str(namespace))
         finally:

@@ -8,6 +8,7 @@ from typing import Final
 
 import structlog
 
+from broker_core.access.asker import Asker
 from broker_core.access.sessions import Sessions
 from broker_core.client import (
     Address,
@@ -34,6 +35,7 @@ from broker_core.upstream.pulsar.lookup_relay import LookupRelay
 from broker_core.upstream.pulsar.options import UpstreamOptions
 from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
 from broker_core.upstream.pulsar.upstream_lister import UpstreamLister
+from broker_core.upstream.pulsar.web_service import ClusterNamespaces, KnownNamespaces
 from broker_core.upstream.snapshots import LiveSnapshots, SnapshotLister, SnapshotLog
 from broker_core.wire.pulsar import CommandConnected
 
@@ -117,6 +119,7 @@ class UpstreamCluster:
         #: Connections over which the brokers tell of changes.
         self.watches: UpstreamConnections | None = None
         self.snapshots: SnapshotLister | None = None
+        self._namespaces = ClusterNamespaces(options, self.identities, self.listings)
         self.lister: DefaultLister = UpstreamLister(self.listings, options, self._guard)
         upstream = options.upstream
         if (
@@ -242,6 +245,7 @@ class UpstreamCluster:
                 await connections.stop()
         if self._role is not None:
             await self._role.stop()
+        await self._namespaces.stop()
         await self.lookups.stop()
         await self.listings.stop()
         await self.identities.stop()
@@ -250,6 +254,16 @@ class UpstreamCluster:
     def log(self) -> SnapshotLog | None:
         """The change log of what is held; ``None`` where nothing is, or something else for each principal."""
         return None if self.snapshots is None else self.snapshots.log
+
+    async def namespaces(self, asker: Asker) -> KnownNamespaces:
+        """Those that are known for a client: all, if the brokers' web service can be asked, or those in memory.
+
+        Raises :exc:`~broker_core.errors.ListingFailed`.
+        """
+        if self.options.upstream.admin_url is not None:
+            return KnownNamespaces(await self._namespaces.names(asker), complete=True)
+        found = [] if self.snapshots is None else await self.snapshots.namespaces(asker)
+        return KnownNamespaces(found, complete=False)
 
     async def probe(self, address: Address) -> None:
         """Ask one broker for a connection as this gateway. Raises :exc:`~broker_core.client.ClientError`."""

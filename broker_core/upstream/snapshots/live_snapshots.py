@@ -156,6 +156,10 @@ class LiveSnapshots:
             await self._stored.stop(_STORING)
         self._kept.drop_all()
 
+    def places(self) -> list[Place]:
+        """Those of which topics are in memory, one with several parts as often."""
+        return [key[0] for key, snapshot in self._kept.items() if len(snapshot.listing)]
+
     def age(self, place: Place, mode: Mode) -> float | None:
         """Seconds since the oldest part of a listing was compared; ``None`` where it is not in memory, or never was."""
         if any(self._kept.get((place, part)) is None for part in DOMAINS_OF[mode]):

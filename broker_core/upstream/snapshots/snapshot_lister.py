@@ -298,6 +298,16 @@ class SnapshotLister:
 
     # -- the cluster's verdicts
 
+    async def namespaces(self, asker: Asker) -> list[str]:
+        """The namespaces in memory that this client is known to be listed, in order. Raises :exc:`ListingFailed`."""
+        view, places = self.store.view_of(asker), self.snapshots.places()
+
+        def names() -> list[str]:
+            mine = {place.namespace for place in places if place.view == view}
+            return sorted(str(each) for each in mine if self._is_allowed(_right(asker, each)))
+
+        return await asyncio.to_thread(names)
+
     def _is_allowed(self, right: _Right) -> bool:
         if not self.store.has_verdicts:
             return True

@@ -15,7 +15,7 @@ def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("lookup_client._FIRST_PAUSE", "lookup_client._LONGEST_PAUSE"):
         monkeypatch.setattr(f"broker_core.client.{module}", 0.001)
     for name in ("_FIRST_BACKOFF", "_LONGEST_BACKOFF"):
-        monkeypatch.setattr(f"broker_core.client.http.http_service.{name}", 0.001)
+        monkeypatch.setattr(f"broker_core.client.http.http_requests.{name}", 0.001)
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
@@ -27,8 +27,21 @@ from broker_core.servers.http.api.web_pages import WebPages
 from broker_core.servers.pulsar import LookupQuestions
 from broker_core.service import Catalog, Changes, Find, ListingFeeds, Quotas
 from broker_core.settings import HttpSettings, Settings
+from broker_core.upstream.pulsar import KnownNamespaces
 
 __all__ = ["ApiServices", "Checked", "needs_catalog", "needs_changes"]
+
+
+class Cluster(Protocol):
+    """A cluster, as far as it tells more than topics; what it does not answer is a
+    :exc:`~broker_core.errors.ListingFailed`."""
+
+    @property
+    def logs(self) -> Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None:
+        """What gives the change log of what it lists for a client; ``None`` where it is not followed."""
+
+    async def namespaces(self, asker: Asker, /) -> KnownNamespaces:
+        """Its namespaces that are known for a client."""
 
 
 class Checked(NamedTuple):
@@ -58,9 +71,8 @@ class ApiServices:
     authenticator: Authenticator | None = None
     admission: ApiAdmission = field(default_factory=ApiAdmission)
     readers: SlowReaders = field(default_factory=SlowReaders)
-    #: The change log of what the cluster behind this server lists for a client, where it is followed; raises
-    #: :exc:`~broker_core.errors.ListingFailed`.
-    cluster_log: Callable[[Asker, NamespaceName], Awaitable[ChangeLog]] | None = None
+    #: The cluster behind this server.
+    cluster: Cluster | None = None
     #: The questions that streams follow, where any are served.
     feeds: ListingFeeds | None = None
     streams: StreamPlaces = field(default_factory=StreamPlaces)

@@ -1,18 +1,19 @@
-"""``GET /v1/namespaces``: the namespaces of the catalogue that the client may list, with counts and versions."""
+"""``GET /v1/namespaces``: the namespaces that the client may list, those of the catalogue with counts and versions."""
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from aiohttp import hdrs, web
 from pydantic import Field
 
 from broker_core.access.access import Access
-from broker_core.catalog import MeantNames, NamespaceCounts, reading_catalog
+from broker_core.catalog import MeantNames, NamespaceCount, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
 from broker_core.names import DOMAINS, Mode, NamespaceName
@@ -84,6 +85,11 @@ class _Listed(NamespaceObject):
 class _Namespaces(JsonObject):
     items: list[_Listed]
     next: str | None = Field(description="The cursor of the next page; null after the last one.")
+    complete: bool = Field(
+        default=True,
+        description="Before a cluster: whether the brokers were asked for all of theirs, by `upstream.admin_url`. "
+        "Else these are the ones that were listed of late.",
+    )
     total: int | None = Field(
         default=None,
         description="How many namespaces there are in all (`count`); null where plugins decide about each of them.",
@@ -103,6 +109,10 @@ _EXAMPLE: Final = {
     "next": None,
     "total": 1,
 }
+_UNKNOWN: Final = (
+    "the brokers behind this server hold the topics, and no namespace of theirs was listed of late: set "
+    "upstream.admin_url, so that they can be asked for all of them"
+)
 #: Texts that names are to contain, at the most.
 _MOST_PARTS: Final = 8
 
@@ -143,12 +153,14 @@ _COUNT: Final = Parameter(
 
 def operations(services: ApiServices) -> list[Operation]:
     """The operation of this module."""
-    counts = None if services.catalog is None else services.catalog.counts
 
     async def list_namespaces(request: ApiRequest) -> web.StreamResponse:
-        needs_catalog(services)
-        assert counts is not None
-        return await _page(request, counts)
+        if services.cluster is not None:
+            known = await services.cluster.namespaces(request.asker)
+            if not known.names and not known.complete:
+                raise refused(501, _UNKNOWN)
+            return await _page(request, _Names(known.names), {"complete": known.complete})
+        return await _page(request, needs_catalog(services).counts, {})
 
     return [
         Operation(
@@ -165,7 +177,10 @@ def operations(services: ApiServices) -> list[Operation]:
                     {"Link": "The address of the next page, if there is one."},
                     {"application/json": _EXAMPLE},
                 ),
-                501: Reply("Brokers hold the topics: ask them for the namespaces."),
+                501: Reply(
+                    "Brokers hold the topics, `upstream.admin_url` does not say where they can be asked for their "
+                    "namespaces, and none was listed of late."
+                ),
             },
             tag="namespaces",
             parameters=(
@@ -179,7 +194,44 @@ def operations(services: ApiServices) -> list[Operation]:
     ]
 
 
-async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
+class _Source(Protocol):
+    """What knows names of namespaces, as :class:`~broker_core.catalog.NamespaceCounts`."""
+
+    def names(self, after: str, most: int, meant: MeantNames, /) -> list[str]: ...
+
+    def total(self, meant: MeantNames, /) -> int: ...
+
+    def count(self, namespaces: Sequence[NamespaceName], /) -> Sequence[NamespaceCount]: ...
+
+    def changed(self, namespaces: Sequence[NamespaceName], /) -> Mapping[str, datetime]: ...
+
+
+class _Names:
+    """Names in order, of which nothing else is known."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+
+    def names(self, after: str, most: int, meant: MeantNames) -> list[str]:
+        found: list[str] = []
+        for place in range(bisect_right(self._names, after), len(self._names)):
+            if len(found) == most:
+                break
+            if meant.has(self._names[place]):
+                found.append(self._names[place])
+        return found
+
+    def total(self, meant: MeantNames) -> int:
+        return sum(map(meant.has, self._names))
+
+    def count(self, _namespaces: Sequence[NamespaceName]) -> Sequence[NamespaceCount]:
+        return ()
+
+    def changed(self, _namespaces: Sequence[NamespaceName]) -> Mapping[str, datetime]:
+        return {}
+
+
+async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> web.Response:
     limit: int = request.values["limit"]
     after: str = request.values["cursor"]
     meant = _meant(request.values)
@@ -194,7 +246,8 @@ async def _page(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     following = str(page[-1]) if len(found) > limit else None
     plain = [namespace for namespace in page if is_plain(services, request.asker, namespace)]
     sources = [source_of(services, namespace) for namespace in page]
-    more = {"total": await _total(request, counts, meant)} if request.values["count"] else {}
+    if request.values["count"]:
+        more["total"] = await _total(request, counts, meant)
     body = await _reading(request, partial(_rendered, counts, page, sources, plain, following, more))
     headers = {} if following is None else {hdrs.LINK: f'<{_link(request, following)}>; rel="next"'}
     return web.Response(body=body, content_type="application/json", headers=headers)
@@ -206,7 +259,7 @@ def _meant(values: Mapping[str, Any]) -> MeantNames:
     return MeantNames(values["prefix"] or "", values["contains"])
 
 
-async def _total(request: ApiRequest, counts: NamespaceCounts, meant: MeantNames) -> int | None:
+async def _total(request: ApiRequest, counts: _Source, meant: MeantNames) -> int | None:
     """How many namespaces a client may list; ``None`` where gates are asked about each."""
     pipeline, asker = request.services.pipeline, request.asker
     if pipeline.dispatcher.has_gates:
@@ -280,7 +333,7 @@ async def _let_in(request: ApiRequest, namespaces: Sequence[NamespaceName]) -> l
 
 
 def _rendered(
-    counts: NamespaceCounts,
+    counts: _Source,
     page: Sequence[NamespaceName],
     sources: Sequence[str],
     plain: Sequence[NamespaceName],

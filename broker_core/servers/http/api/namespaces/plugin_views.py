@@ -44,8 +44,9 @@ async def exact_log(services: ApiServices, asker: Asker, namespace: NamespaceNam
         raise _no_log("plugins hide topics of this namespace, and a change log has all of them")
     plugin = next((plugin for plugin, _ in dispatcher.describe_hook.plugins(namespace) if plugin.lists), None)
     if plugin is None:
-        if services.cluster_log is not None:
-            return await services.cluster_log(asker, namespace)
+        logs = None if services.cluster is None else services.cluster.logs
+        if logs is not None:
+            return await logs(asker, namespace)
         needs_catalog(services)
         assert services.change_log is not None
         return services.change_log

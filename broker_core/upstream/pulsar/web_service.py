@@ -1,0 +1,136 @@
+"""The web service of a cluster's brokers (``upstream.admin_url``): what no broker tells over the binary protocol."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+from broker_core.access.asker import Asker
+from broker_core.client import ClientTls, Credentials, HttpService
+from broker_core.errors import Cause, InvalidName, ListingFailed
+from broker_core.memory.bounded_cache import BoundedCache
+from broker_core.names import NamespaceName
+from broker_core.upstream.pulsar.broker_failures import broker_failures
+from broker_core.upstream.pulsar.identity import Identities, Identity, Principal
+from broker_core.upstream.pulsar.options import UpstreamOptions
+from broker_core.upstream.pulsar.upstream_connections import UpstreamConnections
+
+__all__ = ["ClusterNamespaces", "KnownNamespaces", "web_service"]
+
+#: Seconds for which namespaces are taken for those of the cluster still: a client that types asks with each key.
+_FRESH: Final = 10.0
+#: Bytes of all their names, and of those that are kept.
+_MOST: Final = 64 * 1024 * 1024
+_KEPT: Final = 16 * 1024 * 1024
+#: Bytes that a name takes besides its characters, about.
+_EACH: Final = 64
+#: Principals that the cluster is asked for at a time.
+_AT_A_TIME: Final = 2
+
+
+class KnownNamespaces(NamedTuple):
+    """Names of namespaces in order, and whether these are all that the client may know of."""
+
+    names: Sequence[str]
+    complete: bool
+
+
+def web_service(options: UpstreamOptions, identity: Identity, most: int) -> HttpService:
+    """The service as a principal asks it, for answers of ``most`` bytes; the caller closes it."""
+    url, table = options.upstream.admin_url, options.upstream.tls
+    assert url is not None
+    tls = (
+        ClientTls()
+        if table is None
+        else ClientTls(table.ca, table.certificate, table.key, table.verify_hostname)
+    )
+    return HttpService(
+        url,
+        client_version=options.client_version or "broker-core",
+        credentials=identity.credentials if identity.credentials.data is not None else Credentials(),
+        tls=tls if url.startswith("https:") else None,
+        connect_timeout=options.connect_timeout,
+        max_answer=most,
+        original_principal=None if identity.original is None else identity.original.name,
+    )
+
+
+class ClusterNamespaces:
+    """The namespaces of a cluster, as it tells each principal; what it told is given for ten seconds.
+
+    For one event loop. ``connections`` say whose fault a refusal is.
+    """
+
+    def __init__(
+        self, options: UpstreamOptions, identities: Identities, connections: UpstreamConnections
+    ) -> None:
+        self._options = options
+        self._identities = identities
+        self._connections = connections
+        self._kept: BoundedCache[Principal, tuple[float, Sequence[str]]] = BoundedCache(_KEPT)
+        self._asking: dict[Principal, asyncio.Task[Sequence[str]]] = {}
+        self._places = asyncio.Semaphore(_AT_A_TIME)
+
+    async def names(self, asker: Asker) -> Sequence[str]:
+        """The names of all, in order. Raises :exc:`ListingFailed`."""
+        try:
+            with broker_failures(self._connections):
+                return await self._names(self._identities.principal_of(asker))
+        except ListingFailed as failure:
+            if failure.cause is not Cause.DENIED:
+                raise
+            raise ListingFailed(
+                f"The cluster tells its namespaces to who may administer its tenants: {failure.message}",
+                cause=Cause.DENIED,
+                reason=failure.reason,
+            ) from None
+
+    async def stop(self) -> None:
+        """Give up what is asked."""
+        tasks = list(self._asking.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _names(self, principal: Principal) -> Sequence[str]:
+        loop = asyncio.get_running_loop()
+        told = self._kept.get(principal)
+        if told is not None and loop.time() - told[0] < _FRESH:
+            return told[1]
+        task = self._asking.get(principal)
+        if task is None:
+            task = self._asking[principal] = loop.create_task(self._ask(principal))
+            task.add_done_callback(lambda done: self._asked(principal, done))
+        async with asyncio.timeout(self._options.listing_timeout):
+            # Shielded: a client that leaves does not end it for the others.
+            return await asyncio.shield(task)
+
+    def _asked(self, principal: Principal, done: asyncio.Task[Sequence[str]]) -> None:
+        del self._asking[principal]
+        if not done.cancelled():
+            done.exception()  # those that wait for it have it; maybe nobody does any more
+
+    async def _ask(self, principal: Principal) -> Sequence[str]:
+        began = asyncio.get_running_loop().time()
+        async with self._places:
+            service = web_service(self._options, self._identities.identity_of(principal), _MOST)
+            try:
+                column = await service.namespaces()
+            finally:
+                await service.close()
+        names = await asyncio.to_thread(_sorted, column)
+        self._kept.put(principal, (began, names), column.nbytes + _EACH * len(names))
+        return names
+
+
+def _sorted(column: Any) -> Sequence[str]:
+    """The names that a namespace can have here, in order: nothing else could be asked for."""
+    return sorted(name for name in set(column.to_pylist()) if _is_name(name))
+
+
+def _is_name(text: str) -> bool:
+    try:
+        return str(NamespaceName.parse(text)) == text
+    except InvalidName:
+        return False
