@@ -29,7 +29,9 @@ def test_the_versions_are_those_of_the_set_up() -> None:
     )
     real = {
         "Java, `pulsar-client`": pulsar,
-        "Java, `pulsar-admin`": pulsar,
+        "Java, `pulsar-admin`": one(
+            r"<pulsar.version>(.*)</", "tests/interop/pulsar_peer/pulsar_admin_pom.xml"
+        ),
         "`pulsar tokens`": pulsar,
         "Pulsar's broker": pulsar,
         "Go, `pulsar-client-go`": one(r"pulsar-client-go v(\S+)$", "tests/interop/go/go.mod"),

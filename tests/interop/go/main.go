@@ -100,7 +100,6 @@ func main() {
 	}
 	if ca := argument(3); ca != "" {
 		options.TLSTrustCertsFilePath = ca
-		options.TLSValidateHostname = true
 	}
 	client, err := pulsar.NewClient(options)
 	if err != nil {

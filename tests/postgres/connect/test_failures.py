@@ -46,6 +46,7 @@ def _of_state(state: str) -> asyncpg.PostgresError:
         ("25006", "read_only", False),
         ("42501", "privilege", False),
         ("42P01", "schema", False),
+        ("42P05", "settings", False),
         ("42703", "schema", False),
         ("42601", "schema", False),
         ("08006", "lost", True),

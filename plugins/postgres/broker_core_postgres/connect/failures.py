@@ -47,6 +47,11 @@ class _Meaning:
 
 _LATER: Final = Cause.UNAVAILABLE
 
+#: A prepared statement that is there already, or is gone: another session answered than the one that prepared it.
+_POOLED: Final = _Meaning(
+    "settings",
+    'a pgbouncer pools transactions between the plugin and PostgreSQL: set prepared_statements = "off" and listen_dsn',
+)
 #: Meanings by SQLSTATE, and by its class (the first two characters). PostgreSQL's manual, appendix A.
 _STATES: Final[dict[str, _Meaning]] = {
     "28P01": _Meaning(
@@ -128,6 +133,8 @@ _STATES: Final[dict[str, _Meaning]] = {
         "statement_timeout", "a transaction took longer than PostgreSQL's transaction_timeout", counts=False
     ),
     "25P03": _Meaning("statement_timeout", "a transaction was idle longer than PostgreSQL allows"),
+    "42P05": _POOLED,
+    "26000": _POOLED,
 }
 _CLASSES: Final[dict[str, _Meaning]] = {
     "08": _Meaning("lost", "the connection to PostgreSQL broke", _LATER),

@@ -75,7 +75,7 @@ class ListingAssembler:
         if read != page.names:
             # The operator's own relation may hold any text; a slash makes one name look like two.
             raise ListingFailed(
-                f"the database has {counted(page.names, 'topic')} here, of which {read} were read: a local name is "
-                "null, empty or has a '/', or a domain is neither 'persistent' nor 'non-persistent'",
+                f"a row is no topic: its local name is null, empty or has a '/', or its domain is neither 'persistent' "
+                f"nor 'non-persistent' ({read} names in {counted(page.names, 'row')})",
                 reason="bad_topics",
             )
