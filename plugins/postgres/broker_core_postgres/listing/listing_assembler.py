@@ -76,6 +76,6 @@ class ListingAssembler:
             # The operator's own relation may hold any text; a slash makes one name look like two.
             raise ListingFailed(
                 f"a row is no topic: its local name is null, empty or has a '/', or its domain is neither 'persistent' "
-                f"nor 'non-persistent' ({read} names in {counted(page.names, 'row')})",
+                f"nor 'non-persistent' ({counted(read, 'name')} in {counted(page.names, 'row')})",
                 reason="bad_topics",
             )
