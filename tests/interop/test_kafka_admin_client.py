@@ -174,7 +174,7 @@ async def test_acls_and_who_asks(broker: KafkaBroker) -> None:
 
         async def is_added() -> bool:
             wanted = AclFilter(name="seen-1", pattern=PatternType.MATCH)
-            return await client.describe_acls(wanted) == [may_describe]
+            return [*await client.describe_acls(wanted)] == [may_describe]
 
         await eventually(is_added)
         for sasl in ways:

@@ -92,13 +92,14 @@ async def list_topics(
     if form == "names":
         print_lines(topic.name for topic in topics)
         return
+    # Of a topic that was made anew between two pages the new one.
     rows = [
         {
             "name": topic.name,
             **({"topic_id": topic_id_text(topic.topic_id)} if ids else {}),
             "internal": topic.is_internal,
         }
-        for topic in topics
+        for topic in {each.name: each for each in topics}.values()
     ]
     if form == "json":
         print_json(rows)

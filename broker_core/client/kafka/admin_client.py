@@ -14,8 +14,8 @@ from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import ConnectionLost
 from broker_core.client.kafka.asking import Asking, RetryOptions
 from broker_core.client.kafka.bootstrap import bootstrap_addresses
-from broker_core.client.kafka.calls.acls import acl_pages, create_acls, delete_acls, describe_acls
-from broker_core.client.kafka.calls.configs import config_pages, describe_configs, incremental_alter_configs
+from broker_core.client.kafka.calls.acls import acl_pages, create_acls, delete_acls
+from broker_core.client.kafka.calls.configs import config_pages, given_resources, incremental_alter_configs
 from broker_core.client.kafka.calls.create_partitions import create_partitions
 from broker_core.client.kafka.calls.create_topics import create_topics
 from broker_core.client.kafka.calls.delete_topics import delete_by_id, delete_by_name
@@ -154,7 +154,7 @@ class AdminClient:
         Of a server that has the API of KIP-142 these are names alone, without the partitions that nobody asked for. Ids
         are not in that API: with ``topic_ids`` it is always Metadata.
         """
-        return await list_topics(self._asking(timeout), list_internal=list_internal, topic_ids=topic_ids)
+        return await list_topics(self._whole(timeout), list_internal=list_internal, topic_ids=topic_ids)
 
     async def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool = False, timeout: float | None = None
@@ -187,10 +187,12 @@ class AdminClient:
         wanted = as_collection(topics)
         if isinstance(wanted, TopicIdCollection):
             return await describe_by_id(
-                self._asking(timeout), wanted, include_authorized_operations=include_authorized_operations
+                self._whole(timeout),
+                wanted,
+                include_authorized_operations=include_authorized_operations,
             )
         return await describe_by_name(
-            self._asking(timeout), wanted, include_authorized_operations=include_authorized_operations
+            self._whole(timeout), wanted, include_authorized_operations=include_authorized_operations
         )
 
     @overload
@@ -232,13 +234,15 @@ class AdminClient:
         timeout: float | None = None,
     ) -> Results[ConfigResource, Config]:
         """The configs of topics and nodes as they are in force: all of them, or those with these names."""
-        return await describe_configs(
-            self._asking(timeout),
-            resources,
+        wanted = given_resources(resources)
+        pages = config_pages(
+            self._whole(timeout),
+            wanted,
             names=names,
             include_synonyms=include_synonyms,
             include_documentation=include_documentation,
         )
+        return await collected(wanted, pages, latest)
 
     async def incremental_alter_configs(
         self,
@@ -254,9 +258,9 @@ class AdminClient:
 
     async def describe_acls(
         self, wanted: AclFilter | None = None, *, timeout: float | None = None
-    ) -> list[AclBinding]:
+    ) -> Page[AclBinding]:
         """The bindings that match; all of them without a filter."""
-        return await describe_acls(self._asking(timeout), wanted or AclFilter())
+        return await joined(acl_pages(self._whole(timeout), wanted or AclFilter()))
 
     async def create_acls(
         self, bindings: Iterable[AclBinding], *, timeout: float | None = None
@@ -290,7 +294,7 @@ class AdminClient:
         """The configs of ``limit`` resources at a time."""
         return config_pages(
             self._pager(limit),
-            resources,
+            given_resources(resources),
             names=names,
             include_synonyms=include_synonyms,
             include_documentation=include_documentation,
@@ -314,7 +318,7 @@ class AdminClient:
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), timeout: float | None = None
     ) -> Page[GroupListing]:
         """The groups of all nodes, in some states or of some types."""
-        pages = listed_groups(self._pager(None, timeout), states, types)
+        pages = listed_groups(self._whole(timeout), states, types)
         return await joined(pages)
 
     def describe_groups_pages(
@@ -327,8 +331,9 @@ class AdminClient:
         self, groups: Iterable[str], *, timeout: float | None = None
     ) -> Results[str, GroupDescription]:
         """Groups of the classic protocol with their members."""
-        pages = classic_groups(self._pager(None, timeout), groups)
-        return await collected(pages, with_members)
+        wanted = list(groups)
+        pages = classic_groups(self._whole(timeout), wanted)
+        return await collected(wanted, pages, with_members)
 
     def describe_consumer_groups_pages(
         self, groups: Iterable[str], *, limit: int | None = None
@@ -340,8 +345,9 @@ class AdminClient:
         self, groups: Iterable[str], *, timeout: float | None = None
     ) -> Results[str, GroupDescription]:
         """Groups of consumers (KIP-848) with their members."""
-        pages = consumer_groups(self._pager(None, timeout), groups)
-        return await collected(pages, with_members)
+        wanted = list(groups)
+        pages = consumer_groups(self._whole(timeout), wanted)
+        return await collected(wanted, pages, with_members)
 
     def list_group_offsets_pages(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, limit: int | None = None
@@ -353,8 +359,8 @@ class AdminClient:
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout: float | None = None
     ) -> Results[str, tuple[OffsetAndMetadata, ...]]:
         """What groups committed of some partitions, or of all (``None``)."""
-        pages = group_offsets(self._pager(None, timeout), groups)
-        return await collected(pages, add)
+        pages = group_offsets(self._whole(timeout), groups)
+        return await collected(groups, pages, add)
 
     def list_transactions_pages(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), limit: int | None = None
@@ -366,7 +372,7 @@ class AdminClient:
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), timeout: float | None = None
     ) -> Page[TransactionListing]:
         """The transactions of all nodes."""
-        pages = listed_transactions(self._pager(None, timeout), states, producer_ids)
+        pages = listed_transactions(self._whole(timeout), states, producer_ids)
         return await joined(pages)
 
     def describe_transactions_pages(
@@ -379,8 +385,9 @@ class AdminClient:
         self, transactional_ids: Iterable[str], *, timeout: float | None = None
     ) -> Results[str, TransactionDescription]:
         """Transactions with their partitions."""
-        pages = transactions(self._pager(None, timeout), transactional_ids)
-        return await collected(pages, latest)
+        wanted = list(transactional_ids)
+        pages = transactions(self._whole(timeout), wanted)
+        return await collected(wanted, pages, latest)
 
     # ---- partitions ----------------------------------------------------------------------------------------
 
@@ -394,8 +401,8 @@ class AdminClient:
         self, partitions: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> Results[TopicPartition, PartitionOffset]:
         """The offset of each partition at a time in milliseconds since 1970: -1 is its end, -2 its beginning."""
-        pages = offsets(self._pager(None, timeout), partitions)
-        return await collected(pages, latest)
+        pages = offsets(self._whole(timeout), partitions)
+        return await collected(partitions, pages, latest)
 
     def describe_producers_pages(
         self, partitions: Iterable[TopicPartition], *, limit: int | None = None
@@ -407,8 +414,9 @@ class AdminClient:
         self, partitions: Iterable[TopicPartition], *, timeout: float | None = None
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
         """The producers of each partition."""
-        pages = producers(self._pager(None, timeout), partitions)
-        return await collected(pages, add)
+        wanted = list(partitions)
+        pages = producers(self._whole(timeout), wanted)
+        return await collected(wanted, pages, add)
 
     def describe_log_dirs_pages(
         self,
@@ -428,7 +436,7 @@ class AdminClient:
         timeout: float | None = None,
     ) -> Page[ReplicaLog]:
         """The logs in the directories of nodes, of all or of some partitions."""
-        pages = log_dirs(self._pager(None, timeout), nodes, partitions)
+        pages = log_dirs(self._whole(timeout), nodes, partitions)
         return await joined(pages)
 
     def list_partition_reassignments_pages(
@@ -441,7 +449,7 @@ class AdminClient:
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> Page[PartitionReassignment]:
         """Partitions whose replicas change, of all or of some."""
-        pages = reassignments(self._pager(None, timeout), partitions)
+        pages = reassignments(self._whole(timeout), partitions)
         return await joined(pages)
 
     # ---- the cluster ---------------------------------------------------------------------------------------
@@ -472,10 +480,16 @@ class AdminClient:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self.bootstrap}>"
 
-    def _pager(self, limit: int | None, timeout: float | None = None) -> Pager:
+    def _pager(self, limit: int | None) -> Pager:
+        """Pages that are operations by themselves."""
         if limit is not None and limit < 1:
             raise ValueError(f"limit is 1 at least, not {limit}")
-        return Pager(partial(self._asking, timeout), self._most if limit is None else min(limit, self._most))
+        return Pager(partial(self._asking, None), self._most if limit is None else min(limit, self._most))
+
+    def _whole(self, timeout: float | None) -> Pager:
+        """All pages of one operation."""
+        asking = self._asking(timeout)
+        return Pager(lambda: asking, self._most)
 
     def _asking(self, timeout: float | None) -> Asking:
         seconds = self._api_timeout if timeout is None else timeout

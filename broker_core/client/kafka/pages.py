@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import (
     AsyncIterator,
     Awaitable,
@@ -20,10 +19,10 @@ from broker_core.client.errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.errors import raise_for
 from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.client.kafka.results import PagedBy, Results
-from broker_core.wire.kafka import Api, Fields
+from broker_core.client.kafka.results import PagedBy, Results, complete
+from broker_core.wire.kafka import ZERO_ID, Api, Fields, order_of, ordered
 
-__all__ = ["Connect", "Page", "Pager", "collected", "joined", "latest"]
+__all__ = ["Connect", "Page", "Pager", "collected", "goes_on", "joined", "latest"]
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -31,7 +30,7 @@ V = TypeVar("V")
 #: Gives the node to ask.
 Connect: TypeAlias = Callable[[Asking], Awaitable[NodeConnection]]
 
-_TRANSACTION: Final = {"transactional_id", "producer_id"}
+_ID: Final = "topic_id"
 
 
 class Page(Sequence[T]):
@@ -60,8 +59,10 @@ class Page(Sequence[T]):
         return f"<Page of {len(self)}, paged by {self.paged_by}>"
 
 
-async def collected(pages: AsyncIterator[Results[K, V]], merge: Callable[[V, V], V]) -> Results[K, V]:
-    """The results of all pages; ``merge`` joins two parts of one, in order."""
+async def collected(
+    wanted: Iterable[K], pages: AsyncIterator[Results[K, V]], merge: Callable[[V, V], V]
+) -> Results[K, V]:
+    """The results of all pages in the order of what was wanted; ``merge`` joins two parts of one, in order."""
     rows: dict[K, V | ClientError] = {}
     paged_by: PagedBy = None
     async for page in pages:
@@ -72,7 +73,7 @@ async def collected(pages: AsyncIterator[Results[K, V]], merge: Callable[[V, V],
                 rows[key] = row
             else:
                 rows[key] = merge(known, row)
-    return Results(rows, paged_by)
+    return Results(complete(wanted, rows), paged_by)
 
 
 def latest(_former: V, row: V) -> V:
@@ -92,7 +93,7 @@ async def joined(pages: AsyncIterator[Page[T]]) -> Page[T]:
 
 @dataclass(frozen=True, slots=True)
 class Pager:
-    """Asks for pages of ``limit`` units; each page has the time of an operation of its own."""
+    """Asks for pages of ``limit`` units, each within the time that ``asking`` gives it."""
 
     asking: Callable[[], Asking]
     limit: int
@@ -138,27 +139,14 @@ class Pager:
             following = value["next_cursor"]
             if following is None:
                 return
-            if not following or (cursor is not None and _order(following) <= _order(cursor)):
+            if not following or (cursor is not None and not goes_on(cursor, following)):
                 raise UnexpectedAnswer(f"the next page would begin at {following}, behind {cursor}")
             cursor = following
 
 
-def _order(cursor: Fields) -> tuple[Any, ...]:
-    """What places are compared by (docs/reference/kafka.md#pages)."""
-    names = sorted(cursor) if cursor.keys() == _TRANSACTION else [*cursor]
-    found: list[Any] = []
-    topic_id = cursor.get("topic_id", uuid.UUID(int=0))
-    for name in names:
-        value = cursor[name]
-        if name == "topic_id":
-            continue
-        found.append(
-            value.encode("utf-16-be")
-            if isinstance(value, str)
-            else -value
-            if name == "producer_id"
-            else value
-        )
-        if name == "topic_name":
-            found.append(b"" if value else topic_id.bytes)
-    return tuple(found)
+def goes_on(former: Fields, cursor: Fields) -> bool:
+    """Whether a cursor is behind the one before. Another topic may have the name meanwhile: the place is the same."""
+    fields = ordered([name for name in cursor if name != _ID])
+    return former.keys() >= set(fields) and order_of(cursor, fields, cursor.get(_ID, ZERO_ID)) > order_of(
+        former, fields, former.get(_ID, ZERO_ID)
+    )

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, ItemsView, Iterator, Mapping
+from collections.abc import Hashable, ItemsView, Iterable, Iterator, Mapping
 from typing import Generic, Literal, TypeAlias, TypeVar
 
-from broker_core.client.errors import ClientError
+from broker_core.client.errors import ClientError, UnexpectedAnswer
 from broker_core.client.errors import again as again_of_client
 from broker_core.client.kafka.errors import KafkaException, again
 
-__all__ = ["PagedBy", "Results"]
+__all__ = ["PagedBy", "Results", "complete"]
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -61,3 +61,11 @@ class Results(Mapping[K, V], Generic[K, V]):
     def __repr__(self) -> str:
         failed = "".join(f", {item!r}: {error}" for item, error in list(self.errors.items())[:3])
         return f"<{type(self).__name__} of {len(self)}: {len(self.errors)} failed{failed}>"
+
+
+def complete(asked: Iterable[K], rows: Mapping[K, V | ClientError]) -> dict[K, V | ClientError]:
+    """The row of each item, in order; an error where there is none."""
+    return {
+        item: rows[item] if item in rows else UnexpectedAnswer(f"the answer has no row for {item}")
+        for item in asked
+    }

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
+from broker_core.client.kafka.results import PagedBy
 from broker_core.counted import counted
 from broker_core.wire.kafka import ZERO_ID
 
@@ -23,10 +24,20 @@ class TopicListing:
 
 
 class ListTopicsResult(Sequence[TopicListing]):
-    """The topics in the order of the server. A listing of many is a few columns; what is indexed is made then."""
+    """The topics in the order of the server. A listing of many is a few columns; what is indexed is made then.
 
-    def __init__(self, names: Sequence[str], internal: bytes, ids: Sequence[uuid.UUID] | None = None) -> None:
+    ``paged_by`` says what cut the answer into pages: the ``"server"`` (KIP-1062), or nothing (``None``).
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        internal: bytes,
+        ids: Sequence[uuid.UUID] | None = None,
+        paged_by: PagedBy = None,
+    ) -> None:
         """``internal`` has a byte for each name, 1 for an internal topic."""
+        self.paged_by = paged_by
         self._names = names
         self._internal = internal
         self._ids = ids

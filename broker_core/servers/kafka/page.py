@@ -8,19 +8,12 @@ from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
 from broker_core.wire.kafka import ZERO_ID, Fields
 
-__all__ = ["Key", "Order", "Page", "Place", "Run", "utf16"]
+__all__ = ["Key", "Page", "Place", "Run"]
 
 #: The values of the fields of a cursor, in the cursor's order.
 Key: TypeAlias = tuple[Any, ...]
-#: What keys are compared by.
-Order: TypeAlias = tuple[Any, ...]
 
 _ID: Final = "topic_id"
-
-
-def utf16(text: str) -> bytes:
-    """Kafka's order of texts, which is Java's."""
-    return text.encode("utf-16-be", "replace")
 
 
 class Place(NamedTuple):

@@ -6,9 +6,9 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
-from broker_core.servers.kafka.page import Order, Page, Place
+from broker_core.servers.kafka.page import Page, Place
 from broker_core.servers.kafka.page_shapes import Level, Shape
-from broker_core.wire.kafka import ZERO_ID, Api, ErrorCode, Fields, Numbered
+from broker_core.wire.kafka import ZERO_ID, Api, ErrorCode, Fields, Numbered, Order
 
 __all__ = ["Item", "Taken", "item_runs", "items_of", "message_of", "refusal_of"]
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
-from broker_core.servers.kafka.page import Key, Order, utf16
+from broker_core.servers.kafka.page import Key
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,
@@ -27,6 +27,9 @@ from broker_core.wire.kafka import (
     METADATA,
     OFFSET_FETCH,
     Api,
+    Order,
+    order_of,
+    ordered,
 )
 
 __all__ = ["LOG_DIR", "Level", "Shape", "shape_of"]
@@ -59,8 +62,6 @@ class Shape:
     answered: tuple[Level, ...]
     asked: tuple[Level, ...] = ()
     refused: int | None = None
-    #: The fields as they are compared.
-    order: tuple[str, ...] = ()
     #: A field of the request that is the first one of all cursors.
     of_body: str = ""
     #: Whether something that is asked for may have no row.
@@ -73,6 +74,8 @@ class Shape:
     by_id: str = ""
     #: KIP-966 as Kafka has it: errors are free, denied topics come last, and a page may begin behind a topic's end.
     as_kafka: bool = False
+    #: The fields as they are compared.
+    order: tuple[str, ...] = field(init=False)
     #: The place before all others.
     beginning: Key = field(init=False)
     #: The fields that the request's arrays are ordered by as the answer is; ``None`` where they are not.
@@ -80,7 +83,7 @@ class Shape:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "beginning", tuple(_BEGINNINGS.get(each, "") for each in self.fields))
-        object.__setattr__(self, "order", self.order or self.fields)
+        object.__setattr__(self, "order", ordered(self.fields))
         asked = tuple(key for level in self.asked for key in level.keys)
         asked = (self.of_body, *asked) if self.of_body else asked
         fits = asked and asked == self.order[: len(asked)]
@@ -89,15 +92,7 @@ class Shape:
     def order_of(self, key: Key, topic_id: uuid.UUID, fields: Sequence[str] | None = None) -> Order:
         """What a key is compared by; with ``fields``, by these alone."""
         values = dict(zip(self.fields, key, strict=True))
-        found: list[Any] = []
-        for each in self.order if fields is None else fields:
-            value = values[each]
-            found.append(
-                utf16(value) if isinstance(value, str) else -value if each == "producer_id" else value
-            )
-            if each == "topic_name":
-                found.append(b"" if value else topic_id.bytes)
-        return tuple(found)
+        return order_of(values, self.order if fields is None else fields, topic_id)
 
 
 def _levels(*arrays: tuple[str, dict[str, str]]) -> tuple[Level, ...]:
@@ -118,7 +113,6 @@ _STATES: Final = (
     "transaction_states",
     {"transactional_id": "transactional_id", "producer_id": "producer_id"},
 )
-_BY_PRODUCER: Final = ("producer_id", "transactional_id")
 
 #: By API the shapes of its versions, each with the first one that has it.
 _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
@@ -195,7 +189,7 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
             ),
         ),
     ],
-    LIST_TRANSACTIONS: [(0, Shape(_TRANSACTION, _levels(_STATES), order=_BY_PRODUCER))],
+    LIST_TRANSACTIONS: [(0, Shape(_TRANSACTION, _levels(_STATES)))],
     DESCRIBE_TRANSACTIONS: [
         (
             0,
@@ -204,7 +198,6 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
                 _levels(_STATES),
                 _levels(("transactional_ids", {"transactional_id": ""})),
                 0,
-                _BY_PRODUCER,
             ),
         ),
     ],

@@ -11,9 +11,10 @@ from dataclasses import replace
 from itertools import chain, groupby
 from typing import Any, Final
 
+from broker_core.listing.topics_hash import utf16_key
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.servers.kafka.page import Page, Place, utf16
+from broker_core.servers.kafka.page import Page, Place
 from broker_core.servers.kafka.page_rows import Item, Taken, item_runs, items_of, message_of, refusal_of
 from broker_core.servers.kafka.page_shapes import LOG_DIR, Shape, shape_of
 from broker_core.wire.kafka import ZERO_ID, ErrorCode, Fields
@@ -138,7 +139,7 @@ class _Paging:
                 names.add(self._call.body[shape.of_body])
             if first not in names:
                 raise _Refused("its cursor names nothing that is asked for")
-        if shape.fields[-1] == "log_dir" and utf16(start.key[2]) > utf16(LOG_DIR):
+        if shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
             # The one directory is before it.
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
 

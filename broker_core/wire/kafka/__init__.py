@@ -20,6 +20,7 @@ from broker_core.wire.kafka.headers import (
     response_frame,
 )
 from broker_core.wire.kafka.known_apis import APIS, LIST_TOPICS, NOT_ASKED
+from broker_core.wire.kafka.places import Order, order_of, ordered
 from broker_core.wire.kafka.reader import MalformedMessage, Reader
 from broker_core.wire.kafka.writer import Buffer, Encoded, Numbered, Writer
 
@@ -36,10 +37,13 @@ __all__ = [
     "FrameSplitter",
     "MalformedMessage",
     "Numbered",
+    "Order",
     "Reader",
     "RequestHeader",
     "Writer",
     "fault_of",
+    "order_of",
+    "ordered",
     "read_header",
     "read_response",
     "request_frame",

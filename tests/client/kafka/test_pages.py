@@ -16,6 +16,8 @@ from broker_core.client.kafka import (
     GroupListing,
     Page,
     Results,
+    SecurityDisabledException,
+    TopicCollection,
     TopicPartition,
     UnknownTopicOrPartitionException,
 )
@@ -110,8 +112,11 @@ async def test_parts_of_one_thing_are_joined() -> None:
         yield Results({"a": (1,), "b": (2,), "c": error}, "server")
         yield Results({"b": (3,), "c": (4,)}, "server")
 
-    found = await collected(pages(), lambda one, other: one + other)
-    assert (found.all(), found.paged_by) == ({"a": (1,), "b": (2, 3), "c": (4,)}, "server")
+    found = await collected("cbad", pages(), lambda one, other: one + other)
+    assert (list(found), found.paged_by) == (["c", "b", "a", "d"], "server")
+    assert (found["a"], found["b"], found["c"]) == ((1,), (2, 3), (4,))
+    with pytest.raises(UnexpectedAnswer, match="no row for d"):
+        found["d"]
     assert latest(1, 2) == 2
 
     async def listed() -> AsyncIterator[Page[int]]:
@@ -175,8 +180,22 @@ async def test_all_operations_at_this_server(tmp_path: Path) -> None:
             resources = [ConfigResource.topic(each) for each in ("c", "a", "b")]
             configs = client.describe_configs_pages(resources, names=["retention.ms"], limit=2)
             assert [len(page.all()) async for page in configs] == [2, 1]
-            with pytest.raises(Exception, match="SECURITY_DISABLED"):
-                await anext(client.describe_acls_pages())
+            for denied in (client.describe_acls(), anext(client.describe_acls_pages())):
+                with pytest.raises(SecurityDisabledException):
+                    await denied
+        async with AdminClient(f"{host}:{port}", max_request_pagination_size_limit=2) as client:
+            listed = await client.list_topics(topic_ids=True)
+            assert (listed.names(), listed.paged_by) == (["a", "b", "c"], "server")
+            assert (await client.list_topics()).paged_by is None  # by the API for names
+            wanted = TopicCollection.of_topic_ids(reversed([*listed.topic_ids().values()]))
+            by_id = await client.describe_topics(wanted)
+            assert [(each.name, len(each.partitions)) for each in by_id.all().values()] == [
+                ("c", 5),
+                ("b", 1),
+                ("a", 3),
+            ]
+            described = await client.describe_configs(resources)
+            assert (list(described), described.paged_by, by_id.paged_by) == (resources, "server", "server")
 
 
 def test_a_group_with_its_next_members() -> None:

@@ -117,7 +117,7 @@ async def test_acls(tmp_path: Path) -> None:
         AdminClient(address_of(broker), api_timeout=30) as client,
     ):
         (await client.create_acls([binding])).all()
-        assert await client.describe_acls(AclFilter(name="orders", pattern=PatternType.MATCH)) == [binding]
+        assert [*await client.describe_acls(AclFilter(name="orders", pattern=PatternType.MATCH))] == [binding]
         removed = (await client.delete_acls([AclFilter(name="o")])).all()
         assert [list(each) for each in removed.values()] == [[binding]]
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import uuid
 
-from broker_core.servers.kafka.page import Page, Place, utf16
+from broker_core.servers.kafka.page import Page, Place
 from broker_core.wire.kafka import ZERO_ID
 
 
@@ -56,7 +56,3 @@ def test_topics_are_noted_that_have_a_name_and_an_id() -> None:
         page.note(name, uuid.UUID(int=number))
     assert (page.topic_ids, page.names) == ({"a": uuid.UUID(int=1)}, {uuid.UUID(int=1): "a"})
     assert ZERO_ID not in page.names
-
-
-def test_names_are_ordered_as_java_orders_them() -> None:
-    assert sorted(["\uffee", "\U00010000", "a"], key=utf16) == ["a", "\U00010000", "\uffee"]

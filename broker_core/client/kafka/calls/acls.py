@@ -10,7 +10,7 @@ from broker_core.client.kafka.acl_fields import binding_of, fields_of, filter_fi
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.calls.rows import answered_rows
-from broker_core.client.kafka.errors import kafka_error, raise_for
+from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.given import all_of
 from broker_core.client.kafka.pages import Page, Pager
 from broker_core.client.kafka.results import Results
@@ -19,19 +19,7 @@ from broker_core.kafka.acls.acl_filters import AclFilter
 from broker_core.kafka.acls.bindings import AclBinding
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 
-__all__ = ["acl_pages", "create_acls", "delete_acls", "describe_acls"]
-
-
-async def describe_acls(asking: Asking, wanted: AclFilter) -> list[AclBinding]:
-    """The bindings that match."""
-
-    async def ask() -> list[AclBinding]:
-        connection = await asking.cluster.any_node()
-        value = (await connection.ask(DESCRIBE_ACLS, filter_fields(wanted))).value
-        raise_for(value["error_code"], value["error_message"])
-        return [binding_of(resource, acl) for resource in value["resources"] for acl in resource["acls"]]
-
-    return await asking.until_answered(ask)
+__all__ = ["acl_pages", "create_acls", "delete_acls"]
 
 
 async def acl_pages(pager: Pager, wanted: AclFilter) -> AsyncIterator[Page[AclBinding]]:

@@ -21,58 +21,30 @@ from broker_core.client.kafka.configs import (
 )
 from broker_core.client.kafka.errors import kafka_error
 from broker_core.client.kafka.given import all_of
-from broker_core.client.kafka.node_connection import NodeConnection
 from broker_core.client.kafka.pages import Pager
 from broker_core.client.kafka.results import Results
 from broker_core.wire.kafka import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 
-__all__ = ["config_pages", "describe_configs", "incremental_alter_configs"]
+__all__ = ["config_pages", "given_resources", "incremental_alter_configs"]
 
 #: The first version with the documentation and the types of configs.
 _WITH_DOCUMENTATION = 3
 
 
-async def describe_configs(
-    asking: Asking,
-    resources: Iterable[ConfigResource],
-    *,
-    names: Sequence[str] | None,
-    include_synonyms: bool,
-    include_documentation: bool,
-) -> Results[ConfigResource, Config]:
-    """The configs of each resource, all of them or those with these names."""
-    wanted = list(dict.fromkeys(all_of(ConfigResource, resources, "resources")))
-    rows: dict[ConfigResource, Config | ClientError] = {}
-    for node_id, some in _by_node(wanted).items():
-
-        async def ask(
-            some: list[ConfigResource], node_id: int | None = node_id
-        ) -> dict[ConfigResource, Config | ClientError]:
-            connection = await _connection(asking, node_id)
-            keys = None if names is None else list(names)
-            request = {
-                "resources": [_asked(each) | {"configuration_keys": keys} for each in some],
-                "include_synonyms": include_synonyms,
-                "include_documentation": include_documentation,
-            }
-            least = _WITH_DOCUMENTATION if include_documentation else 0
-            answer = await connection.ask(DESCRIBE_CONFIGS, request, least=least)
-            return {_resource(row): _described(row) for row in answer.value["results"]}
-
-        rows |= await answered_rows(asking, some, ask)
-    return Results({each: rows[each] for each in wanted})
+def given_resources(resources: Iterable[ConfigResource]) -> list[ConfigResource]:
+    """Each resource once."""
+    return list(dict.fromkeys(all_of(ConfigResource, resources, "resources")))
 
 
 async def config_pages(
     pager: Pager,
-    resources: Iterable[ConfigResource],
+    wanted: Iterable[ConfigResource],
     *,
     names: Sequence[str] | None,
     include_synonyms: bool,
     include_documentation: bool,
 ) -> AsyncIterator[Results[ConfigResource, Config]]:
-    """The configs of resources, some at a time."""
-    wanted = dict.fromkeys(all_of(ConfigResource, resources, "resources"))
+    """The configs of resources, some at a time: all of them, or those with these names."""
     keys = None if names is None else list(names)
     more = {"include_synonyms": include_synonyms, "include_documentation": include_documentation}
     least = _WITH_DOCUMENTATION if include_documentation else 0
@@ -100,7 +72,9 @@ async def incremental_alter_configs(
         async def ask(
             some: list[ConfigResource], node_id: int | None = node_id
         ) -> dict[ConfigResource, ClientError | None]:
-            connection = await _connection(asking, node_id)
+            connection = await (
+                asking.cluster.any_node() if node_id is None else asking.cluster.node(node_id)
+            )
             request = {
                 "resources": [
                     _asked(each) | {"configs": [_change(change) for change in given[each]]} for each in some
@@ -123,10 +97,6 @@ def _by_node(resources: Iterable[ConfigResource]) -> dict[int | None, list[Confi
     for resource in resources:
         groups.setdefault(resource.node_id, []).append(resource)
     return groups
-
-
-async def _connection(asking: Asking, node_id: int | None) -> NodeConnection:
-    return await (asking.cluster.any_node() if node_id is None else asking.cluster.node(node_id))
 
 
 def _asked(resource: ConfigResource) -> dict[str, Any]:

@@ -1,26 +1,27 @@
-"""Describing topics: by name in pages (DescribeTopicPartitions), or by name and id at once (Metadata)."""
+"""Describing topics: by name in pages (DescribeTopicPartitions), by name and id in pages where the server has them
+(Metadata)."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Hashable
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
 
 from broker_core.client.errors import ClientError, UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.authorized_operations import authorized_operations
 from broker_core.client.kafka.calls.described_pages import DescribedPages
+from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.cluster import Cluster, Node
-from broker_core.client.kafka.errors import InvalidTopicException, kafka_error, raise_for
-from broker_core.client.kafka.node_connection import NodeConnection
-from broker_core.client.kafka.results import Results
+from broker_core.client.kafka.errors import InvalidTopicException, kafka_error
+from broker_core.client.kafka.pages import Pager
+from broker_core.client.kafka.results import PagedBy, Results, complete
 from broker_core.client.kafka.topic_collection import TopicIdCollection, TopicNameCollection
 from broker_core.client.kafka.topics import TopicDescription, TopicPartitionInfo
-from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, METADATA, ZERO_ID
+from broker_core.wire.kafka import DESCRIBE_TOPIC_PARTITIONS, METADATA, ZERO_ID, Fields
 
 __all__ = ["describe_by_id", "describe_by_name"]
-
-K = TypeVar("K", bound=Hashable)
 
 #: The first version of Metadata that takes ids.
 _BY_ID: Final = 12
@@ -29,7 +30,7 @@ _WITH_OPERATIONS: Final = 8
 
 
 async def describe_by_name(
-    asking: Asking, topics: TopicNameCollection, *, include_authorized_operations: bool
+    pager: Pager, topics: TopicNameCollection, *, include_authorized_operations: bool
 ) -> Results[str, TopicDescription]:
     """Each topic by itself. A topic that is made anew between two pages is asked for again."""
     rows: dict[str, TopicDescription | ClientError] = {
@@ -40,53 +41,48 @@ async def describe_by_name(
     names = [name for name in topics.topic_names if name]
     pages = DescribedPages(names)
 
-    async def ask() -> None:
+    async def ask(asking: Asking) -> Cluster | None:
         connection = await asking.cluster.any_node()
         if not connection.has(DESCRIBE_TOPIC_PARTITIONS):
-            asked: list[dict[str, Any]] = [{"name": name} for name in names]
-            found, cluster = await _metadata(connection, asked, operations=include_authorized_operations)
-            rows.update(
-                {row["name"]: _row(row, cluster, operations=include_authorized_operations) for row in found}
-            )
-            return
+            return None
         cluster = await asking.cluster.cluster()
         while (request := pages.request()) is not None:
             answer = await connection.ask(DESCRIBE_TOPIC_PARTITIONS, request)
             pages.take(answer.value)
-        rows.update(
-            {
-                name: _row(row, cluster, operations=include_authorized_operations)
-                for name, row in pages.found.items()
-            }
-        )
+        return cluster
 
+    paged_by: PagedBy = None
     if names:
-        await asking.until_answered(ask)
-    return Results(_complete(topics.topic_names, rows))
+        asking = pager.asking()
+        cluster = await asking.until_answered(partial(ask, asking))
+        found: Mapping[Any, Fields] = pages.found
+        paged_by = "server"
+        if cluster is None:
+            asked: list[Fields] = [{"name": name} for name in names]
+            found, cluster, paged_by = await _metadata(
+                pager, asked, "name", operations=include_authorized_operations
+            )
+        for name, row in found.items():
+            rows[name] = _row(row, cluster, operations=include_authorized_operations)
+    return Results(complete(topics.topic_names, rows), paged_by)
 
 
 async def describe_by_id(
-    asking: Asking, topics: TopicIdCollection, *, include_authorized_operations: bool
+    pager: Pager, topics: TopicIdCollection, *, include_authorized_operations: bool
 ) -> Results[uuid.UUID, TopicDescription]:
     """Each topic by itself."""
     rows: dict[uuid.UUID, TopicDescription | ClientError] = {
         ZERO_ID: InvalidTopicException("The zero id cannot be represented in a request.")
     }
-    ids = [each for each in topics.topic_ids if each != ZERO_ID]
-
-    async def ask() -> None:
-        connection = await asking.cluster.any_node()
-        asked: list[dict[str, Any]] = [{"topic_id": each, "name": None} for each in ids]
-        found, cluster = await _metadata(
-            connection, asked, operations=include_authorized_operations, least=_BY_ID
+    asked: list[Fields] = [{"topic_id": each, "name": None} for each in topics.topic_ids if each != ZERO_ID]
+    paged_by: PagedBy = None
+    if asked:
+        found, cluster, paged_by = await _metadata(
+            pager, asked, "topic_id", operations=include_authorized_operations, least=_BY_ID
         )
-        rows.update(
-            {row["topic_id"]: _row(row, cluster, operations=include_authorized_operations) for row in found}
-        )
-
-    if ids:
-        await asking.until_answered(ask)
-    return Results(_complete(topics.topic_ids, rows))
+        for topic_id, row in found.items():
+            rows[topic_id] = _row(row, cluster, operations=include_authorized_operations)
+    return Results(complete(topics.topic_ids, rows), paged_by)
 
 
 def _row(row: dict[str, Any], cluster: Cluster, *, operations: bool) -> TopicDescription | ClientError:
@@ -123,24 +119,20 @@ def _partition(row: dict[str, Any], cluster: Cluster) -> TopicPartitionInfo:
 
 
 async def _metadata(
-    connection: NodeConnection, topics: list[dict[str, Any]], *, operations: bool, least: int = 1
-) -> tuple[list[dict[str, Any]], Cluster]:
-    """Topics that are named, and the cluster of the same answer."""
-    request = {
-        "topics": topics,
-        "allow_auto_topic_creation": False,
-        "include_topic_authorized_operations": operations,
-    }
+    pager: Pager, topics: list[Fields], key: str, *, operations: bool, least: int = 1
+) -> tuple[dict[Any, Fields], Cluster, PagedBy]:
+    """The rows of topics that are named, by a field, with the partitions of all pages, and the cluster at the end."""
+    more = {"allow_auto_topic_creation": False, "include_topic_authorized_operations": operations}
     least = max(least, _WITH_OPERATIONS) if operations else least
-    value = (await connection.ask(METADATA, request, least=least)).value
-    raise_for(value["error_code"])
-    return value["topics"], Cluster.of_metadata(value)
-
-
-def _complete(
-    asked: tuple[K, ...], rows: dict[K, TopicDescription | ClientError]
-) -> dict[K, TopicDescription | ClientError]:
-    return {
-        item: rows[item] if item in rows else UnexpectedAnswer(f"the answer has no row for {item}")
-        for item in asked
-    }
+    rows: dict[Any, Fields] = {}
+    cluster, paged_by = Cluster(), None
+    for part in pager.parts(topics):
+        body = {"topics": part, **more}
+        async for value, by in pager.answers(METADATA, body, any_node, cut=True, least=least):
+            cluster, paged_by = Cluster.of_metadata(value), by
+            for row in value["topics"]:
+                known = rows.get(row[key])
+                if known is not None and not row["error_code"] and known["topic_id"] == row["topic_id"]:
+                    row["partitions"] = known["partitions"] + row["partitions"]
+                rows[row[key]] = row
+    return rows, cluster, paged_by

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from broker_core.client.errors import UnexpectedAnswer
+from broker_core.client.kafka.pages import goes_on
+from broker_core.listing.topics_hash import utf16_key
 
 __all__ = ["DescribedPages"]
 
@@ -19,7 +21,7 @@ class DescribedPages:
     """
 
     def __init__(self, names: list[str]) -> None:
-        self._left = sorted(names)
+        self._left = sorted(names, key=utf16_key)
         self._again: list[str] = []
         self._cursor: dict[str, Any] | None = None
         self.found: dict[str, dict[str, Any]] = {}
@@ -43,10 +45,10 @@ class DescribedPages:
             self._left, self._again, self._cursor = self._again, [], None
             return
         name, partition = after["topic_name"], after["partition_index"]
-        reached = (self._left[0], 0 if self._cursor is None else self._cursor["partition_index"])
-        left = [each for each in self._left if each >= name]
-        if (name, partition) <= reached or left[:1] != [name]:
-            raise UnexpectedAnswer(f"the next page of topics would begin at {after}, behind {reached}")
+        before = self._cursor or {"topic_name": self._left[0], "partition_index": 0}
+        left = [each for each in self._left if utf16_key(each) >= utf16_key(name)]
+        if not goes_on(before, after) or left[:1] != [name]:
+            raise UnexpectedAnswer(f"the next page of topics would begin at {after}, behind {before}")
         self._left = left
         # At its first partition a topic is asked for by its name alone.
         self._cursor = after if partition else None

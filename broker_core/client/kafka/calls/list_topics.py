@@ -1,41 +1,59 @@
-"""Listing topics: by KIP-142's API where the server has it and ids are not asked for, else by Metadata."""
+"""Listing topics: by KIP-142's API where the server has it and ids are not asked for, else by Metadata in pages."""
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Final
 
 from broker_core.client.errors import UnexpectedAnswer
 from broker_core.client.kafka.asking import Asking
 from broker_core.client.kafka.calls.nodes import any_node
 from broker_core.client.kafka.errors import KafkaException, kafka_error, raise_for
 from broker_core.client.kafka.pages import Page, Pager
+from broker_core.client.kafka.results import PagedBy
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.wire.kafka import LIST_TOPICS, METADATA
 
 __all__ = ["list_topics", "topic_pages"]
 
 
-async def list_topics(asking: Asking, *, list_internal: bool, topic_ids: bool) -> ListTopicsResult:
-    """All topics that the asker may see; internal ones on demand."""
+_EVERY: Final = {"topics": None, "allow_auto_topic_creation": False}
 
-    async def ask() -> ListTopicsResult:
+
+async def list_topics(pager: Pager, *, list_internal: bool, topic_ids: bool) -> ListTopicsResult:
+    """All topics that the asker may see; internal ones on demand."""
+    listed = None if topic_ids else await _names_alone(pager.asking(), list_internal=list_internal)
+    if listed is not None:
+        return listed
+    names: list[str] = []
+    ids: list[uuid.UUID] = []
+    internal = bytearray()
+    paged_by: PagedBy = None
+    # Version 0 has no null, and does not tell internal topics.
+    async for rows, by in _metadata(pager, least=10 if topic_ids else 1):
+        paged_by = by
+        for row in rows:
+            if names and names[-1] == row["name"]:  # it goes on, or another topic has its name by now
+                ids[-1] = row["topic_id"]
+            elif list_internal or not row["is_internal"]:
+                names.append(row["name"])
+                ids.append(row["topic_id"])
+                internal.append(row["is_internal"])
+    return ListTopicsResult(names, bytes(internal), ids if topic_ids else None, paged_by)
+
+
+async def _names_alone(asking: Asking, *, list_internal: bool) -> ListTopicsResult | None:
+    """The names of a server that has the API for them."""
+
+    async def ask() -> ListTopicsResult | None:
         connection = await asking.cluster.any_node()
-        if not topic_ids and connection.has(LIST_TOPICS):
-            answer = await connection.ask(LIST_TOPICS, {"list_internal": list_internal})
-            raise_for(answer.value["error_code"])
-            rows = answer.value["topics"]
-            return _result(rows, "internal", None, list_internal=list_internal)
-        # Version 0 has no null, and does not tell internal topics.
-        answer = await connection.ask(
-            METADATA, {"topics": None, "allow_auto_topic_creation": False}, least=10 if topic_ids else 1
-        )
-        raise_for(answer.value["error_code"])
-        rows = answer.value["topics"]
-        _check(rows)
-        ids = [row["topic_id"] for row in rows] if topic_ids else None
-        return _result(rows, "is_internal", ids, list_internal=list_internal)
+        if not connection.has(LIST_TOPICS):
+            return None
+        value = (await connection.ask(LIST_TOPICS, {"list_internal": list_internal})).value
+        raise_for(value["error_code"])
+        rows = [row for row in value["topics"] if list_internal or not row["internal"]]
+        return ListTopicsResult([row["name"] for row in rows], bytes(row["internal"] for row in rows))
 
     return await asking.until_answered(ask)
 
@@ -43,13 +61,19 @@ async def list_topics(asking: Asking, *, list_internal: bool, topic_ids: bool) -
 async def topic_pages(pager: Pager, *, list_internal: bool) -> AsyncIterator[Page[TopicListing]]:
     """Topics by Metadata, each on the first page that has partitions of it, and once more where it was made anew."""
     last: TopicListing | None = None
-    body = {"topics": None, "allow_auto_topic_creation": False}
-    async for value, paged_by in pager.answers(METADATA, body, any_node, least=1):
-        _check(value["topics"])
-        found = [TopicListing(row["name"], row["topic_id"], row["is_internal"]) for row in value["topics"]]
+    async for rows, paged_by in _metadata(pager, least=1):
+        found = [TopicListing(row["name"], row["topic_id"], row["is_internal"]) for row in rows]
         fresh = found[1:] if found and found[0] == last else found
         last = found[-1] if found else last
         yield Page((each for each in fresh if list_internal or not each.is_internal), paged_by)
+
+
+async def _metadata(pager: Pager, *, least: int) -> AsyncIterator[tuple[list[dict[str, Any]], PagedBy]]:
+    answers = pager.answers(
+        METADATA, _EVERY, any_node, least=least, check=lambda value: _check(value["topics"])
+    )
+    async for value, paged_by in answers:
+        yield value["topics"], paged_by
 
 
 def _check(rows: list[dict[str, Any]]) -> None:
@@ -63,16 +87,3 @@ def _check(rows: list[dict[str, Any]]) -> None:
             # A topic whose partitions have no leader just now is there all the same.
             if not failed.retriable:
                 raise failed
-
-
-def _result(
-    rows: list[dict[str, Any]], flag: str, ids: list[uuid.UUID] | None, *, list_internal: bool
-) -> ListTopicsResult:
-    internal = bytes(row[flag] for row in rows)
-    names = [row["name"] for row in rows]
-    if list_internal or not any(internal):
-        return ListTopicsResult(names, internal, ids)
-    kept = [at for at, is_internal in enumerate(internal) if not is_internal]
-    return ListTopicsResult(
-        [names[at] for at in kept], bytes(len(kept)), None if ids is None else [ids[at] for at in kept]
-    )

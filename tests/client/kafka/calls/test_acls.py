@@ -28,18 +28,19 @@ RESOURCE: dict[str, Any] = {"resource_type": 2, "resource_name": "orders", "patt
 ACL: dict[str, Any] = {"principal": "User:a", "host": "*", "operation": 3, "permission_type": 3}
 
 
-#: What a request says that asks for no page.
-NO_PAGE = {"response_pagination_limit": None, "cursor": None}
+#: What a request says that asks for the first page.
+FIRST_PAGE = {"response_pagination_limit": 2000, "cursor": None}
 
 
 async def test_bindings_that_match(client: AdminClient, node: ScriptedKafka) -> None:
     acls = [ACL, ACL | {"operation": 4, "permission_type": 2}]
     node.handlers[DESCRIBE_ACLS] = lambda _: {"resources": [RESOURCE | {"acls": acls}]}
     wanted = AclFilter(ResourceType.TOPIC, "orders", PatternType.MATCH)
-    assert await client.describe_acls(wanted) == [READ, WRITE]
-    assert node.of(DESCRIBE_ACLS) == [filter_fields(wanted) | NO_PAGE]
+    found = await client.describe_acls(wanted)
+    assert (list(found), found.paged_by) == ([READ, WRITE], None)
+    assert node.of(DESCRIBE_ACLS) == [filter_fields(wanted) | FIRST_PAGE]
     await client.describe_acls()
-    assert node.of(DESCRIBE_ACLS)[-1] == filter_fields(AclFilter()) | NO_PAGE
+    assert node.of(DESCRIBE_ACLS)[-1] == filter_fields(AclFilter()) | FIRST_PAGE
 
 
 async def test_a_server_without_an_authorizer(client: AdminClient, node: ScriptedKafka) -> None:

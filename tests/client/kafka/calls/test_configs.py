@@ -53,7 +53,7 @@ async def test_the_configs_of_a_topic(client: AdminClient, node: ScriptedKafka) 
             "resources": [{"resource_type": 2, "resource_name": "orders", "configuration_keys": None}],
             "include_synonyms": True,
             "include_documentation": True,
-            "response_pagination_limit": None,
+            "response_pagination_limit": 2000,
             "cursor": None,
         }
     ]

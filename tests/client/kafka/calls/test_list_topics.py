@@ -14,7 +14,7 @@ from broker_core.client.kafka import (
     UnsupportedVersionException,
 )
 from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, METADATA, ZERO_ID, Fields
-from tests.support.scripted_kafka import ScriptedKafka, metadata_of
+from tests.support.scripted_kafka import Asked, ScriptedKafka, metadata_of
 
 ID = uuid.UUID("12345678-9abc-4def-8123-456789abcdef")
 ORDERS: dict[str, Any] = {"error_code": 0, "name": "orders", "topic_id": ID, "is_internal": False}
@@ -47,9 +47,28 @@ async def test_ids_are_always_of_metadata(client: AdminClient, node: ScriptedKaf
         "orders",
         "__consumer_offsets",
     ]
-    asked = node.of(METADATA)[0]
+    asked = node.of(METADATA)[-1]
     assert (asked["topics"], asked["allow_auto_topic_creation"]) == (None, False)
     assert node.of(LIST_TOPICS) == []
+
+
+async def test_a_topic_that_was_made_anew_between_two_pages_is_listed_once(
+    client: AdminClient, node: ScriptedKafka
+) -> None:
+    cursor = {"topic_name": "orders", "partition_index": 1, "topic_id": ID}
+    anew = uuid.UUID(int=7)
+
+    def answered(asked: Asked) -> Fields:
+        if asked.value["response_pagination_limit"] == -1:
+            return {"error_code": 42}
+        if asked.value["cursor"] is None:
+            return metadata_of(node, topics=[OFFSETS, ORDERS]) | {"next_cursor": cursor}
+        return metadata_of(node, topics=[ORDERS | {"topic_id": anew}, ORDERS | {"name": "z"}])
+
+    node.handlers[METADATA] = answered
+    listed = await client.list_topics(topic_ids=True)
+    assert [(each.name, each.topic_id) for each in listed] == [("orders", anew), ("z", ID)]
+    assert listed.paged_by == "server"
 
 
 async def test_a_server_without_it_is_asked_for_metadata() -> None:

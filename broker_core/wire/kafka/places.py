@@ -1,0 +1,42 @@
+"""The order of the places that cursors of pages name (KIP-1062), for servers and clients."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from broker_core.listing.topics_hash import utf16_key
+from broker_core.wire.kafka.reader import ZERO_ID
+
+__all__ = ["Order", "order_of", "ordered"]
+
+#: What places are compared by.
+Order: TypeAlias = tuple[Any, ...]
+
+#: Fields that are compared before those in front of them: transactions come by their producers first.
+_EARLIER: Final[Mapping[tuple[str, ...], tuple[str, ...]]] = {
+    ("transactional_id", "producer_id"): ("producer_id", "transactional_id")
+}
+
+
+def ordered(fields: Sequence[str]) -> tuple[str, ...]:
+    """The fields of a cursor as they are compared."""
+    return _EARLIER.get(tuple(fields), tuple(fields))
+
+
+def order_of(values: Mapping[str, Any], fields: Sequence[str], topic_id: uuid.UUID = ZERO_ID) -> Order:
+    """What the place with these values is compared by: by ``fields``, one after the other, texts
+    as Java compares them (UTF-16).
+
+    Newer producers are before older ones; topics without a name are before all others, in the order of their ids.
+    """
+    found: list[Any] = []
+    for each in fields:
+        value = values[each]
+        found.append(
+            utf16_key(value) if isinstance(value, str) else -value if each == "producer_id" else value
+        )
+        if each == "topic_name":
+            found.append(b"" if value else topic_id.bytes)
+    return tuple(found)
