@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.names import local_names, namespace_of
 from tests.support.served import Served, broker_core_command, to_toml
 
-__all__ = ["Catalogue", "make_catalogue"]
+__all__ = ["Catalogue", "import_topics", "make_catalogue"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,15 +46,20 @@ class Catalogue:
 
 def make_catalogue(folder: Path, size: int) -> Catalogue:
     """Import the topics of a benchmark into a new catalogue."""
+    return Catalogue(folder, size, import_topics(folder, namespace_of(size), local_names(size)))
+
+
+def import_topics(folder: Path, namespace: str, lines: Iterable[str]) -> float:
+    """Import lines, names or JSON, into a new catalogue in a new folder; the seconds of the import."""
     folder.mkdir(parents=True)
     names = folder / "names.txt"
     with names.open("w", encoding="utf-8") as out:
-        out.writelines(f"{name}\n" for name in local_names(size))
+        out.writelines(f"{line}\n" for line in lines)
     config = folder / "import.toml"
     config.write_text(to_toml(_settings(folder)), encoding="utf-8")
     begun = time.perf_counter()
-    _run("topics", "import", "--config", str(config), namespace_of(size), str(names))
-    return Catalogue(folder, size, time.perf_counter() - begun)
+    _run("topics", "import", "--config", str(config), namespace, str(names))
+    return time.perf_counter() - begun
 
 
 def _settings(folder: Path) -> dict[str, dict[str, object]]:

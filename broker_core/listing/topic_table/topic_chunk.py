@@ -52,9 +52,12 @@ class RenderedChunk:
         data, offsets = column_data(shown)
         return memoryview(data)[int(offsets[0]) : int(offsets[-1])]
 
-    def piece(self, low: int, high: int) -> memoryview:
-        """Topics ``low`` to ``high``, without the last."""
-        return self.data[int(self.offsets[low]) : int(self.offsets[high])]
+    def rows(self, rows: _Array) -> memoryview:
+        """Some topics, by their ascending numbers, one at least; neighbours are not copied."""
+        first, last = int(rows[0]), int(rows[-1])
+        if last - first + 1 == len(rows):
+            return self.data[int(self.offsets[first]) : int(self.offsets[last + 1])]
+        return RenderedChunk.of_column(self.column().take(pa.array(rows))).data
 
     @classmethod
     def of_column(cls, column: pa.LargeBinaryArray) -> RenderedChunk:
@@ -157,9 +160,17 @@ class TopicChunk:
         return made
 
     def some(self, rows: _Array) -> TopicChunk:
-        """The topics of these rows, as a chunk of their own; nothing that is rendered is taken along."""
+        """The topics of these ascending rows, as a chunk of their own; nothing that is rendered is taken along.
+
+        Neighbours share the memory of this chunk.
+        """
+        ids = self.ids
+        if len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows):
+            low, size = int(rows[0]), len(rows)
+            ids = None if ids is None else ids.slice(low, size)
+            return TopicChunk(self.names.slice(low, size), self.partitions[low : low + size], ids)
         at = pa.array(rows)
-        ids = None if self.ids is None else self.ids.take(at)
+        ids = None if ids is None else ids.take(at)
         return TopicChunk(self.names.take(at), self.partitions[rows], ids)
 
     def take_unheld(self) -> list[tuple[Hashable, RenderedChunk]]:

@@ -33,14 +33,17 @@ class _Topics:
         self.pieces: list[Buffer] = []
 
     def whole(self, chunk: TopicChunk, rows: _Array) -> None:
-        """Add topics with all of their partitions."""
+        """Add topics with all of their partitions. What is encoded here is not kept: a pass would fill the memory."""
         some = chunk.some(rows)
-        rendered = self.family.layout.render(some)
         bits = None if self.family.operations_end is None else self.operations(some)
-        if bits is not None:
-            rendered = with_operations(rendered, self.family, bits)
+        known = chunk.known(self.family.key) if bits is None else None
+        if known is None:
+            rendered = self.family.layout.render(some)
+            rendered = rendered if bits is None else with_operations(rendered, self.family, bits)
+            self.pieces.append(bytes(rendered.data))
+        else:
+            self.pieces.append(bytes(known.rows(rows)))
         self.count += len(rows)
-        self.pieces.append(bytes(rendered.data))
 
     def part(self, chunk: TopicChunk, row: int, first: int, end: int) -> None:
         """Add a topic with some of its partitions."""

@@ -61,6 +61,8 @@ def measure(
             other = stack.enter_context(KafkaConnection(peer))
             names = [_name(number) for number in range(size)]
             create_topics(other, names[topic_count(other) :])
+            while topic_count(other) < size:
+                pass  # it answers a change before it lists it
             theirs = questions(other, names)
         figures = {
             name: _figure(ours.get(name), theirs.get(name), turns, served.pid) for name in ours | theirs

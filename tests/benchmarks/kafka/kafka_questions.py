@@ -25,6 +25,8 @@ __all__ = ["create_topics", "questions", "topic_count"]
 
 #: Topics in one request.
 BATCH: Final = 500
+#: Topics that are asked for by name in one request.
+NAMED: Final = 10_000
 #: The type of a topic in ListConfigResources.
 _TOPIC: Final = 2
 #: Bytes behind the topics of a page: no cursor, and no tags.
@@ -74,11 +76,15 @@ def questions(
     )
     middle = connection.ask(METADATA, 13, {"topics": [{"name": ordered[len(ordered) // 2]}]})["topics"][0]
     by_id = _frame(METADATA, 13, {"topics": [{"name": None, "topic_id": middle["topic_id"]}]})
+    named = _frame(METADATA, 13, {"topics": [{"name": name} for name in ordered[:NAMED]]})
     pages = list(_pages(ordered, page))
     found: dict[str, Callable[[], float]] = {
         "Metadata v13 of all": lambda: connection.exchange(_ALL)[0],
+        f"Metadata v13 of {NAMED:,} names": lambda: connection.exchange(named)[0],
         "names only": lambda: connection.exchange(only_names)[0],
         f"all, in pages of {page}": lambda: sum(_seconds(connection, *each) for each in pages),
+        f"the first page of {page}": lambda: _seconds(connection, *pages[0]),
+        f"the last page of {page}": lambda: _seconds(connection, *pages[-1]),
         "Metadata v13 by id": lambda: connection.exchange(by_id)[0],
     }
     if CREATE_TOPICS.key in connection.apis:

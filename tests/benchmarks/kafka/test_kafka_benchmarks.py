@@ -1,12 +1,18 @@
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
 
+from broker_core.catalog import SqliteCatalog
+from tests.benchmarks.kafka import pages
 from tests.benchmarks.kafka.__main__ import measure
 from tests.benchmarks.kafka.neighbours import main, run
 from tests.benchmarks.ours import make_catalogue
+from tests.support.kafka_serving import kafka_broker
+from tests.support.kafka_topics import create
 
 
 def test_each_figure_is_measured(tmp_path: Path) -> None:
@@ -14,6 +20,18 @@ def test_each_figure_is_measured(tmp_path: Path) -> None:
     assert {"Metadata v13 of all", "names only", "Metadata v13 by id"} <= figures.keys()
     assert all(figure.ours is not None and figure.cpu > 0 for figure in figures.values())
     assert memory > 0
+
+
+async def test_a_pass_of_pages_is_measured(tmp_path: Path) -> None:
+    with SqliteCatalog(tmp_path / "catalog.sqlite") as catalog:
+        for number in range(3):
+            create(catalog, f"t{number}", 900)
+    async with kafka_broker(tmp_path) as broker:
+        assert broker.kafka_address is not None
+        address = "{}:{}".format(*broker.kafka_address)
+        found = await asyncio.to_thread(pages.figures, address, os.getpid(), 5)
+    assert min(found.first, found.last, found.passes, found.client_seconds) > 0
+    assert found.client_topics == 3
 
 
 def test_what_is_felt_beside_a_scene_is_noted(tmp_path: Path) -> None:

@@ -41,7 +41,8 @@ def test_a_mask_leaves_rows_out() -> None:
     assert bytes(rendered.joined(np.array([True, False, True]))) == b"accc"
     assert bytes(rendered.joined(np.zeros(3, bool))) == b""
     assert rendered.joined(None) is rendered.data
-    assert bytes(rendered.piece(1, 3)) == b"bbccc"
+    assert bytes(rendered.rows(np.array([1, 2]))) == b"bbccc"
+    assert bytes(rendered.rows(np.array([0, 2]))) == b"accc"
 
 
 def test_what_was_rendered_is_told_once_and_can_be_forgotten() -> None:

@@ -95,6 +95,19 @@ def test_pages_have_every_partition_once() -> None:
         ]
 
 
+def test_what_is_encoded_already_is_not_encoded_for_a_page() -> None:
+    fresh, _ = ask(visible({"t4"}), Cursor("t1", 0), 12)
+    for chunk in TABLE.chunks:
+        described_family(1).of(chunk)
+    try:
+        assert ask(visible({"t4"}), Cursor("t1", 0), 12)[0] == fresh
+    finally:
+        for chunk in TABLE.chunks:
+            chunk.forget(described_family(1).key)
+    assert ask(visible({"t4"}), Cursor("t1", 0), 12)[0] == fresh
+    assert TABLE.chunks[0].known(described_family(1).key) is None
+
+
 def test_operations_are_those_of_the_caller() -> None:
     def operations(chunk: TopicChunk) -> Any:
         return np.array([int(name[1:]) for name in chunk.names.to_pylist()], np.int32)
