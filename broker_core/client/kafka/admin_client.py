@@ -185,15 +185,10 @@ class AdminClient:
     ) -> Results[str, TopicDescription] | Results[uuid.UUID, TopicDescription]:
         """Topics with their partitions, by name or by id."""
         wanted = as_collection(topics)
+        pager, operations = self._whole(timeout), include_authorized_operations
         if isinstance(wanted, TopicIdCollection):
-            return await describe_by_id(
-                self._whole(timeout),
-                wanted,
-                include_authorized_operations=include_authorized_operations,
-            )
-        return await describe_by_name(
-            self._whole(timeout), wanted, include_authorized_operations=include_authorized_operations
-        )
+            return await describe_by_id(pager, wanted, include_authorized_operations=operations)
+        return await describe_by_name(pager, wanted, include_authorized_operations=operations)
 
     @overload
     async def delete_topics(
@@ -318,8 +313,7 @@ class AdminClient:
         self, *, states: Sequence[str] = (), types: Sequence[str] = (), timeout: float | None = None
     ) -> Page[GroupListing]:
         """The groups of all nodes, in some states or of some types."""
-        pages = listed_groups(self._whole(timeout), states, types)
-        return await joined(pages)
+        return await joined(listed_groups(self._whole(timeout), states, types))
 
     def describe_groups_pages(
         self, groups: Iterable[str], *, limit: int | None = None
@@ -332,8 +326,7 @@ class AdminClient:
     ) -> Results[str, GroupDescription]:
         """Groups of the classic protocol with their members."""
         wanted = list(groups)
-        pages = classic_groups(self._whole(timeout), wanted)
-        return await collected(wanted, pages, with_members)
+        return await collected(wanted, classic_groups(self._whole(timeout), wanted), with_members)
 
     def describe_consumer_groups_pages(
         self, groups: Iterable[str], *, limit: int | None = None
@@ -346,8 +339,7 @@ class AdminClient:
     ) -> Results[str, GroupDescription]:
         """Groups of consumers (KIP-848) with their members."""
         wanted = list(groups)
-        pages = consumer_groups(self._whole(timeout), wanted)
-        return await collected(wanted, pages, with_members)
+        return await collected(wanted, consumer_groups(self._whole(timeout), wanted), with_members)
 
     def list_group_offsets_pages(
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, limit: int | None = None
@@ -359,8 +351,7 @@ class AdminClient:
         self, groups: Mapping[str, Iterable[TopicPartition] | None], *, timeout: float | None = None
     ) -> Results[str, tuple[OffsetAndMetadata, ...]]:
         """What groups committed of some partitions, or of all (``None``)."""
-        pages = group_offsets(self._whole(timeout), groups)
-        return await collected(groups, pages, add)
+        return await collected(groups, group_offsets(self._whole(timeout), groups), add)
 
     def list_transactions_pages(
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), limit: int | None = None
@@ -372,8 +363,7 @@ class AdminClient:
         self, *, states: Sequence[str] = (), producer_ids: Sequence[int] = (), timeout: float | None = None
     ) -> Page[TransactionListing]:
         """The transactions of all nodes."""
-        pages = listed_transactions(self._whole(timeout), states, producer_ids)
-        return await joined(pages)
+        return await joined(listed_transactions(self._whole(timeout), states, producer_ids))
 
     def describe_transactions_pages(
         self, transactional_ids: Iterable[str], *, limit: int | None = None
@@ -386,8 +376,7 @@ class AdminClient:
     ) -> Results[str, TransactionDescription]:
         """Transactions with their partitions."""
         wanted = list(transactional_ids)
-        pages = transactions(self._whole(timeout), wanted)
-        return await collected(wanted, pages, latest)
+        return await collected(wanted, transactions(self._whole(timeout), wanted), latest)
 
     # ---- partitions ----------------------------------------------------------------------------------------
 
@@ -401,8 +390,7 @@ class AdminClient:
         self, partitions: Mapping[TopicPartition, int], *, timeout: float | None = None
     ) -> Results[TopicPartition, PartitionOffset]:
         """The offset of each partition at a time in milliseconds since 1970: -1 is its end, -2 its beginning."""
-        pages = offsets(self._whole(timeout), partitions)
-        return await collected(partitions, pages, latest)
+        return await collected(partitions, offsets(self._whole(timeout), partitions), latest)
 
     def describe_producers_pages(
         self, partitions: Iterable[TopicPartition], *, limit: int | None = None
@@ -415,8 +403,7 @@ class AdminClient:
     ) -> Results[TopicPartition, tuple[ProducerState, ...]]:
         """The producers of each partition."""
         wanted = list(partitions)
-        pages = producers(self._whole(timeout), wanted)
-        return await collected(wanted, pages, add)
+        return await collected(wanted, producers(self._whole(timeout), wanted), add)
 
     def describe_log_dirs_pages(
         self,
@@ -436,8 +423,7 @@ class AdminClient:
         timeout: float | None = None,
     ) -> Page[ReplicaLog]:
         """The logs in the directories of nodes, of all or of some partitions."""
-        pages = log_dirs(self._whole(timeout), nodes, partitions)
-        return await joined(pages)
+        return await joined(log_dirs(self._whole(timeout), nodes, partitions))
 
     def list_partition_reassignments_pages(
         self, partitions: Iterable[TopicPartition] | None = None, *, limit: int | None = None
@@ -449,8 +435,7 @@ class AdminClient:
         self, partitions: Iterable[TopicPartition] | None = None, *, timeout: float | None = None
     ) -> Page[PartitionReassignment]:
         """Partitions whose replicas change, of all or of some."""
-        pages = reassignments(self._whole(timeout), partitions)
-        return await joined(pages)
+        return await joined(reassignments(self._whole(timeout), partitions))
 
     # ---- the cluster ---------------------------------------------------------------------------------------
 
