@@ -1,4 +1,4 @@
-"""Settings that let in more than an operator may have meant: warnings for `check` and for the start."""
+"""Settings that let in more than an operator may have meant, or nobody: warnings for `check` and for the start."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ from broker_core.settings import Settings
 __all__ = ["wide_settings"]
 
 
-def wide_settings(settings: Settings) -> Iterator[tuple[str, str]]:
-    """Each such setting by its name, and what it lets in."""
+def wide_settings(settings: Settings, *, identifies: bool = False) -> Iterator[tuple[str, str]]:
+    """Each such setting by its name, and what it lets in. ``identifies``: clients may have roles by other means."""
+    if _is_ruled(settings):
+        table = settings.authorization
+        if not table.super_roles and not table.rules:
+            yield "authorization", "there is no rule and no super role, so everything is denied"
+        elif not (identifies or _may_have_roles(settings)):
+            yield "authorization", "without authentication nobody has a role, so everything is denied"
     for network in settings.pulsar.haproxy_from:
         if network.prefixlen == 0:
             yield (
@@ -58,6 +64,12 @@ def _is_ruled(settings: Settings) -> bool:
     authorization = settings.authorization
     ruled = authorization.super_roles or authorization.rules or settings.authentication.is_on
     return authorization.mode == "rules" or (authorization.mode == "auto" and bool(ruled))
+
+
+def _may_have_roles(settings: Settings) -> bool:
+    """Whether any client can have a role: a plugin may authenticate, too."""
+    has_users = settings.kafka is not None and bool(settings.kafka.sasl.mechanisms)
+    return settings.authentication.is_on or has_users or bool(settings.plugins.enabled)
 
 
 def _are_writes_open(settings: Settings) -> bool:

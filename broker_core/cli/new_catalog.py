@@ -5,18 +5,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
 
-from broker_core.settings import CONFIG_VARIABLE, LoadedSettings, SettingsError, load_settings
+from broker_core.errors import BrokerCoreError
+from broker_core.settings import CONFIG_VARIABLE, LoadedSettings, Settings, SettingsError, load_settings
 
-__all__ = ["NewCatalog", "others_nearby"]
+__all__ = ["NewCatalog", "StartWouldFail", "others_nearby"]
 
 _log = structlog.get_logger(__name__)
 
 #: What settings files are called in the documentation.
 _USUAL_FILE = "broker-core.toml"
+
+
+class StartWouldFail(BrokerCoreError):
+    """A setting with which a server would make a catalogue, and then not start; the message names the setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +54,32 @@ class NewCatalog:
             named = ", ".join(map(str, others))
             text += f"; another one is there already: {named} (--catalog or --config names it)"
         return cls(text, others)
+
+    def check(self, settings: Settings) -> None:
+        """Look at what a server needs besides a catalogue, before it leaves one behind.
+
+        Raises :exc:`StartWouldFail`.
+        """
+        from broker_core.cli.startup_checks.authentication_keys import authentication_checks
+        from broker_core.cli.startup_checks.authorization_rules import authorization_checks
+        from broker_core.cli.startup_checks.bounded_check import bounded
+        from broker_core.cli.startup_checks.certificates import certificate_checks
+        from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
+        from broker_core.cli.startup_checks.kafka_sasl import kafka_sasl_checks
+        from broker_core.cli.startup_checks.listen_addresses import taken_addresses
+
+        for name, problem in taken_addresses(settings):
+            raise StartWouldFail(f"{name}: {problem}")
+        for name, check in (
+            ("tls", partial(certificate_checks, settings)),
+            ("authentication", partial(authentication_checks, settings.authentication)),
+            ("authorization", partial(authorization_checks, settings)),
+            ("kafka.configs", partial(kafka_configs_checks, settings)),
+            ("kafka.sasl", partial(kafka_sasl_checks, settings)),
+        ):
+            for found in bounded(name, check):
+                if found.level == "error":
+                    raise StartWouldFail(f"{found.name}: {found.text}")
 
     async def log(self, _broker: object) -> None:
         """Say it in the log of a server: a warning where another one may have been meant."""

@@ -11,6 +11,8 @@ from broker_core.broker import Broker
 from broker_core.cli.startup_checks.authorization_rules import authorization_checks
 from broker_core.settings import Settings
 
+SOME = {"plugins": {"enabled": ["logins"]}}  # that may say who clients are
+NOBODY = "without authentication nobody has a role, so everything is denied"
 WIDE = {
     "pulsar": {"listen": "127.0.0.1:0", "haproxy_from": ["10.0.0.0/8", "0.0.0.0/0", "::/0"]},
     "authentication": {"proxy_roles": ["proxy", "other"]},
@@ -22,6 +24,7 @@ def test_what_is_bounded_is_not_warned_of() -> None:
     assert list(wide_settings(Settings())) == []
     bounded = {
         "pulsar": {"haproxy_from": ["10.0.0.0/8", "128.0.0.0/1"]},
+        "plugins": {"enabled": ["logins"]},
         "authentication": {"proxy_roles": ["proxy"]},
         "authorization": {"super_roles": ["admin"]},
     }
@@ -31,6 +34,7 @@ def test_what_is_bounded_is_not_warned_of() -> None:
 def test_all_addresses_and_proxies_without_rules_are() -> None:
     found = list(wide_settings(Settings.model_validate(WIDE)))
     assert [(name, text.split(" ")[0]) for name, text in found] == [
+        ("authorization", "without"),
         ("pulsar.haproxy_from", "0.0.0.0/0"),
         ("pulsar.haproxy_from", "::/0"),
         ("authorization.super_roles", "'proxy'"),
@@ -46,8 +50,7 @@ def test_all_addresses_and_proxies_without_rules_are() -> None:
         ({"http": {"listen": "192.0.2.1:80"}}, True),
         ({"http": {"listen": "192.0.2.1:80", "writes": False}}, False),
         ({"http": {"listen": "192.0.2.1:80", "api": False}}, False),
-        ({"http": {"listen": "192.0.2.1:80"}, "authorization": {"mode": "rules"}}, False),
-        ({"http": {"listen": "192.0.2.1:80"}, "authorization": {"super_roles": ["a"]}}, False),
+        ({"http": {"listen": "192.0.2.1:80"}, "authorization": {"super_roles": ["a"]}, **SOME}, False),
         ({"http": {"listen": "192.0.2.1:80"}, "upstream": {"service_url": "pulsar://192.0.2.2:6650"}}, False),
         ({"http": {"tls": {"listen": "192.0.2.1:443", "certificate": "c", "key": "k"}}}, True),
     ],
@@ -61,17 +64,19 @@ async def test_check_and_the_start_say_so(tmp_path: Path) -> None:
     settings = Settings.model_validate(WIDE | {"catalog": {"path": tmp_path / "topics.sqlite"}})
     expected = list(wide_settings(settings))
     warned = [(each.name, each.text) for each in authorization_checks(settings) if each.level == "warning"]
-    assert warned == [
-        ("authorization", "without authentication nobody has a role, so everything is denied"),
-        *expected,
-    ]
+    assert warned == expected
+    assert expected[0] == ("authorization", NOBODY)
     with capture_logs() as logs:
         async with Broker(settings):
             pass
     events = [each["event"] for each in logs if each["log_level"] == "warning"]
     assert [f"{name}: {text}" for name, text in expected] == [
-        event for event in events if event.startswith(("pulsar.", "authorization."))
+        event for event in events if event.startswith(("pulsar.", "authorization"))
     ]
+    with capture_logs() as logs:
+        async with Broker(settings, identify=lambda asker: asker):
+            pass
+    assert f"authorization: {NOBODY}" not in [each["event"] for each in logs]
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ async def test_check_and_the_start_say_so(tmp_path: Path) -> None:
         ({"kafka": {}}, []),
         ({"kafka": {"listen": "192.0.2.1:9092"}}, ["kafka.listen"]),
         ({"kafka": {"listen": "192.0.2.1:9092", "super_users": ["User:admin"]}}, []),
-        ({"kafka": {"listen": "192.0.2.1:9092"}, "authorization": {"super_roles": ["admin"]}}, []),
+        ({"kafka": {"listen": "192.0.2.1:9092"}, "authorization": {"super_roles": ["admin"]}, **SOME}, []),
         ({"kafka": {"listen": "192.0.2.1:9092", "sasl": {"mechanisms": ["SCRAM-SHA-256"]}}}, []),
         (
             {"kafka": {"listen": "192.0.2.1:9092", "sasl": {"mechanisms": ["PLAIN", "SCRAM-SHA-256"]}}},

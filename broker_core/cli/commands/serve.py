@@ -66,6 +66,8 @@ def serve_clients(
     options = serve_options(pulsar, http, catalog)
     loaded = invocation.load(options)
     new = NewCatalog.of(loaded) if loaded.settings.upstream is None else None
+    if new is not None:
+        new.check(loaded.settings)
     serve(
         loaded.settings,
         debug=invocation.debug,

@@ -29,20 +29,15 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
 
     table = settings.authorization
     authorization = Authorization(table, authentication=settings.authentication.is_on)
+    warnings = list(wide_settings(settings))
     if not authorization.on:
         yield Check.ok("authorization", "everybody may do everything: there are no rules")
-    elif not table.super_roles and not table.rules:
-        yield Check.warning("authorization", "there is no rule and no super role, so everything is denied")
-    elif not _may_have_roles(settings):
-        yield Check.warning(
-            "authorization", "without authentication nobody has a role, so everything is denied"
-        )
-    else:
+    elif "authorization" not in dict(warnings):
         super_roles = ", ".join(table.super_roles) or "nobody"
         yield Check.ok(
             "authorization", f"rules; {super_roles} may do everything, what no rule allows is denied"
         )
-    for name, text in wide_settings(settings):
+    for name, text in warnings:
         yield Check.warning(name, text)
     unused = dict(unused_rules(table))
     for number, rule in enumerate(table.rules, 1):
@@ -53,12 +48,6 @@ def authorization_checks(settings: Settings) -> Iterator[Check]:
             yield Check.warning(name, f"it never applies: {unused[number]}")
         else:
             yield Check.ok(name, f"{rule_text(rule)}{_more(rule)}")
-
-
-def _may_have_roles(settings: Settings) -> bool:
-    """Whether any client can have a role: a plugin may authenticate, too."""
-    has_users = settings.kafka is not None and bool(settings.kafka.sasl.mechanisms)
-    return settings.authentication.is_on or has_users or bool(settings.plugins.enabled)
 
 
 def names_lost_checks(settings: Settings) -> Iterator[Check]:

@@ -16,32 +16,17 @@ if TYPE_CHECKING:
     from broker_core.quantities import ListenAddress
     from broker_core.settings import Settings
 
-__all__ = ["listen_checks"]
+__all__ = ["listen_checks", "taken_addresses"]
 
 _IN_USE: Final = "is in use: another process listens there"
 
 
 def listen_checks(settings: Settings) -> Iterator[Check]:
     """The addresses that will be listened on: free, and who may reach them."""
-    addresses = {"pulsar.listen": settings.pulsar.listen}
-    if settings.pulsar.tls is not None:
-        addresses["pulsar.tls.listen"] = settings.pulsar.tls.listen
-    if settings.http is not None:
-        addresses["http.listen"] = settings.http.listen
-        if settings.http.tls is not None:
-            addresses["http.tls.listen"] = settings.http.tls.listen
-    if settings.kafka is not None:
-        addresses["kafka.listen"] = settings.kafka.listen
-        if settings.kafka.tls is not None:
-            addresses["kafka.tls.listen"] = settings.kafka.tls.listen
-    taken: dict[ListenAddress, str] = {}
     ours: dict[str, bool | None] = {}
-    for name, address in addresses.items():
-        problem = f"is that of {taken[address]} too" if address in taken else _why_not_free(address)
+    for name, address, problem in _tried(settings):
         if problem == _IN_USE:
             ours[name] = _is_ours(name, settings, ours)
-        if address.port:
-            taken[address] = name
         if ours.get(name, False) is None:
             yield Check.warning(
                 name,
@@ -76,6 +61,32 @@ def listen_checks(settings: Settings) -> Iterator[Check]:
             yield Check.warning(
                 name, f"/metrics and health at {address} are open to all: http.protect asks for credentials"
             )
+
+
+def taken_addresses(settings: Settings) -> Iterator[tuple[str, str]]:
+    """Each setting of an address that a server cannot listen on, and why."""
+    for name, address, problem in _tried(settings):
+        if problem is not None:
+            yield name, f"{address} {problem}"
+
+
+def _tried(settings: Settings) -> Iterator[tuple[str, ListenAddress, str | None]]:
+    """Each address by its setting, and why it cannot be listened on, if so."""
+    addresses: dict[str, ListenAddress] = {}
+    for name, table in (("pulsar", settings.pulsar), ("http", settings.http), ("kafka", settings.kafka)):
+        if table is not None:
+            addresses[f"{name}.listen"] = table.listen
+            if table.tls is not None:
+                addresses[f"{name}.tls.listen"] = table.tls.listen
+    taken: dict[ListenAddress, str] = {}
+    for name, address in addresses.items():
+        yield (
+            name,
+            address,
+            f"is that of {taken[address]} too" if address in taken else _why_not_free(address),
+        )
+        if address.port:
+            taken[address] = name
 
 
 def _is_ours(name: str, settings: Settings, found: dict[str, bool | None]) -> bool | None:

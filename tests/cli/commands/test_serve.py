@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from broker_core.catalog import SqliteCatalog
 from broker_core.cli.commands.serve import serve_options
 from broker_core.settings import load_settings
 from tests.cli.conftest import Cli, InstallPlugin
@@ -28,15 +29,51 @@ def test_a_port_in_use_is_one_line(cli: Cli, option: str) -> None:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         address = taken.getsockname()
-        other = ["--pulsar", "127.0.0.1:0"] if option == "--http" else []
-        said = cli("serve", option, f"{address[0]}:{address[1]}", *other)
-    name = option.removeprefix("--")
-    last = said.err.splitlines()[-1]
-    assert said.code == 1
-    assert not said.out
+        other = ["--catalog", "topics.sqlite", *(["--pulsar", "127.0.0.1:0"] if option == "--http" else [])]
+        where = f"{address[0]}:{address[1]}"
+        name = option.removeprefix("--")
+        said = cli("serve", option, where, *other)
+        assert said.only_error == f"{name}.listen: {where} is in use: another process listens there"
+        assert not Path("topics.sqlite").exists()
+        SqliteCatalog(Path("topics.sqlite")).close()
+        last = cli("serve", option, where, *other).err.splitlines()[-1]
     assert f"{name}.listen: cannot listen on 127.0.0.1" in last
-    assert str(address[1]) in last
     assert "already in use" in last
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (
+            '[pulsar.tls]\nlisten = "127.0.0.1:0"\ncertificate = "c.pem"\nkey = "k.pem"',
+            "pulsar.tls: certificate: ",
+        ),
+        (
+            '[authentication]\nmethods = ["basic"]\nbasic.file = "users"',
+            "authentication.basic.file: ",
+        ),
+        (
+            '[authentication]\nmethods = ["token"]\ntoken.key = "file:absent"',
+            "authentication.token.key: ",
+        ),
+        (
+            '[kafka]\nlisten = "127.0.0.1:0"\n[kafka.sasl]\nmechanisms = ["OAUTHBEARER"]',
+            "kafka.sasl.mechanisms: ",
+        ),
+        (
+            '[pulsar]\nlisten = "127.0.0.1:7777"\n[http]\nlisten = "127.0.0.1:7777"',
+            "http.listen: 127.0.0.1:7777 is that of pulsar.listen too",
+        ),
+    ],
+)
+def test_a_start_that_fails_leaves_no_catalogue_behind(
+    cli: Cli, tmp_path: Path, settings: str, said: str
+) -> None:
+    config = tmp_path / "f.toml"
+    config.write_text(f'{settings}\n[catalog]\npath = "topics.sqlite"\n')
+    free = [] if "7777" in settings else ["--pulsar", "127.0.0.1:0"]
+    assert cli("serve", "--config", config, *free).only_error.startswith(said)
+    assert not list(tmp_path.glob("topics.sqlite*"))
 
 
 def test_a_catalogue_that_is_none_is_one_line(cli: Cli, tmp_path: Path) -> None:
