@@ -59,28 +59,45 @@ def table_text(
     title: str | None = None,
     caption: str | None = None,
 ) -> str:
-    """A table as wide as it needs: what is cut off cannot be copied. Title and caption are lines around it.
+    """A table as wide as it needs: what is cut off cannot be copied. Title and caption are lines around it. A boolean
+    is `yes` or `no`.
 
     On a terminal, cells of the widest columns are folded where a line would not fit. Made without rich's tables, which
     take a second for ten thousand rows.
     """
-    shown = [[_shown(cell) for cell in row] for row in rows]
     header = [list(columns)] if any(columns) else []
-    widths = [max(map(_width, cells)) for cells in zip(*header, *shown, strict=True)]
-    if sys.stdout.isatty():
-        widths = _fitted(widths, shutil.get_terminal_size().columns)
-    lines = [*([title] if title else []), ""]
-    for head in header:
-        lines += _lines(head, widths)
-        lines.append(f" {'─' * (sum(widths) + _BETWEEN * (len(widths) - 1))}")
-    for row in shown:
-        lines += _lines(row, widths)
-    return "\n".join([*lines, "", *([caption] if caption else []), ""])
+    shown = [_shown(column) for column in zip(*header, *rows, strict=True)]
+    is_plain = all(plain for _, plain in shown)
+    natural = [max(map(len if is_plain else _width, texts)) for texts, _ in shown]
+    widths = _fitted(natural, shutil.get_terminal_size().columns) if sys.stdout.isatty() else natural
+    lines: list[str] = []
+    if is_plain and widths == natural:  # all at once: there may be 100,000 rows
+        form = f" {(' ' * _BETWEEN).join(f'%-{width}s' for width in widths)}"
+        lines += map(str.rstrip, map(form.__mod__, zip(*(texts for texts, _ in shown), strict=True)))
+        heads = len(header)
+    else:
+        heads = 0
+        for number, row in enumerate(zip(*(texts for texts, _ in shown), strict=True)):
+            lines += _lines(row, widths)
+            heads = heads if number >= len(header) else len(lines)
+    if header:
+        lines.insert(heads, f" {'─' * (sum(widths) + _BETWEEN * (len(widths) - 1))}")
+    return "\n".join([*([title] if title else []), "", *lines, "", *([caption] if caption else []), ""])
 
 
-def _shown(cell: object) -> str:
-    text = "" if cell is None else str(cell)
-    return "\n".join(map(printable, text.split("\n"))) if "\n" in text else printable(text)
+def _shown(cells: Sequence[object]) -> tuple[list[str], bool]:
+    """The cells of a column as text, and whether each is one line of ASCII."""
+    texts = [cell if type(cell) is str else _text(cell) for cell in cells]
+    joined = "".join(texts)
+    if joined.isascii() and joined.isprintable():
+        return texts, True
+    return ["\n".join(map(printable, text.split("\n"))) for text in texts], False
+
+
+def _text(cell: object) -> str:
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return "" if cell is None else str(cell)
 
 
 def _width(cell: str) -> int:

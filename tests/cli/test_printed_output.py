@@ -85,10 +85,21 @@ def test_a_table_has_all_cells_as_they_are(capfd: pytest.CaptureFixture[str]) ->
 
 def test_cells_are_aligned_whatever_they_have(capfd: pytest.CaptureFixture[str]) -> None:
     long = "x" * 300
-    print_table(["", ""], [["größe", 1], ["two\n日本", long]])
+    print_table(["", ""], [["größe", 1], ["two\n日本", long], [True, False]])
     print_table(["a", "b"], [])
     said = capfd.readouterr().out.splitlines()
-    assert said == ["", " größe   1", f" two     {long}", " 日本", "", "", " a   b", " ─────", ""]
+    assert said == [
+        "",
+        " größe   1",
+        f" two     {long}",
+        " 日本",
+        " yes     no",
+        "",
+        "",
+        " a   b",
+        " ─────",
+        "",
+    ]
 
 
 def test_a_terminal_folds_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:

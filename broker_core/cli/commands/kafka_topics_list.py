@@ -106,7 +106,7 @@ async def list_topics(
     else:
         print_table(
             ["name", *(["topic_id"] if ids else []), "internal"],
-            ([*(row | {"internal": "yes" if row["internal"] else "no"}).values()] for row in rows),
+            ([*row.values()] for row in rows),
             caption=counted(len(rows), "topic"),
         )
 

@@ -217,6 +217,6 @@ def test_a_pointer_that_cannot_be_read_is_shown_with_the_last_that_can(tmp_path:
 
 def test_what_is_empty_is_shown_as_nothing() -> None:
     report: dict[str, Any] = {"problems": [], "passed": {}, "number": None, "refused": True}
-    rows = [("problems", "-"), ("passed", "-"), ("number", "-"), ("refused", "yes")]
+    rows = [("problems", "-"), ("passed", "-"), ("number", "-"), ("refused", True)]
     assert status_command._rows(report) == rows
     assert status_command._rows({"problems": ["a", "b"]}) == [("problems", "a; b")]

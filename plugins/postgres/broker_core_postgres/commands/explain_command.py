@@ -122,21 +122,19 @@ def _milliseconds(started: float) -> float:
     return round((time.perf_counter() - started) * 1000, 3)
 
 
-def _text(value: Any) -> str:
-    """A value for people; none for what is not there."""
+def _text(value: Any) -> Any:
+    """A value for people; an empty one for what is not there."""
     if isinstance(value, dict):
         return ", ".join(f"{key}={each}" for key, each in value.items())
     if isinstance(value, list):
         return ", ".join(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "" if value is None else str(value)
+    return "" if value is None else value
 
 
 def _print(report: Mapping[str, Any]) -> None:
     apart = {"sql", "parameters", "explain"}
     shown = [[key.replace("_", " "), _text(value)] for key, value in report.items() if key not in apart]
-    print_table(["", ""], [row for row in shown if row[1]])
+    print_table(["", ""], [row for row in shown if row[1] != ""])
     if "sql" in report:
         print(f"\n{report['sql']}\n")
         for number, value in enumerate(report["parameters"], 1):

@@ -205,8 +205,6 @@ def _rows(report: dict[str, Any]) -> list[tuple[str, object]]:
             shown = ", ".join(f"{name} {count}" for name, count in value.items()) or "-"
         elif isinstance(value, list):
             shown = "; ".join(str(one) for one in value) or "-"
-        elif isinstance(value, bool):
-            shown = "yes" if value else "no"
         elif value is None:
             shown = "-"
         rows.append((key.replace("_", " "), shown))
