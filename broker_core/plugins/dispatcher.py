@@ -75,7 +75,8 @@ class Dispatcher:
         )
         self._has_masks = VISIBLE in self._chains.hooks
         self._has_listers = LIST in self._chains.hooks
-        self._shape_answers = any(HOOK_FACTS[hook].shapes_answers for hook in self._chains.hooks)
+        #: Whether some plugin authorizes, lists or masks, in whichever namespaces.
+        self.shapes_answers = any(HOOK_FACTS[hook].shapes_answers for hook in self._chains.hooks)
         self._claims: dict[str, int] = {}
         self._false_filters: set[str] = set()  # whose false claims were logged
         self._wrong_hashes: set[str] = set()
@@ -92,7 +93,7 @@ class Dispatcher:
 
     def concerned(self, namespace: NamespaceName) -> bool:
         """Whether some plugin has a say about who gets what of this namespace: authorizes, lists or masks."""
-        return self._shape_answers and self._chains.of(namespace).shapes_answers
+        return self.shapes_answers and self._chains.of(namespace).shapes_answers
 
     def gates(self, namespace: NamespaceName) -> bool:
         """Whether some plugin authorizes what is done with this namespace."""

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import sqlite3
 import threading
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Any, Final, TypeAlias
 
-from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes
+from broker_core.catalog.store.namespace_change import read_catalog_id, read_changes, when
 from broker_core.catalog.store.sqlite_catalog import SqliteCatalog
 from broker_core.change_log import CatalogVersion, Changes, Gap
 from broker_core.compact_json import compact_json
@@ -43,9 +42,9 @@ _STATES: Final = (
     " LEFT JOIN stamps s ON s.namespace = n.id AND s.version = n.version"
 )
 #: A namespace's number in the file, its version and the stamp of that.
-_State: TypeAlias = Sequence[Any]
+_State: TypeAlias = list[Any]
 #: That of one without a row: it never had a topic.
-_NEVER: Final = (0, 0, "")
+_NEVER: Final[_State] = [0, 0, ""]
 #: In the order of the table, so that nothing is sorted; with how many topics have to be looked at once more.
 _ROWS: Final = (
     "SELECT namespace, domain, count(*), total(listed <> '*' OR instr(base, ?)) FROM topics"
@@ -60,11 +59,15 @@ _LISTED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NamespaceCount:
-    """The names that a namespace lists at one version, partitions one by one, in the order of ``DOMAINS``."""
+    """The names that a namespace lists at one version, partitions one by one, in the order of ``DOMAINS``.
+
+    ``changed`` is when a topic changed last, in UTC; ``None`` if the change log had nothing.
+    """
 
     namespace: NamespaceName
     version: CatalogVersion
     names: tuple[int, ...]
+    changed: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +99,7 @@ class NamespaceCounts:
 
     def __init__(self, catalog: SqliteCatalog) -> None:
         self._catalog = catalog
-        self._kept: OrderedDict[NamespaceName, NamespaceCount] = OrderedDict()
+        self._kept: dict[NamespaceName, NamespaceCount] = {}
         self._lock = threading.Lock()
 
     def names(self, after: str, most: int, meant: MeantNames = ALL_NAMES) -> list[str]:
@@ -113,59 +116,57 @@ class NamespaceCounts:
             (count,) = connection.execute(f"SELECT count(*){clause}", values).fetchone()
         return int(count)
 
-    def changed(self, namespaces: Iterable[NamespaceName]) -> dict[str, datetime]:
-        """When each namespace changed last, of those of which the change log has anything."""
-        asked = compact_json([str(namespace) for namespace in namespaces])
-        with self._catalog.reading() as connection:
-            rows = connection.execute(_CHANGED, (asked,)).fetchall()
-        return {name: datetime.fromtimestamp(time / 1000, UTC) for name, time in rows if time is not None}
-
     def count(self, namespaces: Iterable[NamespaceName]) -> list[NamespaceCount]:
         """The counts of namespaces, in their order, all of one state of the catalogue."""
         asked = list(namespaces)
+        with self._lock:
+            found = {each: kept for each in asked if (kept := self._kept.get(each)) is not None}
         with self._catalog.reading() as connection:
             catalog_id = read_catalog_id(connection)
             rows = connection.execute(_STATES, (compact_json([str(namespace) for namespace in asked]),))
-            states = {name: state for name, *state in rows}
-            found = {each: self._moved(connection, each, catalog_id, states.get(str(each))) for each in asked}
-            missing = {
-                namespace: states.get(str(namespace), _NEVER)
-                for namespace, count in found.items()
-                if count is None
-            }
-            if missing:
-                found |= {count.namespace: count for count in _counted(connection, catalog_id, missing)}
-        counts = [count for namespace in asked if (count := found[namespace]) is not None]
-        self._keep(counts)
-        return counts
+            states: dict[str, _State] = {name: state for name, *state in rows}
+            stale: dict[NamespaceName, _State] = {}
+            for namespace in asked:
+                state, kept = states.get(str(namespace), _NEVER), found.get(namespace)
+                if kept is None or not _is_of(kept.version, catalog_id, *state):
+                    stale[namespace] = state
+            if stale:
+                found |= self._counted_again(connection, catalog_id, stale, found)
+        return [found[namespace] for namespace in asked]
 
-    def _moved(
+    def _counted_again(
         self,
         connection: sqlite3.Connection,
-        namespace: NamespaceName,
         catalog_id: str,
-        state: _State | None,
-    ) -> NamespaceCount | None:
-        """The count that is kept, moved to the version now; ``None`` where it has to be counted."""
+        stale: Mapping[NamespaceName, _State],
+        known: Mapping[NamespaceName, NamespaceCount],
+    ) -> dict[NamespaceName, NamespaceCount]:
+        """Those of other versions now: moved by the change log if that leads there, else counted."""
+        counts: dict[NamespaceName, NamespaceCount] = {}
+        for namespace in stale.keys() & known.keys():
+            kept = known[namespace]
+            changes = read_changes(connection, namespace, kept.version, most=_MOVED)
+            if not isinstance(changes, Gap):
+                counts[namespace] = _after(kept, changes)
+        missing = {namespace: state for namespace, state in stale.items() if namespace not in counts}
+        if missing:
+            counts |= {count.namespace: count for count in _counted(connection, catalog_id, missing)}
+        rows = connection.execute(_CHANGED, (compact_json([str(namespace) for namespace in counts]),))
+        times = {name: when(time) for name, time in rows if time is not None}
+        counts = {each: replace(count, changed=times.get(str(each))) for each, count in counts.items()}
         with self._lock:
-            kept = self._kept.get(namespace)
-        if kept is None:
-            return None
-        version = kept.version
-        _, number, stamp = state or _NEVER
-        if (version.number, version.stamp, version.catalog_id) == (number, stamp, catalog_id):
-            return kept
-        changes = read_changes(connection, namespace, version, most=_MOVED)
-        return None if isinstance(changes, Gap) else _after(kept, changes)
-
-    def _keep(self, counts: Iterable[NamespaceCount]) -> None:
-        with self._lock:
-            for count in counts:
-                if any(count.names):  # clients may ask about any name
-                    self._kept[count.namespace] = count
-                    self._kept.move_to_end(count.namespace)
+            # Those that were kept for the longest time go; of what holds nothing clients may ask about any name.
+            for namespace, count in counts.items():
+                self._kept.pop(namespace, None)
+                if any(count.names):
+                    self._kept[namespace] = count
             while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
+                del self._kept[next(iter(self._kept))]
+        return counts
+
+
+def _is_of(version: CatalogVersion, catalog_id: str, _: int, number: int, stamp: str) -> bool:
+    return version.number == number and version.stamp == stamp and version.catalog_id == catalog_id
 
 
 def _after(count: NamespaceCount, changes: Changes) -> NamespaceCount:

@@ -51,7 +51,13 @@ def test_the_last_change_of_a_namespace_is_that_of_its_log(catalog: SqliteCatalo
     counts = NamespaceCounts(catalog)
     last = catalog.changes(NAMESPACE, CatalogVersion(catalog.version(NAMESPACE).catalog_id, 0))
     assert isinstance(last, Changes)
-    assert counts.changed([NAMESPACE, SYSTEM]) == {str(NAMESPACE): last.changes[-1].time}
+    kept = counts.count([NAMESPACE, SYSTEM])
+    assert [each.changed for each in kept] == [last.changes[-1].time, None]
+    catalog.set_properties(topic, {"a": "c"})
+    later = counts.count([NAMESPACE])[0].changed
+    assert later is not None
+    assert later >= last.changes[-1].time
+    assert later == catalog.changes(NAMESPACE, last.version).changes[-1].time  # type: ignore[union-attr]
 
 
 def test_a_count_is_that_of_a_listing(catalog: SqliteCatalog) -> None:

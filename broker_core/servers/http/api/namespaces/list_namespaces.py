@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -16,33 +15,36 @@ from broker_core.access.access import Access
 from broker_core.catalog import MeantNames, NamespaceCount, reading_catalog
 from broker_core.concurrency.loop_turn import loop_turn
 from broker_core.errors import ListingFailed
-from broker_core.names import DOMAINS, Mode, NamespaceName
+from broker_core.names import NamespaceName
 from broker_core.names.namespace_name import MAX_NAMESPACE
 from broker_core.plugins import RefusedByPlugin
 from broker_core.servers.http.api.api_request import ApiRequest
 from broker_core.servers.http.api.json_object import JsonObject, time_text
-from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
+from broker_core.servers.http.api.namespaces.plugin_views import plain_ones, sources_of
 from broker_core.servers.http.api.operation import Operation, Parameter, Reply, Right
 from broker_core.servers.http.api.parameters import cursor_of, cursor_parameter, flag, number_parameter
 from broker_core.servers.http.api.problem_details import refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 from broker_core.service import version_text
 
-__all__ = ["ModeCounts", "NamespaceObject", "allowed_namespaces", "changed_text", "operations"]
+__all__ = [
+    "ModeCounts",
+    "NamespaceObject",
+    "allowed_namespaces",
+    "count_members",
+    "mode_counts",
+    "operations",
+]
 
 _MOST: Final = 10_000
 _USUAL: Final = 1000
 #: Names that are read at a time, and how many of them rules decide about in a row.
 _READ: Final = 2000
 _DECIDED: Final = 100
-#: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others.
+#: Namespaces that gates are asked about at a time: half of a plugin's threads, so that clients have the others; and how
+#: many before it is looked whether a page is full.
 _AT_A_TIME: Final = 4
-
-#: The domains of each mode, by their places in :attr:`NamespaceCount.names`: a page has ten thousand counts.
-_PLACES: Final = [
-    (mode.name.lower(), [place for place, domain in enumerate(DOMAINS) if mode.lists(domain)])
-    for mode in Mode
-]
+_ASKED: Final = 16
 
 
 class ModeCounts(JsonObject):
@@ -51,11 +53,6 @@ class ModeCounts(JsonObject):
     persistent: int
     non_persistent: int
     all: int
-
-    @classmethod
-    def of(cls, names: Sequence[int]) -> ModeCounts:
-        """Those of the names of each domain, in the order of the domains."""
-        return cls(**{name: sum(names[place] for place in places) for name, places in _PLACES})
 
 
 class NamespaceObject(JsonObject):
@@ -96,6 +93,7 @@ class _Namespaces(JsonObject):
     )
 
 
+_NOT_COUNTED: Final = {"version": None, "counts": None, "changed": None}
 _EXAMPLE: Final = {
     "items": [
         {
@@ -203,8 +201,6 @@ class _Source(Protocol):
 
     def count(self, namespaces: Sequence[NamespaceName], /) -> Sequence[NamespaceCount]: ...
 
-    def changed(self, namespaces: Sequence[NamespaceName], /) -> Mapping[str, datetime]: ...
-
 
 class _Names:
     """Names in order, of which nothing else is known."""
@@ -227,9 +223,6 @@ class _Names:
     def count(self, _namespaces: Sequence[NamespaceName]) -> Sequence[NamespaceCount]:
         return ()
 
-    def changed(self, _namespaces: Sequence[NamespaceName]) -> Mapping[str, datetime]:
-        return {}
-
 
 async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> web.Response:
     limit: int = request.values["limit"]
@@ -244,8 +237,8 @@ async def _page(request: ApiRequest, counts: _Source, more: dict[str, Any]) -> w
         after = names[-1]
     page, services = found[:limit], request.services
     following = str(page[-1]) if len(found) > limit else None
-    plain = [namespace for namespace in page if is_plain(services, request.asker, namespace)]
-    sources = [source_of(services, namespace) for namespace in page]
+    plain = plain_ones(services, request.asker, page)
+    sources = sources_of(services, page)
     if request.values["count"]:
         more["total"] = await _total(request, counts, meant)
     body = await _reading(request, partial(_rendered, counts, page, sources, plain, following, more))
@@ -290,22 +283,14 @@ async def allowed_namespaces(request: ApiRequest, names: Sequence[str], most: in
     A gate that fails is an error: raises :exc:`~broker_core.errors.ListingFailed`.
     """
     pipeline, asker = request.services.pipeline, request.asker
+    listed, has_gates = pipeline.authorization.listed, pipeline.dispatcher.has_gates
     found: list[NamespaceName] = []
-    some: list[NamespaceName] = []
-    for place, name in enumerate(names):
-        if not place % _DECIDED:
-            await loop_turn().time()
-        if pipeline.authorization.listed(asker, name) is not False:
-            namespace = NamespaceName.parse(name)
-            if pipeline.dispatcher.gates(namespace):
-                some.append(namespace)
-            elif not some:
-                found.append(namespace)
-            else:
-                some.append(namespace)
-        if len(some) == _AT_A_TIME * 4 or (some and place == len(names) - 1):
-            found += await _let_in(request, some)
-            some = []
+    few = _ASKED if has_gates else _DECIDED
+    for first in range(0, len(names), few):
+        await loop_turn().time()
+        allowed = (name for name in names[first : first + few] if listed(asker, name) is not False)
+        some = [*map(NamespaceName.parse, allowed)]
+        found += await _let_in(request, some) if has_gates else some
         if len(found) >= most:
             break
     return found[:most]
@@ -341,25 +326,34 @@ def _rendered(
     more: Mapping[str, Any],
 ) -> bytes:
     known = {count.namespace: count for count in counts.count(plain)}
-    changed = counts.changed(plain)
     items = [
-        _Listed(
-            namespace=str(namespace),
-            version=None if (count := known.get(namespace)) is None else version_text(count.version),
-            counts=None if count is None else ModeCounts.of(count.names),
-            source=source,
-            changed=changed_text(changed, namespace),
-        )
+        {
+            "namespace": str(namespace),
+            "source": source,
+            **(_NOT_COUNTED if (count := known.get(namespace)) is None else count_members(count)),
+        }
         for namespace, source in zip(page, sources, strict=True)
     ]
-    found = _Namespaces(items=items, next=None if following is None else cursor_of(following), **more)
-    return found.json_line().encode()
+    content = {"items": items, "next": None if following is None else cursor_of(following), **more}
+    return _Namespaces.model_validate(content).json_line_of_unicode().encode()
 
 
-def changed_text(changed: Mapping[str, datetime], namespace: NamespaceName) -> str | None:
-    """When a namespace changed last, if it is known."""
-    time = changed.get(str(namespace))
-    return None if time is None else time_text(time)
+def mode_counts(persistent: int, non_persistent: int) -> dict[str, int]:
+    """The members of :class:`ModeCounts`, of how many names each domain has."""
+    return {
+        "persistent": persistent,
+        "non_persistent": non_persistent,
+        "all": persistent + non_persistent,
+    }
+
+
+def count_members(count: NamespaceCount) -> dict[str, Any]:
+    """The members of an object that are known where a namespace is counted."""
+    return {
+        "version": version_text(count.version),
+        "counts": mode_counts(*count.names),
+        "changed": None if count.changed is None else time_text(count.changed),
+    }
 
 
 def _link(request: ApiRequest, following: str) -> str:

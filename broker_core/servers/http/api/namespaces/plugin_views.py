@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from broker_core.access.asker import Asker
@@ -10,7 +11,7 @@ from broker_core.names import NamespaceName
 from broker_core.servers.http.api.problem_details import RequestRefused, refused
 from broker_core.servers.http.api.services import ApiServices, needs_catalog
 
-__all__ = ["exact_log", "is_plain", "source_of"]
+__all__ = ["exact_log", "is_plain", "plain_ones", "source_of", "sources_of"]
 
 #: What answers may depend on without hiding anything from anybody: clients choose these.
 _CHOSEN: Final = ("pattern", "properties", "property:")
@@ -22,6 +23,23 @@ def is_plain(services: ApiServices, asker: Asker, namespace: NamespaceName) -> b
     return not (
         services.catalog is None or pipeline.dispatcher.lists(namespace) or pipeline.hides(asker, namespace)
     )
+
+
+def plain_ones(
+    services: ApiServices, asker: Asker, namespaces: Sequence[NamespaceName]
+) -> Sequence[NamespaceName]:
+    """Those of many namespaces of which :func:`is_plain` is true: found out at once where nothing hides anything."""
+    pipeline = services.pipeline
+    if services.catalog is not None and not (pipeline.dispatcher.shapes_answers or pipeline.authorization.on):
+        return namespaces
+    return [namespace for namespace in namespaces if is_plain(services, asker, namespace)]
+
+
+def sources_of(services: ApiServices, namespaces: Sequence[NamespaceName]) -> list[str]:
+    """:func:`source_of` of many namespaces."""
+    if not services.pipeline.dispatcher.shapes_answers:
+        return [services.pipeline.lister.name] * len(namespaces)
+    return [source_of(services, namespace) for namespace in namespaces]
 
 
 def source_of(services: ApiServices, namespace: NamespaceName) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from aiohttp import web
 from pydantic import Field
 
@@ -11,11 +13,15 @@ from broker_core.listing.rows_by_domain import rows_by_domain
 from broker_core.names import DOMAINS, Mode
 from broker_core.plugin_api.listing_request import ListingRequest
 from broker_core.servers.http.api.api_request import ApiRequest
-from broker_core.servers.http.api.namespaces.list_namespaces import ModeCounts, NamespaceObject, changed_text
+from broker_core.servers.http.api.namespaces.list_namespaces import (
+    ModeCounts,
+    NamespaceObject,
+    count_members,
+    mode_counts,
+)
 from broker_core.servers.http.api.namespaces.plugin_views import is_plain, source_of
 from broker_core.servers.http.api.operation import Operation, Reply, Right
 from broker_core.servers.http.api.services import ApiServices
-from broker_core.service import version_text
 
 __all__ = ["operations"]
 
@@ -65,17 +71,12 @@ def operations(services: ApiServices) -> list[Operation]:
 async def _of_catalog(request: ApiRequest, counts: NamespaceCounts) -> web.Response:
     namespace = request.namespace()
     with reading_catalog():
-        count, changed = await request.services.pipeline.workers.call(
-            request.asker, lambda: (counts.count([namespace])[0], counts.changed([namespace]))
+        (count,) = await request.services.pipeline.workers.call(
+            request.asker, partial(counts.count, [namespace])
         )
-    shown = _Shown(
-        namespace=str(namespace),
-        version=version_text(count.version),
-        source=source_of(request.services, namespace),
-        changed=changed_text(changed, namespace),
-        counts=ModeCounts.of(count.names),
-    )
-    return shown.response()
+    source = source_of(request.services, namespace)
+    content = {"namespace": str(namespace), "source": source, **count_members(count)}
+    return _Shown.model_validate(content).response()
 
 
 async def _of_listing(request: ApiRequest) -> web.Response:
@@ -89,11 +90,10 @@ async def _of_listing(request: ApiRequest) -> web.Response:
     finally:
         answer.release()
     source = source_of(request.services, namespace)
-    return _Shown(
-        namespace=str(namespace), version=None, source=source, changed=None, counts=counts
-    ).response()
+    content = {"namespace": str(namespace), "version": None, "source": source, "changed": None}
+    return _Shown.model_validate(content | {"counts": counts}).response()
 
 
-def _counts(selection: Selection) -> ModeCounts:
+def _counts(selection: Selection) -> dict[str, int]:
     rows = rows_by_domain(selection)
-    return ModeCounts.of([rows.get(domain, 0) for domain in DOMAINS])
+    return mode_counts(*(rows.get(domain, 0) for domain in DOMAINS))
