@@ -133,12 +133,11 @@ class Broker:
         settings = self.settings
         try:
             raise_file_limit()
-            identifies = self._identify is not None
-            for name, text in wide_settings(settings, identifies=identifies or bool(self._given)):
+            for name, text in wide_settings(settings, identifies=bool(self._identify or self._given)):
                 _log.warning(f"{name}: {text}")
             sight = await self._stack.enter_async_context(open_sight(self.live, self.reloads))
             core = self._core = await self._stack.enter_async_context(
-                _opened(self.live, self._given, identifies=identifies, sight=sight)
+                _opened(self.live, self._given, identifies=self._identify is not None, sight=sight)
             )
             self._stack.callback(asyncio.create_task(watch_event_loop(core.metrics), name="loop").cancel)
             entrances = await tls_entrances(settings, core.metrics, self.reloads, self._stack)
