@@ -133,7 +133,7 @@ $ curl -sS {_URL}/public/default/properties
 """,
     "showTopicConfigs": f"""\
 $ curl -sS {_TOPICS}/orders/configs
-{{"topic":"persistent://public/default/orders","items":[{{"name":"segment.bytes","value":"1073741824","source":"default","type":"INT","synonyms":[{{"name":"log.segment.bytes","value":"1073741824","source":"default"}}]}},...]}}
+{{"topic":"persistent://public/default/orders","items":[...{{"name":"segment.bytes","value":"1073741824","source":"default","type":"INT",...}},...]}}
 """,
     "showTopicHistory": f"""\
 $ curl -sS {_TOPICS}/orders/history
