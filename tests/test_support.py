@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import socket
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.support import left_behind
 from tests.support.eventually import eventually, eventually_sync
+from tests.support.forked_programs import ForkServer
 from tests.support.left_behind import Running
 from tests.support.ports import free_ports
 from tests.support.vectors import frames, pattern_vectors
@@ -133,3 +138,73 @@ def test_what_is_of_the_whole_run_is_not_left_behind() -> None:
     finally:
         stays.set()
         thread.join()
+
+
+@pytest.fixture(scope="module")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[ForkServer, Path]]:
+    """A server of forks, and the program that stands in place of ``broker-core``: what it cannot fork says ``own``."""
+    program = tmp_path_factory.mktemp("programs") / "broker-core"
+    program.write_text('#!/bin/sh\necho own "$@"\n', encoding="utf-8")
+    program.chmod(0o755)
+    with ForkServer(Path(sys.executable)) as server:
+        server.take_over(program)
+        yield server, program
+
+
+def test_a_forked_program_says_and_ends_as_the_program_itself(
+    forked: tuple[ForkServer, Path], tmp_path: Path
+) -> None:
+    own = Path(sys.executable).parent / "broker-core"
+    for command in (["--version"], ["topics", "show", "none"], ["tokens", "validate", "-"], ["nope", "x"]):
+        done = [
+            subprocess.run([program, *command], input=b"x", capture_output=True, cwd=tmp_path, check=False)
+            for program in (own, forked[1])
+        ]
+        if command == ["nope", "x"]:  # it may be a plugin's
+            assert done[1].stdout == b"own nope x\n"
+        else:
+            assert (done[0].returncode, done[0].stdout, done[0].stderr) == (
+                done[1].returncode,
+                done[1].stdout,
+                done[1].stderr,
+            )
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGINT, 0), (signal.SIGKILL, -9)])
+def test_a_forked_server_gets_signals_and_ends_with_its_caller(
+    forked: tuple[ForkServer, Path], tmp_path: Path, number: int, code: int
+) -> None:
+    command = [
+        forked[1],
+        "serve",
+        "--pulsar",
+        "127.0.0.1:0",
+        "--http",
+        "127.0.0.1:0",
+        "--catalog",
+        "c.sqlite",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=tmp_path
+    ) as process:
+        assert process.stdout is not None
+        ready = process.stdout.readline().decode()
+        port = int(ready.split()[1].rpartition(":")[2])
+        process.send_signal(number)
+        assert process.wait(60) == code
+    eventually_sync(lambda: _refused(port), what="the forked server has ended too")
+
+
+def test_a_python_of_other_variables_is_started_by_itself(forked: tuple[ForkServer, Path]) -> None:
+    done = subprocess.run(
+        [forked[1], "--version"],
+        capture_output=True,
+        env=os.environ | {"PYTHONWARNINGS": "error::UserWarning"},
+        check=True,
+    )
+    assert done.stdout == b"own --version\n"
+
+
+def _refused(port: int) -> bool:
+    with socket.socket() as caller:
+        return caller.connect_ex(("127.0.0.1", port)) != 0

@@ -9,13 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.docs.page_runner import environment_of_its_own
+from tests.docs.page_runner import environment_of_its_own, page_environment
+from tests.support.forked_programs import ForkServer
 from tests.support.postgres_server import PostgresServer
 
 
 @pytest.fixture(scope="module")
-def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Path:
-    return environment_of_its_own(tmp_path_factory.mktemp("environment"), wheels)
+def programs(tmp_path_factory: pytest.TempPathFactory, wheels: list[Path]) -> Iterator[Path]:
+    folder = environment_of_its_own(tmp_path_factory.mktemp("environment"), wheels)
+    with ForkServer(folder / "python", page_environment(folder, folder)) as server:
+        server.take_over(folder / "broker-core")
+        yield folder
 
 
 @pytest.fixture(scope="module")

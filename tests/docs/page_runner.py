@@ -41,6 +41,7 @@ __all__ = [
     "PageRunner",
     "environment_of_its_own",
     "matches",
+    "page_environment",
     "pages_to_run",
     "run_page",
     "typed",
@@ -142,7 +143,7 @@ class PageRunner:
             address: f"127.0.0.1:{port}"
             for address, port in zip(_ADDRESSES, free_ports(len(_ADDRESSES)), strict=True)
         }
-        self._environment = _environment(programs, folder)
+        self._environment = page_environment(programs, folder)
         self._server: subprocess.Popen[bytes] | None = None
         self._modules: set[str] = set()
 
@@ -273,7 +274,7 @@ class PageRunner:
         return text
 
 
-def _environment(programs: Path, home: Path) -> dict[str, str]:
+def page_environment(programs: Path, home: Path) -> dict[str, str]:
     """The developer's environment without what would change what commands do."""
     kept = {
         name: value

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-import subprocess
 import threading
 import time
 from collections.abc import Callable
+from typing import IO, Protocol
 
 __all__ = ["ProgramLines"]
+
+
+class _Program(Protocol):
+    @property
+    def pid(self) -> int: ...
+
+    @property
+    def stdout(self) -> IO[bytes] | None: ...
 
 
 class ProgramLines:
     """Reads the standard output of a process (opened as a binary pipe) in a thread, and keeps all lines."""
 
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, process: _Program) -> None:
         self._process = process
         self._lines: list[str] = []
         self._ended = False

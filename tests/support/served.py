@@ -12,6 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.support.forked_programs import ForkedProcess, server_of_the_run
 from tests.support.program_lines import ProgramLines
 
 __all__ = ["Served", "broker_core_command", "to_toml"]
@@ -51,7 +52,7 @@ def _value(value: Any) -> str:
 
 class Served:
     """A served subprocess; a context manager. ``settings`` are the tables of the TOML file (``quotas``: a list of
-    them), on top of free ports.
+    them), on top of free ports. In tests it is forked with all imported; not with a ``command`` or ``python_path``.
 
     ``folder`` takes the TOML file and the log; ``python_path`` is where more distributions (plugins) are found,
     ``command`` the `broker-core` to run, by default that of the environment of the tests.
@@ -81,8 +82,10 @@ class Served:
         self._environment = dict(os.environ)
         if python_path is not None:
             self._environment["PYTHONPATH"] = str(python_path)
+        # Benchmarks measure what operators run.
+        self._forks = command is None and python_path is None and "PYTEST_CURRENT_TEST" in os.environ
         self._start_seconds = start_seconds
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self.ready: dict[str, str] = {}
         #: Seconds from the start of the process to its line `ready`.
         self.started_in = 0.0
@@ -115,9 +118,16 @@ class Served:
         started = time.monotonic()
         command = [self._command, "serve", "--config", str(self.config)]
         with self.log.open("ab") as log:
-            self._process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, env=self._environment
-            )
+            if self._forks:
+                self._process = server_of_the_run().serve(command, log, self._environment)
+            else:
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    env=self._environment,
+                )
         lines = ProgramLines(self._process)
         try:
             line = lines.wait_for(

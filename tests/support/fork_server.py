@@ -1,0 +1,127 @@
+"""Server that forks processes of `broker-core` with their modules imported already; run as a script: ``SOCKET``.
+
+To import what a server needs takes ten times as long as most of what pages and tests do with it. A request is one
+message of ``marshal`` (arguments, folder, environment) with three descriptors. The first answer is the process id, or
+0: the caller starts the program itself, since the command is a plugin's, or a distribution has come or gone. The second
+answer is the status of ``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
+A process differs from one with a start of its own in what Python itself reads at a start: the variables ``PYTHON...``.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import os
+import selectors
+import signal
+import socket
+import struct
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from broker_core.arrow_without_pandas import keep_pandas_out
+
+keep_pandas_out()
+
+from broker_core.cli import main  # noqa: E402 - it imports Arrow
+from broker_core.cli.command_tree import is_of_the_core  # noqa: E402
+from broker_core.cli.server_process import server_process  # noqa: E402, F401 - most of it all
+
+_PACKAGES: Final = Path(sysconfig.get_path("purelib"))
+_NUMBER: Final = struct.Struct("=i")
+_LARGEST: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A process, what becomes readable at its end, and its caller."""
+
+    pid: int
+    end: int
+    caller: socket.socket
+
+
+def _serve(listener: socket.socket) -> list[str] | None:
+    """Fork for each request until standard input ends; the arguments in a process that was forked."""
+    packages = _PACKAGES.stat().st_mtime_ns
+    with selectors.DefaultSelector() as ready:
+        ready.register(listener, selectors.EVENT_READ)
+        ready.register(0, selectors.EVENT_READ)
+        while True:
+            for key, _ in ready.select():
+                if key.fd == 0:
+                    return None
+                if key.data is None:
+                    caller, _ = listener.accept()
+                    request, descriptors, _, _ = socket.recv_fds(caller, _LARGEST, 3)
+                    if not request:
+                        caller.close()
+                        continue
+                    arguments, folder, environment = marshal.loads(request)
+                    same = _PACKAGES.stat().st_mtime_ns == packages
+                    if not same or not is_of_the_core(arguments[1:]):
+                        caller.sendall(_NUMBER.pack(0))
+                        caller.close()
+                    elif (pid := os.fork()) == 0:
+                        caller.close()
+                        for other in {each.data for each in ready.get_map().values() if each.data}:
+                            os.close(other.end)
+                            other.caller.close()
+                        for number, descriptor in enumerate(descriptors):
+                            os.dup2(descriptor, number)
+                            os.close(descriptor)
+                        os.chdir(folder)
+                        os.environ.clear()
+                        os.environ.update(environment)
+                        return list(arguments)
+                    else:
+                        started = _Started(pid, os.pidfd_open(pid), caller)
+                        ready.register(started.end, selectors.EVENT_READ, started)
+                        ready.register(caller, selectors.EVENT_READ, started)
+                        caller.sendall(_NUMBER.pack(pid))
+                    for descriptor in descriptors:
+                        os.close(descriptor)
+                elif key.fd == key.data.end:
+                    _, status = os.waitpid(key.data.pid, 0)
+                    ready.unregister(key.data.end)
+                    os.close(key.data.end)
+                    if key.data.caller in ready.get_map():
+                        ready.unregister(key.data.caller)
+                    _answer(key.data.caller, status)
+                else:
+                    numbers = key.data.caller.recv(16)
+                    if not numbers:
+                        ready.unregister(key.data.caller)
+                    for number in numbers or [signal.SIGKILL]:
+                        os.kill(key.data.pid, number)
+
+
+def _answer(caller: socket.socket, status: int) -> None:
+    try:
+        caller.sendall(_NUMBER.pack(status))
+    except OSError:
+        pass  # it has gone, with the process that it asked for
+    caller.close()
+
+
+if __name__ == "__main__":
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listening:
+        listening.bind(sys.argv[1])
+        listening.listen(64)
+        # No thread is there after a fork, but a lock that it has then is held for ever. jemalloc sees to its own.
+        names = {
+            (task / "comm").read_text()
+            for task in Path("/proc/self/task").iterdir()
+            if task.name != str(os.getpid())
+        }
+        assert names <= {"jemalloc_bg_thd\n"}, f"imported modules have started threads: {names}"
+        gc.collect()
+        gc.freeze()
+        print("ready", flush=True)
+        asked = _serve(listening)
+    if asked is not None:
+        sys.argv = asked
+        main()
