@@ -174,7 +174,7 @@ def test_a_forked_program_says_and_ends_as_the_program_itself(
 def test_a_forked_server_gets_signals_and_ends_with_its_caller(
     forked: tuple[ForkServer, Path], tmp_path: Path, number: int, code: int
 ) -> None:
-    command = [
+    command: list[str | Path] = [
         forked[1],
         "serve",
         "--pulsar",

@@ -2,8 +2,8 @@
 
 To import what a server needs takes ten times as long as most of what pages and tests do with it. A request is one
 message of ``marshal`` (arguments, folder, environment) with three descriptors. The first answer is the process id, or
-0: the caller starts the program itself, since the command is a plugin's, or a distribution has come or gone. The second
-answer is the status of ``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
+0: the caller starts the program itself, since the command is a plugin's. The second answer is the status of
+``waitpid``. Each byte from the caller is the number of a signal; its end kills the process.
 A process differs from one with a start of its own in what Python itself reads at a start: the variables ``PYTHON...``.
 """
 
@@ -14,6 +14,7 @@ import marshal
 import os
 import selectors
 import signal
+import site
 import socket
 import struct
 import sys
@@ -30,7 +31,7 @@ from broker_core.cli import main  # noqa: E402 - it imports Arrow
 from broker_core.cli.command_tree import is_of_the_core  # noqa: E402
 from broker_core.cli.server_process import server_process  # noqa: E402, F401 - most of it all
 
-_PACKAGES: Final = Path(sysconfig.get_path("purelib"))
+_PACKAGES: Final = sysconfig.get_path("purelib")
 _NUMBER: Final = struct.Struct("=i")
 _LARGEST: Final = 1 << 20
 
@@ -46,7 +47,6 @@ class _Started:
 
 def _serve(listener: socket.socket) -> list[str] | None:
     """Fork for each request until standard input ends; the arguments in a process that was forked."""
-    packages = _PACKAGES.stat().st_mtime_ns
     with selectors.DefaultSelector() as ready:
         ready.register(listener, selectors.EVENT_READ)
         ready.register(0, selectors.EVENT_READ)
@@ -61,8 +61,7 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         caller.close()
                         continue
                     arguments, folder, environment = marshal.loads(request)
-                    same = _PACKAGES.stat().st_mtime_ns == packages
-                    if not same or not is_of_the_core(arguments[1:]):
+                    if not is_of_the_core(arguments[1:]):
                         caller.sendall(_NUMBER.pack(0))
                         caller.close()
                     elif (pid := os.fork()) == 0:
@@ -73,6 +72,7 @@ def _serve(listener: socket.socket) -> list[str] | None:
                         for number, descriptor in enumerate(descriptors):
                             os.dup2(descriptor, number)
                             os.close(descriptor)
+                        site.addsitedir(_PACKAGES)  # a page may have installed something
                         os.chdir(folder)
                         os.environ.clear()
                         os.environ.update(environment)
