@@ -75,10 +75,7 @@ class _RootCommands(PluginCommandsGroup):
             ),
             "top": (
                 "top:show_top",
-                (
-                    "Show live what a running server does: questions, clients, namespaces, memory, plugins. "
-                    "Ctrl-C ends it."
-                ),
+                "Show live what a running server does: questions, clients, namespaces, memory, plugins.",
             ),
             "shrink-guard": (
                 "shrink_guard:app",

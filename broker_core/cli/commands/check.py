@@ -32,6 +32,7 @@ _RESTS_ON: Final = {
         "limits.heap_permits",
         "limits.direct_permits",
         "limits.snapshots",
+        "quotas",
     ),
     "pulsar.write_timeout": ("limits.permit_timeout",),
     "memory": ("limits.heap_permits", "limits.direct_permits", "limits.snapshots"),

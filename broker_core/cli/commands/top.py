@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import select
 import shutil
 import sys
 import time
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
@@ -64,7 +67,10 @@ def show_top(
     ] = "table",
     broker: RunningBroker,
 ) -> None:
-    """Show live what a running server does: questions, clients, namespaces, memory, plugins. Ctrl-C ends it."""
+    """Show live what a running server does: questions, clients, namespaces, memory, plugins.
+
+    The key q ends it, or Ctrl-C.
+    """
     from broker_core.cli.printed_output import print_json, print_lines
 
     if once:
@@ -88,17 +94,50 @@ def _show_live(broker: RunningBroker, interval: float) -> None:
     before: _Look | None = None
     sys.stdout.write(_OTHER_SCREEN)
     try:
-        while True:
-            look = _looked(broker)
-            size = shutil.get_terminal_size()
-            lines = _screen(look, before)[: size.lines - 1]
-            sys.stdout.write(_CLEAR + "\n".join(line[: size.columns] for line in lines))
-            sys.stdout.flush()
-            before = look
-            time.sleep(interval)
+        with _keys_at_once():
+            while True:
+                look = _looked(broker)
+                size = shutil.get_terminal_size()
+                lines = _screen(look, before)[: size.lines - 1]
+                sys.stdout.write(_CLEAR + "\n".join(line[: size.columns] for line in lines))
+                sys.stdout.flush()
+                before = look
+                if _is_left(interval):
+                    return
     finally:
         sys.stdout.write(_OWN_SCREEN)
         sys.stdout.flush()
+
+
+@contextmanager
+def _keys_at_once() -> Iterator[None]:
+    """Have each key at once, without its echo, if standard input is a terminal."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin)
+    tty.setcbreak(sys.stdin)
+    try:
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _is_left(seconds: float) -> bool:
+    """Whether q is pressed within some seconds, or the terminal is gone; other keys do nothing."""
+    if not sys.stdin.isatty():
+        time.sleep(seconds)
+        return False
+    end = time.monotonic() + seconds
+    while (rest := end - time.monotonic()) > 0:
+        if select.select([sys.stdin], [], [], rest)[0]:
+            keys = os.read(sys.stdin.fileno(), 1024)
+            if not keys or b"q" in keys.lower():
+                return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

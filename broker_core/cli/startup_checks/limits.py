@@ -34,6 +34,14 @@ def limit_checks(settings: Settings) -> Iterator[Check]:
             f"{pulsar.write_timeout:g} s is longer than limits.permit_timeout ({limits.permit_timeout:g} s): answers "
             "of others give up while one client that reads nothing holds the permits",
         )
+    for quota in settings.quotas:
+        if quota.max_wait > CLIENTS_WAIT:
+            found = True
+            yield Check.warning(
+                f"quotas.{quota.name}",
+                f"max_wait {quota.max_wait:g} s is longer than the {CLIENTS_WAIT:g} s that clients wait for an answer, "
+                "and that Kafka's are told to wait at the most",
+            )
     for name in ("heap_permits", "direct_permits", "snapshots"):
         if not getattr(limits, name):
             found = True

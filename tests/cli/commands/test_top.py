@@ -9,7 +9,10 @@ import pty
 import signal
 import subprocess
 import sys
+import termios
 from pathlib import Path
+
+import pytest
 
 from broker_core.client import LookupSession
 from tests.cli.conftest import Cli
@@ -43,7 +46,8 @@ async def test_once_it_shows_totals(cli: Cli, tmp_path: Path) -> None:
         assert "public/default/o.*" in text
 
 
-async def test_live_it_draws_again_until_it_is_interrupted(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["interrupt", "q"])
+async def test_live_it_draws_again_until_it_is_left(tmp_path: Path, key: str) -> None:
     socket = tmp_path / "admin.sock"
     async with api_served(tmp_path, admin={"socket": str(socket)}) as served:
         await asked(served)
@@ -64,18 +68,22 @@ async def test_live_it_draws_again_until_it_is_interrupted(tmp_path: Path) -> No
             stderr=theirs,
             env=os.environ | {"TERM": "xterm", "COLUMNS": "160", "LINES": "50"},
         )
-        os.close(theirs)
         try:
             drawn = ""
             while drawn.count("per second:") < 2:  # each look but the first is of what came since
                 drawn += (await asyncio.to_thread(os.read, ours, 65536)).decode(errors="replace")
             assert "in all: listings 5" in drawn
-            program.send_signal(signal.SIGINT)
+            if key == "q":
+                os.write(ours, b"xq")
+            else:
+                program.send_signal(signal.SIGINT)
             assert await asyncio.to_thread(program.wait, 30) == 0
+            assert termios.tcgetattr(theirs)[3] & termios.ECHO, "the terminal is as it was"
         finally:
             program.kill()
             program.wait()
             os.close(ours)
+            os.close(theirs)
 
 
 def test_without_a_terminal_it_is_said_what_to_do(cli: Cli) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from broker_core.cli.startup_checks.limits import limit_checks
+from broker_core.settings import Settings
 from tests.cli.startup_checks.findings import levels, settings, text
 
 
@@ -15,3 +16,12 @@ def test_limits_that_do_not_fit_together() -> None:
         ("limits.permit_timeout", "limits.snapshots", "pulsar.write_timeout"), "warning"
     )
     assert "30 s that clients wait" in text(found, "limits.permit_timeout")
+
+
+def test_a_quota_that_lets_requests_wait_for_longer_than_clients_do() -> None:
+    quotas = [
+        {"name": name, "requests": 1, "max_wait": wait} for name, wait in (("near", "30s"), ("far", "1h"))
+    ]
+    found = list(limit_checks(Settings.model_validate({"quotas": quotas})))
+    assert levels(found) == {"quotas.far": "warning"}
+    assert "3600 s is longer than the 30 s that clients wait" in text(found, "quotas.far")
