@@ -28,6 +28,7 @@ from broker_core.snapshots.stored import stored_snapshots
 from broker_core.upstream.snapshots import stored_parts
 from broker_core.wire.pulsar import commands
 from broker_core.wire.pulsar.messages.pulsar_api_pb2 import BaseCommand
+from tests.support.admin_server import AdminServer
 from tests.support.certificates import Authority
 from tests.support.eventually import eventually
 from tests.support.fake_cluster import FakeCluster
@@ -272,6 +273,81 @@ async def test_other_credentials_are_used_for_new_connections(changing: Changing
             assert await changing.names() == NEW
             # The role lists, and the cluster is asked whether this client may.
             assert [who for who, _ in cluster.asked[2:]] == ["third", "third", "fourth"]
+
+
+async def test_how_old_a_snapshot_may_be_and_whether_the_server_is_ready_without_brokers(
+    changing: Changing,
+) -> None:
+    async with FakeCluster() as cluster:  # which tells of nothing by itself
+        cluster.topics["t/n"] = list(OLD)
+        upstream = _url(cluster)
+        async with changing.serving(upstream, '[upstream.snapshots]\nmax_age = "1h"\n'):
+            assert await changing.names() == OLD
+            cluster.topics["t/n"] = list(NEW)
+            assert await changing.names() == OLD
+            soon = '[upstream.snapshots]\nmax_age = "1s"\ntoken_command = ["printf", "own"]\n'
+            assert (await changing.reload(upstream, soon)).failed == {}
+            for names in (NEW, OLD):  # the reload itself may have it listed again, and that once
+                cluster.topics["t/n"] = list(names)
+                while await changing.names() != names:  # noqa: ASYNC110 - no event tells of an age
+                    await asyncio.sleep(0.05)
+            assert [who for who, _ in cluster.asked][-1] == "own"
+            await cluster.server.stop()
+
+            async def ready() -> str:
+                assert changing.broker.http_address is not None
+                url = "http://{}:{}/-/ready".format(*changing.broker.http_address)
+                async with aiohttp.ClientSession() as http, http.get(url) as answer:
+                    return str((await answer.json())["status"])
+
+            await eventually(lambda: set(_ups(changing)) == {0})
+            assert await ready() == "ready"
+            assert (await changing.reload(f"{upstream}\nready = true", soon)).failed == {}
+            await eventually(lambda: set(_ups(changing)) == {0})
+            assert await ready() == "upstream"
+
+
+def _ups(changing: Changing) -> list[float]:
+    return [value for name, value in changing.metrics.items() if name.startswith("broker_core_upstream_up{")]
+
+
+async def test_topics_that_are_not_persistent_come_from_another_web_service(changing: Changing) -> None:
+    async with FakeCluster() as cluster, AdminServer() as web:
+        web.namespace("t/n", ["seen"], domain="non-persistent")
+        async with changing.serving(_url(cluster)):
+            assert await changing.names(mode=Mode.NON_PERSISTENT) == []
+            assert (await changing.reload(_url(cluster, f'admin_url = "{web.url}"'))).failed == {}
+            assert await changing.names(mode=Mode.NON_PERSISTENT) == ["non-persistent://t/n/seen"]
+
+
+async def test_other_certificates_and_names_of_hosts(changing: Changing, tmp_path: Path) -> None:
+    ours = Authority(tmp_path, "ours")
+    for name in ("first", "second"):
+        ours.issue(name)
+    server = ours.issue("broker", hosts=("elsewhere",))
+    async with FakeCluster(tls=server.server_context(ours.ca)) as cluster:
+        cluster.topics["t/n"] = list(OLD)
+
+        def tls(name: str, verified: str = "false") -> str:
+            files = f'certificate = "{name}.pem"\nkey = "{name}.key"\n'
+            return f'[upstream.tls]\nca = "ours.pem"\nverify_hostname = {verified}\n{files}'
+
+        async def asked_as() -> str:
+            assert await _once(changing) == OLD
+            (name,) = cluster.server.peers[-1].writer.get_extra_info("peercert")["subject"]
+            return str(name[0][1])
+
+        async with changing.serving(_url(cluster), tls("first")):
+            assert await asked_as() == "first"
+            assert (await changing.reload(_url(cluster), tls("second"))).failed == {}
+            assert await asked_as() == "second"
+            refused = (
+                await changing.reload(_url(cluster), tls("second").replace("second.key", "first.key"))
+            ).failed
+            assert "the key is not the one of the certificate" in refused["settings"]
+            refused = (await changing.reload(_url(cluster), tls("second", "true"))).failed
+            assert "certificate" in refused["settings"]
+            assert await asked_as() == "second"
 
 
 async def test_authentication_that_is_turned_on_makes_the_brokers_hear_of_each_client(
