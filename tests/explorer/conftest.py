@@ -24,6 +24,67 @@ TOPICS: Final = [
     for number in range(1, 41)
 ] + [{"name": f"sensor-{number:02}", "partitions": 2, "properties": {"region": "us"}} for number in range(10)]
 
+#: A name of the attacker's, which means 127.0.0.1 in the browser.
+REBOUND: Final = "rebound.test"
+#: What a name may not become: markup, a link, a script, a format, another line.
+HOSTILE: Final = [
+    "<img src=x onerror=alert(1)>",
+    "<script>alert(1)",
+    '"><svg onload=alert(1)>',
+    "javascript:alert(1)",
+    "${alert(1)}",
+    "{{7*7}}",
+    "%3Cb%3E",
+    "&lt;b&gt;",
+    "__proto__",
+    "constructor",
+    "....",
+    "..",
+    "?pattern=x#y",
+    "a b",
+    "' OR 1=1 --",
+    "\u202egnirts",
+    "\u0645\u0631\u062d\u0628\u0627",
+    "e\u0301",
+    "\u200b",
+    "🚚" * 40,
+    "x" * 2000,
+    "=cmd|' C calc'!A0",
+    "-partition-",
+    "on",
+    "%",
+    "%2F",
+    "%00",
+    "\\",
+    "|",
+    "^$.*+",
+    "(",
+    "[",
+    "`",
+]
+HOSTILE_NAMES: Final = [f"{name}~{number}" for number in range(7) for name in HOSTILE][:200]
+#: A plugin whose screen shows what its route says, in 30 lines of Python and JavaScript.
+STOCK: Final = """
+from pathlib import Path
+from broker_core import HttpSite, hookimpl
+
+@hookimpl
+def broker_core_http_routes():
+    site = HttpSite("/stock", Path(__file__).parent)
+    site.route("GET", "/status", lambda request: {"shelves": 3, "name": "<b>shelf</b>"}, needs="monitor")
+    site.screen("stock", "Stock", "screen.js")
+    return site
+"""
+STOCK_SCREEN: Final = """
+export default function ({ html, useAsk, parts, api }) {
+  return function Stock() {
+    const ask = useAsk(() => api.get('stock/status'), []);
+    return html`<${parts.Answer} ask=${ask} what="the stock">${(data) => html`
+      <${parts.Facts} items=${[['Shelves', data.shelves], ['Name', data.name]]} />`}<//>`;
+  };
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
@@ -35,7 +96,14 @@ def browser() -> Iterator[Any]:
     with sync_playwright() as playwright:
         # Chromium's own sandbox needs user namespaces, which containers seldom have. All that is shown is ours.
         launched = playwright.chromium.launch(
-            executable_path=str(program), args=["--no-sandbox", "--disable-dev-shm-usage"]
+            executable_path=str(program),
+            args=[
+                "--no-sandbox",
+                "--disable-dev-shm-usage",
+                f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1",
+                # Chromium's own guard of the local network, which other browsers have not: the server's is tested.
+                "--disable-features=LocalNetworkAccessChecks",
+            ],
         )
         yield launched
         launched.close()
@@ -67,13 +135,16 @@ def serving(
     *,
     writes: bool = False,
     python_path: Path | None = None,
+    more: Mapping[str, list[str]] | None = None,
 ) -> Iterator[Served]:
-    """A server with the page; its catalogue has these topics in ``public/default``."""
+    """A server with the page; its catalogue has these topics in ``public/default``, and ``more`` in others."""
     path = folder / "topics.sqlite"
     folder.mkdir(parents=True, exist_ok=True)
+    others = {name: [{"name": each} for each in names] for name, names in (more or {}).items()}
     with SqliteCatalog(path) as catalog:
-        lines = "\n".join(map(json.dumps, topics))
-        import_topics(catalog, NamespaceName("public", "default"), io.BytesIO(lines.encode()))
+        for namespace, those in {"public/default": topics, **others}.items():
+            lines = "\n".join(map(json.dumps, those))
+            import_topics(catalog, NamespaceName.parse(namespace), io.BytesIO(lines.encode()))
     settings: dict[str, Mapping[str, Any]] = {
         "catalog": {"path": str(path), "property_keys": ["region", "team"]},
         "http": {"listen": "127.0.0.1:0", "questions": True},
@@ -93,8 +164,25 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture(scope="module")
 def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server without topics."""
-    with serving(tmp_path_factory.mktemp("empty"), []) as running:
+    """A server without topics, and with a plugin that has a screen of its own."""
+    folder = tmp_path_factory.mktemp("empty")
+    package, info = folder / "site" / "stock", folder / "site" / "stock-1.dist-info"
+    package.mkdir(parents=True)
+    info.mkdir()
+    (package / "__init__.py").write_text(STOCK, encoding="utf-8")
+    (package / "screen.js").write_text(STOCK_SCREEN, encoding="utf-8")
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stock\nVersion: 1\n", encoding="utf-8")
+    (info / "entry_points.txt").write_text("[broker_core]\nstock = stock\n", encoding="utf-8")
+    tables = {"plugins": {"enabled": ["explorer", "stock"]}}
+    with serving(folder, [], tables, python_path=folder / "site") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A server with the topics `orders` in public/default and 200 names of hostile clients in public/hostile."""
+    folder = tmp_path_factory.mktemp("hostile")
+    with serving(folder, [{"name": "orders"}], more={"public/hostile": HOSTILE_NAMES}) as running:
         yield running
 
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.explorer.conftest import HOSTILE, HOSTILE_NAMES, REBOUND
 from tests.support.prefix_proxy import PrefixProxy
 from tests.support.served import Served
 from tests.support.watched_page import WatchedPage
@@ -217,10 +218,8 @@ def test_signing_in_and_what_a_reader_may_not(page_of: Open, guarded: Served) ->
     page.page.get_by_role("dialog", name="Sign in").wait_for()
 
 
-def test_the_server_goes_and_comes_back(
-    page_of: Open, tmp_path: Path, explored: Callable[..., Served]
-) -> None:
-    running = explored(tmp_path, [{"name": "orders"}])
+def test_the_server_goes_and_comes_back(page_of: Open, hostile: Served) -> None:
+    running = hostile
     page = page_of(running, "topics/public/default")
     page.see("orders")
     port = running.ready["http"].rpartition(":")[2]
@@ -237,52 +236,12 @@ def test_the_server_goes_and_comes_back(
     page.page.get_by_text("The server does not answer").wait_for(state="hidden")
 
 
-#: What a name may not become: markup, a link, a script, a format, another line.
-HOSTILE: Final = [
-    "<img src=x onerror=alert(1)>",
-    "<script>alert(1)",
-    '"><svg onload=alert(1)>',
-    "javascript:alert(1)",
-    "${alert(1)}",
-    "{{7*7}}",
-    "%3Cb%3E",
-    "&lt;b&gt;",
-    "__proto__",
-    "constructor",
-    "....",
-    "..",
-    "?pattern=x#y",
-    "a b",
-    "' OR 1=1 --",
-    "\u202egnirts",
-    "\u0645\u0631\u062d\u0628\u0627",
-    "e\u0301",
-    "\u200b",
-    "🚚" * 40,
-    "x" * 2000,
-    "=cmd|' C calc'!A0",
-    "-partition-",
-    "on",
-    "%",
-    "%2F",
-    "%00",
-    "\\",
-    "|",
-    "^$.*+",
-    "(",
-    "[",
-    "`",
-]
-
-
-def test_names_of_hostile_clients_are_text(
-    page_of: Open, tmp_path: Path, explored: Callable[..., Served]
-) -> None:
-    names = [f"{name}~{number}" for number in range(7) for name in HOSTILE][:200]
-    page = page_of(explored(tmp_path, [{"name": name} for name in names]), "topics/public/default")
+def test_names_of_hostile_clients_are_text(page_of: Open, hostile: Served) -> None:
+    names = HOSTILE_NAMES
+    page = page_of(hostile, "topics/public/hostile")
     page.see(re.compile("^200 names"))
     listed = page.page.evaluate(
-        "fetch('v1/namespaces/public/default/topics?limit=10000').then((one) => one.json()).then((one) => one.items)"
+        "fetch('v1/namespaces/public/hostile/topics?limit=10000').then((one) => one.json()).then((one) => one.items)"
     )
     before = page.page.evaluate("[...document.querySelectorAll('script, img, iframe, object')].length")
     seen: dict[str, str] = {}
@@ -295,7 +254,7 @@ def test_names_of_hostile_clients_are_text(
         if len(seen) == len(names):
             break
         page.page.wait_for_timeout(30)
-    assert set(seen) == {name.removeprefix("persistent://public/default/") for name in listed} == set(names)
+    assert set(seen) == {name.removeprefix("persistent://public/hostile/") for name in listed} == set(names)
     assert (
         page.page.evaluate("[...document.querySelectorAll('script, img, iframe, object')].length") == before
     )
@@ -306,39 +265,8 @@ def test_names_of_hostile_clients_are_text(
     assert not page.axe()
 
 
-#: A plugin whose screen shows what its route says, in 30 lines of Python and JavaScript.
-STOCK: Final = """
-from pathlib import Path
-from broker_core import HttpSite, hookimpl
-
-@hookimpl
-def broker_core_http_routes():
-    site = HttpSite("/stock", Path(__file__).parent)
-    site.route("GET", "/status", lambda request: {"shelves": 3, "name": "<b>shelf</b>"}, needs="monitor")
-    site.screen("stock", "Stock", "screen.js")
-    return site
-"""
-STOCK_SCREEN: Final = """
-export default function ({ html, useAsk, parts, api }) {
-  return function Stock() {
-    const ask = useAsk(() => api.get('stock/status'), []);
-    return html`<${parts.Answer} ask=${ask} what="the stock">${(data) => html`
-      <${parts.Facts} items=${[['Shelves', data.shelves], ['Name', data.name]]} />`}<//>`;
-  };
-}
-"""
-
-
-def test_a_screen_of_another_plugin(page_of: Open, tmp_path: Path, explored: Callable[..., Served]) -> None:
-    package, info = tmp_path / "site" / "stock", tmp_path / "site" / "stock-1.dist-info"
-    package.mkdir(parents=True)
-    info.mkdir()
-    (package / "__init__.py").write_text(STOCK, encoding="utf-8")
-    (package / "screen.js").write_text(STOCK_SCREEN, encoding="utf-8")
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: stock\nVersion: 1\n", encoding="utf-8")
-    (info / "entry_points.txt").write_text("[broker_core]\nstock = stock\n", encoding="utf-8")
-    tables = {"plugins": {"enabled": ["explorer", "stock"]}}
-    page = page_of(explored(tmp_path, [], tables, python_path=tmp_path / "site"), "plugins")
+def test_a_screen_of_another_plugin(page_of: Open, empty: Served) -> None:
+    page = page_of(empty, "plugins")
     page.page.get_by_role("link", name="Stock").click()
     page.see("Shelves")
     page.see("<b>shelf</b>")
@@ -364,3 +292,44 @@ def test_behind_a_proxy_with_a_prefix_it_reads_and_changes(browser: Any, served:
         finally:
             page.context.close()
         assert not page.wrong
+
+
+#: What a page tries that runs in the browser of somebody who can reach the server: to read, and to change.
+ATTACK: Final = """async (root) => {
+  const ask = (path, options) => fetch(root + path, options).then(
+    async (said) => [said.status, await said.text()], (error) => [error.name, '']);
+  const json = {'Content-Type': 'application/json'};
+  return Promise.all([
+    ask('/v1/namespaces'), ask('/v1/me'), ask('/v1/namespaces/public/default/topics'), ask('/v1/server/metrics'),
+    ask('/v1/namespaces/public/default/topics', {headers: {Accept: 'text/event-stream'}}),
+    ask('/v1/namespaces/public/default/explain', {method: 'POST', headers: json, body: '{}'}),
+    ask('/'), ask('/metrics'),
+    ask('/v1/namespaces/public/default/topics/stolen', {method: 'PUT', headers: json, body: '{}'}),
+    ask('/v1/namespaces/public/default/topics/orders-1', {method: 'DELETE'}),
+    ask('/v1/namespaces/public/default/topics:import', {method: 'POST', mode: 'no-cors', body: '{"name":"stolen"}'}),
+  ]);
+}"""
+
+
+def test_a_page_of_a_name_that_was_made_to_stand_for_the_server_reads_and_changes_nothing(
+    browser: Any, served: Served
+) -> None:
+    """DNS rebinding: the page comes from a hostile server, and its name means 127.0.0.1 from then on."""
+    listed = f"http://{served.ready['http']}/v1/namespaces/public/default/topics"
+    port = served.ready["http"].rpartition(":")[2]
+    rebound, elsewhere = f"http://{REBOUND}:{port}", f"http://{REBOUND}:8888"
+    context = browser.new_context()
+    try:
+        page = context.new_page()
+        before = page.request.get(listed).json()["items"]
+        for origin in (rebound, elsewhere):
+            page.route(f"{origin}/attack", lambda route: route.fulfill(body="<p>", content_type="text/html"))
+            page.goto(f"{origin}/attack")
+            # The browser takes it for the page's own server, or for another one whose answers it does not show.
+            said = page.evaluate(ATTACK, "" if origin == rebound else f"http://{served.ready['http']}")
+            statuses = {status for status, _ in said}
+            assert statuses == ({421} if origin == rebound else {"TypeError", 0}), said
+            assert all("orders" not in text and "broker_core" not in text for _, text in said)
+        assert len(before) == len(page.request.get(listed).json()["items"]) > 0
+    finally:
+        context.close()

@@ -45,7 +45,7 @@ class WatchedPage:
 
     def settled(self) -> None:
         """Wait until nothing on the screen is awaited any more."""
-        self.holds("!document.querySelector('main .spinner') && document.querySelector('h1')")
+        self.holds("!document.querySelector('main :is(.spinner, .stale)') && document.querySelector('h1')")
 
     def holds(self, expression: str) -> None:
         """Wait until an expression of JavaScript holds; Playwright's own wait needs `eval`, which the page forbids."""
@@ -63,7 +63,8 @@ class WatchedPage:
         """What axe-core finds against WCAG 2.2 AA and its own best practices, a line for each finding."""
         from axe_playwright_python.base import AXE_FILE_PATH
 
-        self.page.evaluate(Path(AXE_FILE_PATH).read_text(encoding="utf-8"))
+        if not self.page.evaluate("'axe' in window"):  # half a megabyte, once for a document
+            self.page.evaluate(Path(AXE_FILE_PATH).read_text(encoding="utf-8"))
         found = self.page.evaluate(
             "axe.run(document, {resultTypes: ['violations']}).then((found) => found.violations.map((each) =>"
             " `${each.id}: ${each.help}: ${each.nodes.map((node) => node.html.slice(0, 150)).join(' | ')}`))"
