@@ -103,6 +103,8 @@ def explain_listing(
     peer = parse_address(address)
     part = _page(start, limit)
     wanted = _wants(wants)
+    if role == "":
+        raise UnusableQuestion("--role: the role is empty")
     settings = invocation.load({"--catalog": (("catalog", "path"), catalog)}).settings
     with _as_before_the_first_start(settings, named=catalog is not None) as found:
         report = asyncio.run(

@@ -91,6 +91,8 @@ def create_key_pair(
     """
     from broker_core.access.authentication.tokens.signing import new_key_pair
 
+    if private.resolve() == public.resolve():
+        raise UnusableQuestion("--output-public-key: it is the file of the private key")
     with _usable("--signature-algorithm"):
         private_bytes, public_bytes = new_key_pair(algorithm or "RS256")
     _write_new([(private, private_bytes, _PRIVATE), (public, public_bytes, _PUBLIC)])

@@ -58,7 +58,7 @@ def gc(
             err=True,
         )
     what = "would be removed" if dry_run else "removed"
-    kept = ", ".join(generation[:12] for generation in done.kept) or "none"
+    kept = ", ".join(generation[:12] for generation in done.kept) or "none, as nothing is published there"
     typer.echo(
         f"{counted(len(done.removed), 'file')} of {counted(done.removed_bytes, 'byte', spec=',')} {what}; "
         f"generations kept: {kept}"
