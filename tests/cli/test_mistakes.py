@@ -186,6 +186,8 @@ clients --broker http://HTTP --token-file team.token            | no right to mo
 ROWS = [tuple(part.strip() for part in line.split(" | ")) for line in MISTAKES.strip().splitlines()]
 TOKENS = "[authentication]\nmethods = ['token']\n[authentication.token]\n"
 RULE = "[[authorization.rules]]\nroles = ['a']\nnamespaces = ['a/*']\n"
+#: Without a rule the log warns that everything is denied.
+ALLOWED = RULE + "actions = ['list']\n"
 CATALOG = "[catalog]\npath = 'c.sqlite'\n"
 FILES = {
     "names.txt": "orders\n",
@@ -208,8 +210,8 @@ FILES = {
     "rule.toml": "[[authorization.rules]]\nroles = ['a']\nnamespaces = ['acme']\nactions = ['list']\n",
     "action.toml": RULE + "actions = ['read']\n",
     "rules.toml": "[authorization]\nrules = ['a']\n",
-    "private.toml": TOKENS + "key = 'file:private.pem'\n" + CATALOG,
-    "short.toml": TOKENS + "key = 'file:names.txt'\nalgorithms = ['HS256']\n" + CATALOG,
+    "private.toml": TOKENS + "key = 'file:private.pem'\n" + CATALOG + ALLOWED,
+    "short.toml": TOKENS + "key = 'file:names.txt'\nalgorithms = ['HS256']\n" + CATALOG + ALLOWED,
     "key.jsonl": '{"name": "puma", "partition": 3}\n',
     "slash.txt": "a/b\n",
     "free.toml": "[pulsar]\nlisten = '127.0.0.1:0'\n",
