@@ -154,7 +154,6 @@ tokens create-secret-key --output t.toml                        | never overwrit
 topics import a/b key.jsonl --catalog c.sqlite                  | did you mean "partitions"
 topics import a/b slash.txt --catalog c.sqlite                  | line 1
 topics describe --id AAAAAAAAAAAAAAAAAAAAAA --catalog c.sqlite  | AAAAAAAAAAAAAAAAAAAAAA
-list a/b --url pulsar://user:pw@127.0.0.1:PORT                  | not given in a URL
 list a/b --config free.toml                                     | the line `ready`
 clients disconnect --config t.toml                              | say which clients
 kafka acls add a/b --catalog c.sqlite                           | nobody is named
