@@ -80,6 +80,11 @@ class Sessions:
         """The connection is over: forget its credentials."""
         self._by_connection.pop(asker.connection, None)
 
+    def of(self, asker: Asker) -> ClientCredentials | None:
+        """The credentials of one connection; ``None`` where it has none, or is over."""
+        session = self._by_connection.get(asker.connection)
+        return None if session is None else session.credentials
+
     def has_any(self, role: str | None, original_principal: str | None) -> bool:
         """Whether a live connection has this identity, however many have."""
         group = self._groups.get((role, original_principal))

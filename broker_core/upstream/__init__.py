@@ -1,1 +1,1 @@
-"""The cluster behind a lookup gateway, by the protocol it speaks."""
+"""The cluster behind a gateway, by the protocol it speaks."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from broker_core.client.kafka.admin_client import AdminClient
 from broker_core.client.kafka.blocking_admin_client import BlockingAdminClient
 from broker_core.client.kafka.calls.describe_cluster import ClusterDescription
+from broker_core.client.kafka.cluster import Cluster as Cluster
 from broker_core.client.kafka.cluster import Node
+from broker_core.client.kafka.cluster_connections import ClusterConnections as ClusterConnections
 from broker_core.client.kafka.configs import (
     AlterConfigOp,
     Config,
@@ -47,6 +49,7 @@ from broker_core.client.kafka.errors import (
     UnsupportedSaslMechanismException,
     UnsupportedVersionException,
 )
+from broker_core.client.kafka.errors import raise_for as raise_for
 from broker_core.client.kafka.groups import (
     GroupDescription,
     GroupListing,
@@ -57,9 +60,13 @@ from broker_core.client.kafka.groups import (
     TransactionListing,
 )
 from broker_core.client.kafka.logs import PartitionOffset, PartitionReassignment, ProducerState, ReplicaLog
+from broker_core.client.kafka.node_connection import ConnectionOptions as ConnectionOptions
+from broker_core.client.kafka.node_connection import Hold as Hold
+from broker_core.client.kafka.node_connection import NodeConnection as NodeConnection
 from broker_core.client.kafka.pages import Page
 from broker_core.client.kafka.results import Results
 from broker_core.client.kafka.sasl import OAuthBearer, Plain, Scram
+from broker_core.client.kafka.sasl import Sasl as Sasl
 from broker_core.client.kafka.topic_collection import TopicCollection, TopicIdCollection, TopicNameCollection
 from broker_core.client.kafka.topic_listings import ListTopicsResult, TopicListing
 from broker_core.client.kafka.topics import NewPartitions, NewTopic, TopicDescription, TopicPartitionInfo

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import ClassVar, Final
 
 from broker_core.client.errors import ClientError, OperationTimeout, is_passing
-from broker_core.wire.kafka import ErrorCode
+from broker_core.wire.kafka import ErrorCode, error_name
 
 __all__ = [
     "ClusterAuthorizationException",
@@ -63,7 +63,7 @@ class KafkaException(ClientError):
         self.message = message or self.general
         if code is not None:
             self.code = code
-        super().__init__(f"{_name_of(self.code)}: {self.message}")
+        super().__init__(f"{error_name(self.code)}: {self.message}")
 
 
 class UnknownServerException(KafkaException):
@@ -206,13 +206,6 @@ class RebootstrapRequiredException(KafkaException):
     code = ErrorCode.REBOOTSTRAP_REQUIRED
     retriable = True
     general = "Client metadata is stale. The client should rebootstrap to obtain new metadata."
-
-
-def _name_of(code: int) -> str:
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error code {code}"
 
 
 _BY_CODE: Final[dict[int, type[KafkaException]]] = {

@@ -10,10 +10,10 @@ import math
 import ssl
 import struct
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from broker_core.client.client_tls import ClientTls
 from broker_core.client.errors import (
@@ -42,7 +42,7 @@ from broker_core.wire.kafka import (
     request_frame,
 )
 
-__all__ = ["Answer", "ConnectionOptions", "NodeConnection"]
+__all__ = ["Answer", "ConnectionOptions", "Hold", "NodeConnection"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 #: What to do about a port of another protocol.
@@ -55,6 +55,9 @@ _LARGE: Final = 256 * 1024  # bytes of an answer that is decoded in a thread
 _MOST_PAUSE: Final = 60.0  # seconds that a server may have a client wait before its next request
 _SESSION_SHARE: Final = 0.85  # of the lifetime of a session, in which it is used
 _READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
+
+#: Awaited with the size of a large answer before it is read; what it raises is raised in place of the answer.
+Hold: TypeAlias = Callable[[int], Awaitable[None]]
 
 
 def _software_version() -> str:
@@ -102,7 +105,7 @@ class NodeConnection:
         self._shown = shown(address)
         self._loop = asyncio.get_running_loop()
         self._last_id = 0
-        self._under_way: deque[tuple[int, asyncio.Future[bytes]]] = deque()
+        self._under_way: deque[tuple[int, asyncio.Future[bytes], Hold | None]] = deque()
         self._lost: ClientError | None = None
         #: Versions of APIs that the node has: from and to, by key.
         self._versions: dict[int, tuple[int, int]] = {}
@@ -141,6 +144,11 @@ class NodeConnection:
         return self._lost is None and self._loop.time() < self._session_end
 
     @property
+    def versions(self) -> Mapping[int, tuple[int, int]]:
+        """The versions of APIs that the node has: from and to, by key."""
+        return self._versions
+
+    @property
     def under_way(self) -> int:
         """Requests that wait for their answer."""
         return len(self._under_way)
@@ -167,7 +175,13 @@ class NodeConnection:
         return common if common >= max(first, api.versions.first) else -1
 
     async def ask(
-        self, api: Api, request: Mapping[str, Any], *, least: int = 0, most: int | None = None
+        self,
+        api: Api,
+        request: Mapping[str, Any],
+        *,
+        least: int = 0,
+        most: int | None = None,
+        hold: Hold | None = None,
     ) -> Answer:
         """The answer to a request of the latest version that both sides understand, but for those behind ``most``.
 
@@ -186,7 +200,7 @@ class NodeConnection:
             raise UnsupportedVersionException(f"{self._shown} does not support {api.name}{wanted}")
         if (pause := self._quiet_until - self._loop.time()) > 0:
             await asyncio.sleep(pause)
-        message = await self._answered(api, version, request)
+        message = await self._answered(api, version, request, hold)
         value = await self._decoded(api, version, message)
         throttle = value.get("throttle_time_ms", 0)
         if throttle > 0:
@@ -198,7 +212,7 @@ class NodeConnection:
         if self._lost is None:
             self._lost = reason
         while self._under_way:
-            _, answer = self._under_way.popleft()
+            _, answer, _ = self._under_way.popleft()
             if not answer.done():
                 answer.set_exception(type(reason)(str(reason)))
                 answer.exception()  # nobody may be waiting any more
@@ -252,7 +266,9 @@ class NodeConnection:
             # The server closes it then: another connection has to be there before.
             self._session_end = self._loop.time() + lifetime * _SESSION_SHARE
 
-    async def _answered(self, api: Api, version: int, request: Mapping[str, Any]) -> bytes:
+    async def _answered(
+        self, api: Api, version: int, request: Mapping[str, Any], hold: Hold | None = None
+    ) -> bytes:
         if self._lost is not None:
             raise ConnectionLost(str(self._lost))
         self._last_id = (self._last_id + 1) & 0x7FFFFFFF
@@ -261,7 +277,7 @@ class NodeConnection:
         except (struct.error, ValueError) as wrong:
             raise InvalidQuestion(f"{api.name} cannot be asked this: {wrong}") from None
         answer: asyncio.Future[bytes] = self._loop.create_future()
-        self._under_way.append((self._last_id, answer))
+        self._under_way.append((self._last_id, answer, hold))
         self._writer.write(frame)
         try:
             async with asyncio.timeout(self._options.request_timeout):
@@ -302,8 +318,12 @@ class NodeConnection:
                     )
                 if not self._under_way:
                     raise UnexpectedAnswer(f"{self._shown} answered what nobody asked")
+                number, answer, hold = self._under_way[0]
+                if hold is not None and size > _LARGE and not await _has_room(hold, size, answer):
+                    await self._skip(size)
+                    self._under_way.popleft()
+                    continue
                 message = await self._reader.readexactly(size)
-                number, answer = self._under_way[0]
                 said = int.from_bytes(message[:4], "big", signed=True)
                 if said != number:
                     raise UnexpectedAnswer(
@@ -320,6 +340,24 @@ class NodeConnection:
             self.abort(ConnectionLost(f"{self._shown} closed the connection"))
         except (UnexpectedAnswer, TlsFailed) as broken:
             self.abort(broken)
+
+    async def _skip(self, size: int) -> None:
+        """Read what nobody waits for any more."""
+        while size:
+            size -= len(await self._reader.readexactly(min(size, _READ_AHEAD)))
+
+
+async def _has_room(hold: Hold, size: int, answer: asyncio.Future[bytes]) -> bool:
+    """Whether an answer of this size may be read; if not, ``answer`` says why."""
+    if answer.done():  # whoever asked has gone
+        return False
+    try:
+        await hold(size)
+    except Exception as refused:  # noqa: BLE001 - it is whatever the caller's own function raises
+        if not answer.done():
+            answer.set_exception(refused)
+        return False
+    return True
 
 
 async def _connected(

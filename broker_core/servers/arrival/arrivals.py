@@ -68,7 +68,7 @@ class Arrivals:
         self._proxies = proxies
         self._file_ceiling = file_ceiling
         self._refusals = refusals
-        self._acceptors: list[Acceptor] = []
+        self._acceptors: dict[tuple[str, int], Acceptor] = {}
         self._opening: set[asyncio.Task[None]] = set()
         self._waiting: set[asyncio.Task[None]] = set()  # for clients that have yet to do something
 
@@ -83,13 +83,19 @@ class Arrivals:
             partial(self._accepted, protocol, tls), at_once=_AT_ONCE, on_pause=self._metrics.accept_paused
         )
         address = await acceptor.listen(host, port)
-        self._acceptors.append(acceptor)
+        self._acceptors[address] = acceptor
         return address
+
+    def end(self, address: tuple[str, int]) -> None:
+        """Accept no more on an address of :meth:`listen`; whoever is connected stays."""
+        acceptor = self._acceptors.pop(address, None)
+        if acceptor is not None:
+            acceptor.close()
 
     @property
     def sockets(self) -> list[socket.socket]:
         """Those that are listened on; none after :meth:`close`."""
-        return [sock for acceptor in self._acceptors for sock in acceptor.sockets]
+        return [sock for acceptor in self._acceptors.values() for sock in acceptor.sockets]
 
     @property
     def waiting(self) -> int:
@@ -98,7 +104,7 @@ class Arrivals:
 
     async def close(self) -> None:
         """Accept no more. Connections that clients keep waiting are closed, the others get to their protocol."""
-        for acceptor in self._acceptors:
+        for acceptor in self._acceptors.values():
             acceptor.close()
         for task in self._waiting:
             task.cancel()

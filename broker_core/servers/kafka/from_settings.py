@@ -17,6 +17,7 @@ from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.catalog_authorizer import CatalogAuthorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
+from broker_core.servers.kafka.cluster_front import ClusterFront
 from broker_core.servers.kafka.encoded_configs import EncodedConfigs, checked_configs
 from broker_core.servers.kafka.listed_topics import ListedTopics
 from broker_core.servers.kafka.named_topics import NamedTopics
@@ -43,10 +44,12 @@ def kafka_server(
     tls: TlsEntrance | None,
     identify: Callable[[Asker], Asker] | None = None,
     clients: Clients | None = None,
+    front: ClusterFront | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``changes`` is ``None`` before a cluster.
 
-    ``identify`` changes the identity of a connection once more. Raises
+    ``identify`` changes the identity of a connection once more; ``front`` is the Kafka cluster that it is the gateway
+    of. Raises
     :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
     ``[kafka.configs]``.
     """
@@ -81,6 +84,7 @@ def kafka_server(
         changes,
         configs,
         quotas=admission.quotas,
+        front=front,
         requests=RequestMetrics(metrics, sorted(row.api.name for row in HANDLERS.values())),
     )
     return KafkaServer(services, tls=tls, clients=clients)

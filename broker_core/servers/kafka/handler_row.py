@@ -15,7 +15,7 @@ from broker_core.errors import ListingFailed
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.row_error import FAILURES, RowError, error_of, error_row
 from broker_core.service import Action, Attempt, AuditRow
-from broker_core.wire.kafka import Api, ErrorCode, Fields
+from broker_core.wire.kafka import Api, ErrorCode, Fields, error_name
 
 __all__ = ["AnswerLater", "AnswerNow", "HandlerRow", "audited", "row_of"]
 
@@ -83,4 +83,4 @@ def row_of(target: str, code: int, fields: Mapping[str, int | str | None] = Mapp
     """What became of a row of a request whose answer has this code."""
     if not code:
         return AuditRow(target, fields=fields)
-    return AuditRow(target, "failed" if code in FAILURES else "refused", ErrorCode(code).name, fields)
+    return AuditRow(target, "failed" if code in FAILURES else "refused", error_name(code), fields)

@@ -32,7 +32,7 @@ from broker_core.wire.kafka import (
     ordered,
 )
 
-__all__ = ["LOG_DIR", "Level", "Shape", "shape_of"]
+__all__ = ["LOG_DIR", "Level", "Shape", "arrays_of", "shape_of"]
 
 #: The one directory of topics that clients are shown.
 LOG_DIR: Final = "/broker-core"
@@ -227,3 +227,8 @@ _SHAPES: Final[Mapping[Api, Sequence[tuple[int, Shape]]]] = {
 def shape_of(api: Api, version: int) -> Shape | None:
     """The pages of a version of an API; ``None`` where it has none."""
     return next((shape for first, shape in reversed(_SHAPES.get(api, ())) if first <= version), None)
+
+
+def arrays_of(api: Api, version: int) -> Shape:
+    """The arrays of a version of an API that has pages in some: those of the first one that has, before it."""
+    return shape_of(api, version) or _SHAPES[api][0][1]

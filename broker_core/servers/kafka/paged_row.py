@@ -139,7 +139,8 @@ class _Paging:
                 names.add(self._call.body[shape.of_body])
             if first not in names:
                 raise _Refused("its cursor names nothing that is asked for")
-        if shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
+        is_own = self._call.services.front is None
+        if is_own and shape.fields[-1] == "log_dir" and utf16_key(start.key[2]) > utf16_key(LOG_DIR):
             # The one directory is before it.
             self._page.start = start._replace(key=(first, start.key[1] + 1, ""))
 

@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from broker_core.access.clients import Client, Clients
 from broker_core.access.peer import Peer
+from broker_core.errors import BrokerCoreError
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import ConnectionLimits, ServerLoad
 from broker_core.servers.arrival import Arrivals, PreambleSources, TlsEntrance
 from broker_core.servers.connection import ClientConnection, ConnectionContext, OpenConnections, Unasked
 from broker_core.servers.kafka.apis import HANDLERS
 from broker_core.servers.kafka.encoded_configs import checked_configs
+from broker_core.servers.kafka.gateway import GATEWAY_HANDLERS
 from broker_core.servers.kafka.request_handler import KafkaRequestHandler
 from broker_core.servers.kafka.services import KafkaServices, Node
 from broker_core.settings import KafkaSettings, LimitsSettings
 
-__all__ = ["KafkaServer"]
+__all__ = ["KafkaServer", "NoNodePorts"]
+
+
+class NoNodePorts(BrokerCoreError):
+    """The cluster has more nodes than there are ports for: ``nodes`` have none."""
+
+    def __init__(self, nodes: Sequence[int]) -> None:
+        ids = ", ".join(map(str, nodes[:10]))
+        super().__init__(f"kafka.upstream.ports: there is no port for the nodes {ids} of the Kafka cluster")
 
 
 class KafkaServer:
@@ -99,8 +110,23 @@ class KafkaServer:
 
         address = await self._arrivals.listen(host, port, connection, tls)
         told = ListenAddress.parse(advertised) if advertised else ListenAddress(host, address[1])
-        node = Node(node_id, told.host, told.port)  # from the first connection on
+        node = Node(node_id, told.host, told.port, tls=tls is not None)  # from the first connection on
+        front = self._services.front
+        if front is not None:
+            listen = partial(self._listen_for, tls, host, told.host)
+            without = await front.ports.add(told.host, listen, front.node_ids, tls=tls is not None)
+            if without:
+                raise NoNodePorts(without)
         return address
+
+    async def _listen_for(
+        self, tls: TlsEntrance | None, host: str, told: str, of_cluster: int, port: int
+    ) -> Callable[[], None]:
+        """Listen for clients of a node of the cluster; what is returned ends it."""
+        node_id = self._services.options.kafka.node_id
+        node = Node(node_id, told, port, of_cluster, tls=tls is not None)
+        address = await self._arrivals.listen(host, port, partial(self._connection, node), tls)
+        return partial(self._arrivals.end, address)
 
     async def stop(self, drain: float) -> None:
         """Stop accepting, let requests end for up to ``drain`` seconds, then close all connections."""
@@ -116,8 +142,10 @@ class KafkaServer:
         self._services.large_requests.close()
 
     def _connection(self, node: Node, peer: Peer, gone: Callable[[], None]) -> ClientConnection:
+        handlers = HANDLERS if self._services.front is None else GATEWAY_HANDLERS
+
         def handler(client: Client, unasked: Unasked) -> KafkaRequestHandler:
-            return KafkaRequestHandler(self._services, HANDLERS, peer, node, self._loop.time, client, unasked)
+            return KafkaRequestHandler(self._services, handlers, peer, node, self._loop.time, client, unasked)
 
         def closed(connection: ClientConnection) -> None:
             self._connections.closed(connection)

@@ -8,6 +8,7 @@ from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll, Authorizer
 from broker_core.servers.kafka.client_identities import ClientIdentities
+from broker_core.servers.kafka.cluster_front import ClusterFront
 from broker_core.servers.kafka.encoded_configs import EncodedConfigs
 from broker_core.servers.kafka.large_requests import LargeRequests
 from broker_core.servers.kafka.listed_topics import ListedTopics
@@ -22,11 +23,16 @@ __all__ = ["KafkaServices", "Node"]
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """The one node that clients of a listener are shown: they connect to ``host`` and ``port`` for what they ask."""
+    """The one node that clients of a listener are shown: they connect to ``host`` and ``port`` for what they ask.
+
+    Before a Kafka cluster ``of_cluster`` is the node of it that is at this port, ``None`` at the listener's own.
+    """
 
     node_id: int
     host: str
     port: int
+    of_cluster: int | None = None
+    tls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,4 +54,6 @@ class KafkaServices:
     configs: EncodedConfigs = field(default_factory=lambda: EncodedConfigs({}))
     large_requests: LargeRequests = field(default_factory=LargeRequests)
     quotas: Quotas = field(default_factory=Quotas)
+    #: The Kafka cluster whose gateway this is.
+    front: ClusterFront | None = None
     requests: RequestMetrics = field(default_factory=lambda: RequestMetrics(Metrics()))

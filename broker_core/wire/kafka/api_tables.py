@@ -11,6 +11,7 @@ from broker_core.wire.kafka.api import NEVER, Api
 from broker_core.wire.kafka.fields import (
     BOOLEAN,
     BYTES,
+    FLOAT64,
     INT8,
     INT16,
     INT32,
@@ -26,14 +27,18 @@ from broker_core.wire.kafka.fields import (
 
 __all__ = [
     "ALTER_CONFIGS",
+    "ALTER_PARTITION_REASSIGNMENTS",
     "API_VERSIONS",
     "CONSUMER_GROUP_DESCRIBE",
+    "CONSUMER_GROUP_HEARTBEAT",
     "CREATE_ACLS",
     "CREATE_PARTITIONS",
     "CREATE_TOPICS",
     "DELETE_ACLS",
+    "DELETE_GROUPS",
     "DELETE_TOPICS",
     "DESCRIBE_ACLS",
+    "DESCRIBE_CLIENT_QUOTAS",
     "DESCRIBE_CLUSTER",
     "DESCRIBE_CONFIGS",
     "DESCRIBE_GROUPS",
@@ -41,17 +46,22 @@ __all__ = [
     "DESCRIBE_PRODUCERS",
     "DESCRIBE_TOPIC_PARTITIONS",
     "DESCRIBE_TRANSACTIONS",
+    "DESCRIBE_USER_SCRAM_CREDENTIALS",
     "FETCH",
     "FIND_COORDINATOR",
     "INCREMENTAL_ALTER_CONFIGS",
     "INIT_PRODUCER_ID",
+    "JOIN_GROUP",
     "KAFKA_APIS",
+    "LEAVE_GROUP",
     "LIST_CONFIG_RESOURCES",
     "LIST_GROUPS",
     "LIST_OFFSETS",
     "LIST_PARTITION_REASSIGNMENTS",
     "LIST_TRANSACTIONS",
     "METADATA",
+    "OFFSET_COMMIT",
+    "OFFSET_DELETE",
     "OFFSET_FETCH",
     "PRODUCE",
     "SASL_AUTHENTICATE",
@@ -94,6 +104,58 @@ ALTER_CONFIGS: Final = Api(
                     Field("error_message", STRING, nullable="0+", default=None),
                     Field("resource_type", INT8),
                     Field("resource_name", STRING),
+                ),
+            ),
+        ),
+    ),
+)
+
+ALTER_PARTITION_REASSIGNMENTS: Final = Api(
+    45,
+    "AlterPartitionReassignments",
+    Versions(0, 1),
+    flexible=0,
+    request=Struct(
+        Field("timeout_ms", INT32, default=60000),
+        Field("allow_replication_factor_change", BOOLEAN, "1+", default=True),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field(
+                        "partitions",
+                        Array(
+                            Struct(
+                                Field("partition_index", INT32),
+                                Field("replicas", Array(INT32), nullable="0+", default=None),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("allow_replication_factor_change", BOOLEAN, "1+", default=True),
+        Field("error_code", INT16),
+        Field("error_message", STRING, nullable="0+", default=None),
+        Field(
+            "responses",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field(
+                        "partitions",
+                        Array(
+                            Struct(
+                                Field("partition_index", INT32),
+                                Field("error_code", INT16),
+                                Field("error_message", STRING, nullable="0+", default=None),
+                            ),
+                        ),
+                    ),
                 ),
             ),
         ),
@@ -224,6 +286,49 @@ CONSUMER_GROUP_DESCRIBE: Final = Api(
             Cursor(Field("group_id", STRING), Field("member_id", STRING)),
             default=None,
             tag=10002,
+        ),
+    ),
+)
+
+CONSUMER_GROUP_HEARTBEAT: Final = Api(
+    68,
+    "ConsumerGroupHeartbeat",
+    Versions(0, 1),
+    flexible=0,
+    request=Struct(
+        Field("group_id", STRING),
+        Field("member_id", STRING),
+        Field("member_epoch", INT32),
+        Field("instance_id", STRING, nullable="0+", default=None),
+        Field("rack_id", STRING, nullable="0+", default=None),
+        Field("rebalance_timeout_ms", INT32, default=-1),
+        Field("subscribed_topic_names", Array(STRING), nullable="0+", default=None),
+        Field("subscribed_topic_regex", STRING, "1+", nullable="0+", default=None),
+        Field("server_assignor", STRING, nullable="0+", default=None),
+        Field(
+            "topic_partitions",
+            Array(Struct(Field("topic_id", UUID), Field("partitions", Array(INT32)))),
+            nullable="0+",
+            default=None,
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("error_code", INT16),
+        Field("error_message", STRING, nullable="0+", default=None),
+        Field("member_id", STRING, nullable="0+", default=None),
+        Field("member_epoch", INT32),
+        Field("heartbeat_interval_ms", INT32),
+        Field(
+            "assignment",
+            Struct(
+                Field(
+                    "topic_partitions",
+                    Array(Struct(Field("topic_id", UUID), Field("partitions", Array(INT32)))),
+                ),
+            ),
+            nullable="0+",
+            default=None,
         ),
     ),
 )
@@ -413,6 +518,18 @@ DELETE_ACLS: Final = Api(
     ),
 )
 
+DELETE_GROUPS: Final = Api(
+    42,
+    "DeleteGroups",
+    Versions(0, 2),
+    flexible=2,
+    request=Struct(Field("groups_names", Array(STRING))),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("results", Array(Struct(Field("group_id", STRING), Field("error_code", INT16)))),
+    ),
+)
+
 DELETE_TOPICS: Final = Api(
     20,
     "DeleteTopics",
@@ -496,6 +613,49 @@ DESCRIBE_ACLS: Final = Api(
             "2+",
             default=None,
             tag=10002,
+        ),
+    ),
+)
+
+DESCRIBE_CLIENT_QUOTAS: Final = Api(
+    48,
+    "DescribeClientQuotas",
+    Versions(0, 1),
+    flexible=1,
+    request=Struct(
+        Field(
+            "components",
+            Array(
+                Struct(
+                    Field("entity_type", STRING),
+                    Field("match_type", INT8),
+                    Field("match", STRING, nullable="0+", default=None),
+                ),
+            ),
+        ),
+        Field("strict", BOOLEAN),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("error_code", INT16),
+        Field("error_message", STRING, nullable="0+", default=None),
+        Field(
+            "entries",
+            Array(
+                Struct(
+                    Field(
+                        "entity",
+                        Array(
+                            Struct(
+                                Field("entity_type", STRING),
+                                Field("entity_name", STRING, nullable="0+", default=None),
+                            ),
+                        ),
+                    ),
+                    Field("values", Array(Struct(Field("key", STRING), Field("value", FLOAT64)))),
+                ),
+            ),
+            nullable="0+",
         ),
     ),
 )
@@ -899,6 +1059,33 @@ DESCRIBE_TRANSACTIONS: Final = Api(
     ),
 )
 
+DESCRIBE_USER_SCRAM_CREDENTIALS: Final = Api(
+    50,
+    "DescribeUserScramCredentials",
+    Versions(0, 0),
+    flexible=0,
+    request=Struct(Field("users", Array(Struct(Field("name", STRING))), nullable="0+")),
+    response=Struct(
+        Field("throttle_time_ms", INT32),
+        Field("error_code", INT16),
+        Field("error_message", STRING, nullable="0+", default=None),
+        Field(
+            "results",
+            Array(
+                Struct(
+                    Field("user", STRING),
+                    Field("error_code", INT16),
+                    Field("error_message", STRING, nullable="0+", default=None),
+                    Field(
+                        "credential_infos",
+                        Array(Struct(Field("mechanism", INT8), Field("iterations", INT32))),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
+
 FETCH: Final = Api(
     1,
     "Fetch",
@@ -1124,6 +1311,80 @@ INIT_PRODUCER_ID: Final = Api(
         Field("error_code", INT16),
         Field("producer_id", INT64, default=-1),
         Field("producer_epoch", INT16),
+    ),
+)
+
+JOIN_GROUP: Final = Api(
+    11,
+    "JoinGroup",
+    Versions(0, 9),
+    flexible=6,
+    request=Struct(
+        Field("group_id", STRING),
+        Field("session_timeout_ms", INT32),
+        Field("rebalance_timeout_ms", INT32, "1+", default=-1),
+        Field("member_id", STRING),
+        Field("group_instance_id", STRING, "5+", nullable="0+", default=None),
+        Field("protocol_type", STRING),
+        Field("protocols", Array(Struct(Field("name", STRING), Field("metadata", BYTES)))),
+        Field("reason", STRING, "8+", nullable="0+", default=None),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32, "2+"),
+        Field("error_code", INT16),
+        Field("generation_id", INT32, default=-1),
+        Field("protocol_type", STRING, "7+", nullable="0+", default=None),
+        Field("protocol_name", STRING, nullable="7+"),
+        Field("leader", STRING),
+        Field("skip_assignment", BOOLEAN, "9+"),
+        Field("member_id", STRING),
+        Field(
+            "members",
+            Array(
+                Struct(
+                    Field("member_id", STRING),
+                    Field("group_instance_id", STRING, "5+", nullable="0+", default=None),
+                    Field("metadata", BYTES),
+                ),
+            ),
+        ),
+    ),
+)
+
+LEAVE_GROUP: Final = Api(
+    13,
+    "LeaveGroup",
+    Versions(0, 5),
+    flexible=4,
+    request=Struct(
+        Field("group_id", STRING),
+        Field("member_id", STRING, "0-2"),
+        Field(
+            "members",
+            Array(
+                Struct(
+                    Field("member_id", STRING),
+                    Field("group_instance_id", STRING, nullable="0+", default=None),
+                    Field("reason", STRING, "5+", nullable="0+", default=None),
+                ),
+            ),
+            "3+",
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32, "1+"),
+        Field("error_code", INT16),
+        Field(
+            "members",
+            Array(
+                Struct(
+                    Field("member_id", STRING),
+                    Field("group_instance_id", STRING, nullable="0+", default=None),
+                    Field("error_code", INT16),
+                ),
+            ),
+            "3+",
+        ),
     ),
 )
 
@@ -1434,6 +1695,91 @@ METADATA: Final = Api(
     ),
 )
 
+OFFSET_COMMIT: Final = Api(
+    8,
+    "OffsetCommit",
+    Versions(2, 10),
+    flexible=8,
+    request=Struct(
+        Field("group_id", STRING),
+        Field("generation_id_or_member_epoch", INT32, default=-1),
+        Field("member_id", STRING),
+        Field("group_instance_id", STRING, "7+", nullable="0+", default=None),
+        Field("retention_time_ms", INT64, "2-4", default=-1),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING, "0-9"),
+                    Field("topic_id", UUID, "10+"),
+                    Field(
+                        "partitions",
+                        Array(
+                            Struct(
+                                Field("partition_index", INT32),
+                                Field("committed_offset", INT64),
+                                Field("committed_leader_epoch", INT32, "6+", default=-1),
+                                Field("committed_metadata", STRING, nullable="0+", default=None),
+                            ),
+                        ),
+                    ),
+                ),
+            ),
+        ),
+    ),
+    response=Struct(
+        Field("throttle_time_ms", INT32, "3+"),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING, "0-9"),
+                    Field("topic_id", UUID, "10+"),
+                    Field(
+                        "partitions",
+                        Array(Struct(Field("partition_index", INT32), Field("error_code", INT16))),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
+
+OFFSET_DELETE: Final = Api(
+    47,
+    "OffsetDelete",
+    Versions(0, 0),
+    flexible=NEVER,
+    request=Struct(
+        Field("group_id", STRING),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field("partitions", Array(Struct(Field("partition_index", INT32)))),
+                ),
+            ),
+        ),
+    ),
+    response=Struct(
+        Field("error_code", INT16),
+        Field("throttle_time_ms", INT32),
+        Field(
+            "topics",
+            Array(
+                Struct(
+                    Field("name", STRING),
+                    Field(
+                        "partitions",
+                        Array(Struct(Field("partition_index", INT32), Field("error_code", INT16))),
+                    ),
+                ),
+            ),
+        ),
+    ),
+)
+
 OFFSET_FETCH: Final = Api(
     9,
     "OffsetFetch",
@@ -1667,14 +2013,18 @@ SASL_HANDSHAKE: Final = Api(
 #: All of them.
 KAFKA_APIS: Final = (
     ALTER_CONFIGS,
+    ALTER_PARTITION_REASSIGNMENTS,
     API_VERSIONS,
     CONSUMER_GROUP_DESCRIBE,
+    CONSUMER_GROUP_HEARTBEAT,
     CREATE_ACLS,
     CREATE_PARTITIONS,
     CREATE_TOPICS,
     DELETE_ACLS,
+    DELETE_GROUPS,
     DELETE_TOPICS,
     DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
     DESCRIBE_CLUSTER,
     DESCRIBE_CONFIGS,
     DESCRIBE_GROUPS,
@@ -1682,16 +2032,21 @@ KAFKA_APIS: Final = (
     DESCRIBE_PRODUCERS,
     DESCRIBE_TOPIC_PARTITIONS,
     DESCRIBE_TRANSACTIONS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
     FETCH,
     FIND_COORDINATOR,
     INCREMENTAL_ALTER_CONFIGS,
     INIT_PRODUCER_ID,
+    JOIN_GROUP,
+    LEAVE_GROUP,
     LIST_CONFIG_RESOURCES,
     LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
     LIST_TRANSACTIONS,
     METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
     OFFSET_FETCH,
     PRODUCE,
     SASL_AUTHENTICATE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["ErrorCode"]
+__all__ = ["ErrorCode", "error_name"]
 
 
 class ErrorCode(IntEnum):
@@ -49,3 +49,11 @@ class ErrorCode(IntEnum):
     UNSUPPORTED_ENDPOINT_TYPE = 115
     INVALID_REGULAR_EXPRESSION = 128
     REBOOTSTRAP_REQUIRED = 129
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of a code; the number of one that is only relayed."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"

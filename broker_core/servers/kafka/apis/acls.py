@@ -33,7 +33,7 @@ from broker_core.servers.kafka.row_error import TOO_LARGE, ChangeRefused, RowErr
 from broker_core.service import AuditRow, right_to
 from broker_core.wire.kafka import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS, ErrorCode, Fields
 
-__all__ = ["ACL_ROWS"]
+__all__ = ["ACL_ROWS", "none_created", "none_deleted", "told_created", "told_deleted"]
 
 _Result = TypeVar("_Result")
 
@@ -121,11 +121,13 @@ async def _delete(call: KafkaCall) -> Fields:
     }
 
 
-def _none_created(call: KafkaCall, error: RowError) -> Fields:
+def none_created(call: KafkaCall, error: RowError) -> Fields:
+    """The answer to CreateAcls that is refused."""
     return {"results": [_failure(error)] * len(call.body["creations"])}
 
 
-def _none_deleted(call: KafkaCall, error: RowError) -> Fields:
+def none_deleted(call: KafkaCall, error: RowError) -> Fields:
+    """The answer to DeleteAcls that is refused."""
     return {"filter_results": [_failure(error)] * len(call.body["filters"])}
 
 
@@ -242,13 +244,13 @@ def _row(binding: AclBinding) -> AclRow:
     return AclRow(*binding)
 
 
-def _told_created(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def told_created(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """What became of each ACL of CreateAcls."""
     for asked, row in zip(call.body["creations"], fields["results"], strict=True):
         yield _told(call, _binding_of(asked), row.get("error_code", 0))
 
 
-def _told_deleted(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+def told_deleted(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
     """A row for each ACL that DeleteAcls deleted, and for each filter that it refused, or that no ACL matched."""
     for row in fields["filter_results"]:
         code, found = row.get("error_code", 0), row.get("matching_acls", ())
@@ -265,6 +267,6 @@ def _told(call: KafkaCall, binding: AclBinding, code: int) -> AuditRow:
 
 ACL_ROWS: Final = (
     HandlerRow(DESCRIBE_ACLS, later=_describe),
-    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, _told_created, _none_created)),
-    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, _told_deleted, _none_deleted)),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create, told_created, none_created)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete, told_deleted, none_deleted)),
 )

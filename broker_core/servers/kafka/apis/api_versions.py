@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.handler_row import HandlerRow
-from broker_core.wire.kafka import API_VERSIONS, LIST_TOPICS, ErrorCode, Fields
+from broker_core.wire.kafka import (
+    API_VERSIONS,
+    FETCH,
+    INIT_PRODUCER_ID,
+    LIST_TOPICS,
+    PRODUCE,
+    SASL_AUTHENTICATE,
+    SASL_HANDSHAKE,
+    ErrorCode,
+    Fields,
+)
 
 __all__ = ["api_versions_row", "unsupported"]
 
+#: The APIs that a gateway answers itself.
+_OWN: Final = frozenset(
+    api.key
+    for api in (
+        API_VERSIONS,
+        FETCH,
+        INIT_PRODUCER_ID,
+        LIST_TOPICS,
+        PRODUCE,
+        SASL_AUTHENTICATE,
+        SASL_HANDSHAKE,
+    )
+)
 _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
@@ -26,9 +49,22 @@ def api_versions_row(rows: Callable[[], Iterable[HandlerRow]]) -> HandlerRow:
             return {"error_code": ErrorCode.INVALID_REQUEST}
         shows_listing = call.services.options.kafka.advertise_list_topics
         shown = (row for row in rows() if row.advertised and (row.api is not LIST_TOPICS or shows_listing))
-        return {"api_keys": [_row(row) for row in sorted(shown, key=lambda row: row.api.key)]}
+        told = [_row(row) for row in sorted(shown, key=lambda row: row.api.key)]
+        front = call.services.front
+        if front is not None and front.cluster.versions:
+            told = [both for row in told if (both := _of_both(row, front.cluster.versions)) is not None]
+        return {"api_keys": told}
 
     return HandlerRow(API_VERSIONS, now=answer)
+
+
+def _of_both(row: Fields, versions: Mapping[int, tuple[int, int]]) -> Fields | None:
+    """The versions that the cluster behind a gateway has too, of what is asked of it; ``None``: none."""
+    if row["api_key"] in _OWN:
+        return row
+    first, last = versions.get(row["api_key"], (0, -1))
+    first, last = max(first, row["min_version"]), min(last, row["max_version"])
+    return {**row, "min_version": first, "max_version": last} if first <= last else None
 
 
 def unsupported() -> Fields:

@@ -6,6 +6,7 @@ do not say why.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
@@ -19,20 +20,20 @@ from broker_core.wire.kafka import (
     Fields,
 )
 
-__all__ = ["FAIL_FAST_ROWS", "NO_LOG"]
+__all__ = ["FAIL_FAST_ROWS", "NO_LOG", "fail_fast_rows"]
 
 NO_LOG: Final = "This server lists and administers topics; it keeps no messages"
 #: The version of FindCoordinator from which on several are looked for.
 _SEVERAL: Final = 4
 
 
-def _produce(call: KafkaCall) -> Fields:
+def _produce(call: KafkaCall, text: str) -> Fields:
     if call.body["acks"] == 0:  # its client waits for no answer, and would never know
-        raise CloseClient(NO_LOG)
+        raise CloseClient(text)
     error = {
         "error_code": ErrorCode.POLICY_VIOLATION,
         "base_offset": -1,
-        "error_message": NO_LOG,
+        "error_message": text,
     }
     return {
         "responses": [
@@ -90,10 +91,17 @@ def _init_producer_id(call: KafkaCall) -> Fields:
     return {"producer_id": 0, "producer_epoch": 0}
 
 
+def fail_fast_rows(text: Callable[[KafkaCall], str]) -> tuple[HandlerRow, ...]:
+    """The rows of what is refused wherever messages are not; ``text`` says why."""
+    return (
+        # Older clients of librdkafka compress nothing where Produce does not begin at 0.
+        HandlerRow(PRODUCE, now=lambda call: _produce(call, text(call)), shown_from=0),
+        HandlerRow(FETCH, now=_fetch),
+        HandlerRow(INIT_PRODUCER_ID, now=_init_producer_id),
+    )
+
+
 FAIL_FAST_ROWS: Final = (
-    # Older clients of librdkafka compress nothing where Produce does not begin at 0.
-    HandlerRow(PRODUCE, now=_produce, shown_from=0),
-    HandlerRow(FETCH, now=_fetch),
+    *fail_fast_rows(lambda _call: NO_LOG),
     HandlerRow(FIND_COORDINATOR, now=_find_coordinator),
-    HandlerRow(INIT_PRODUCER_ID, now=_init_producer_id),
 )

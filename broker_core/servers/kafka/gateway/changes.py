@@ -1,0 +1,371 @@
+"""Changes of a cluster: rules, gates and masks come first, then the node that decides; the audit has a line of each."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from broker_core.logs import shown
+from broker_core.names import PERSISTENT
+from broker_core.names.topic_id import topic_id_text
+from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told_created, told_deleted
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.gateway.hidden import are_some, denied, hidden, hidden_ids, refusal
+from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
+from broker_core.servers.kafka.gateway.relay import ask, front_of
+from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
+from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
+from broker_core.service import Action, AuditRow
+from broker_core.upstream.kafka import CONTROLLER, Coordinator, Target
+from broker_core.wire.kafka import (
+    ALTER_CONFIGS,
+    ALTER_PARTITION_REASSIGNMENTS,
+    CREATE_ACLS,
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_ACLS,
+    DELETE_GROUPS,
+    DELETE_TOPICS,
+    INCREMENTAL_ALTER_CONFIGS,
+    LEAVE_GROUP,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    ZERO_ID,
+    Api,
+    ErrorCode,
+    Fields,
+)
+
+__all__ = ["CHANGE_ROWS"]
+
+_TOPIC: Final = 2
+_BY_ID: Final = 6
+_OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+_OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    """A request that changes the things of its array ``asked``, with a row of each in the array ``answered``.
+
+    ``topic`` gives the name of the topic that a thing is about, ``None`` for what is of no topic; ``row`` the row of a
+    thing that is refused, with the fields of its error, and ``told`` what the audit has for a row: its target, and its
+    code. ``code`` is that of what is of no topic, and may not be changed.
+    """
+
+    api: Api
+    action: Action
+    asked: str
+    answered: str
+    topic: Callable[[Any], str | None]
+    row: Callable[[Any, Fields], Fields]
+    told: Callable[[Fields], tuple[str, int]]
+    code: ErrorCode = _OF_CLUSTER
+    target: Callable[[Fields], Target] = lambda _body: CONTROLLER
+    #: Whether the things are there already, so that what is hidden is not.
+    are_there: bool = True
+
+
+def _handler(change: _Change) -> AnswerLater:
+    async def later(call: KafkaCall) -> Fields:
+        things: Sequence[Any] = call.body[change.asked]
+        refused = await _refusals(call, change, things)
+        left = [thing for place, thing in enumerate(things) if place not in refused]
+        rows = [change.row(things[place], _error(error)) for place, error in refused.items()]
+        if refused and not left:
+            return {change.answered: rows}
+        body = {**call.body, change.asked: left}
+        answer = await _asked(call, change.api, body, target=change.target(call.body))
+        return answer | {change.answered: [*(answer[change.answered] or ()), *rows]} if rows else answer
+
+    return later
+
+
+async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> dict[int, RowError]:
+    """The things, by their places, that the client may not change."""
+    if not are_some(call):
+        return {}
+    topics = {place: change.topic(thing) for place, thing in enumerate(things)}
+    names = [name for name in topics.values() if name is not None]
+    not_allowed = await denied(call, change.action, names)
+    gone = await hidden(call, [name for name in names if name not in not_allowed]) if change.are_there else {}
+    ids: dict[int, uuid.UUID] = {
+        place: things[place]["topic_id"]
+        for place, name in topics.items()
+        if name is None
+        and isinstance(things[place], dict)
+        and things[place].get("topic_id", ZERO_ID) != ZERO_ID
+    }
+    unknown = await hidden_ids(call, ids.values())
+    other = None
+    if len(names) < len(things):
+        other = await refusal(call, change.code, change.action)
+    refused: dict[int, RowError] = {}
+    for place, name in topics.items():
+        if name is None:
+            error = error_row(ErrorCode.UNKNOWN_TOPIC_ID) if ids.get(place) in unknown else other
+        elif name in gone:
+            error = RowError(gone[name].error, gone[name].message or MESSAGES.get(gone[name].error))
+        else:
+            error = not_allowed.get(name)
+        if error is not None:
+            refused[place] = error
+    return refused
+
+
+def _error(error: RowError) -> Fields:
+    return {"error_code": error.code, "error_message": error.message}
+
+
+def _all_refused(change: _Change) -> Callable[[KafkaCall, RowError], Fields]:
+    def answer(call: KafkaCall, error: RowError) -> Fields:
+        return {change.answered: [change.row(thing, _error(error)) for thing in call.body[change.asked]]}
+
+    return answer
+
+
+def _audit(change: _Change) -> Callable[[KafkaCall, Fields], Iterator[AuditRow]]:
+    def rows(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+        whole: int = fields.get("error_code", 0)
+        group = call.body.get("group_id")
+        about = {} if group is None else {"group": shown(group)}
+        for row in fields.get(change.answered) or ():
+            target, code = change.told(row)
+            is_topic = row.get("resource_type", _TOPIC) == _TOPIC
+            before = f"{PERSISTENT}://{call.namespace}/" if is_topic and target else ""
+            yield row_of(before + target, code or whole, about)
+        if whole and not fields.get(change.answered):
+            yield row_of("", whole, about)
+
+    return rows
+
+
+def _row(change: _Change) -> HandlerRow:
+    later = _handler(change)
+    return HandlerRow(change.api, later=audited(change.action, later, _audit(change), _all_refused(change)))
+
+
+def _name(thing: Fields) -> str:
+    name: str = thing["name"]
+    return name
+
+
+def _named(thing: Fields, error: Fields) -> Fields:
+    return {"name": thing["name"], **error}
+
+
+def _name_and_code(row: Fields) -> tuple[str, int]:
+    return row["name"] or "", row["error_code"]
+
+
+def _with_partitions(key: str, index: str) -> Callable[[Fields, Fields], Fields]:
+    """The row of a topic whose partitions have the error."""
+
+    def row(thing: Fields, error: Fields) -> Fields:
+        partitions = [{"partition_index": each[index], **error} for each in thing[key]]
+        return {name: thing[name] for name in ("name", "topic_id") if name in thing} | {
+            "partitions": partitions
+        }
+
+    return row
+
+
+def _of_partitions(row: Fields) -> tuple[str, int]:
+    codes = [each["error_code"] for each in row["partitions"]]
+    return row.get("name") or "", next(filter(None, codes), 0)
+
+
+def _resource(thing: Fields, error: Fields) -> Fields:
+    return {"resource_type": thing["resource_type"], "resource_name": thing["resource_name"], **error}
+
+
+def _topic_of_resource(thing: Fields) -> str | None:
+    return thing["resource_name"] if thing["resource_type"] == _TOPIC else None
+
+
+_CREATE: Final = _Change(
+    api=CREATE_TOPICS,
+    action="create_topic",
+    asked="topics",
+    answered="topics",
+    topic=_name,
+    row=_named,
+    told=_name_and_code,
+    are_there=False,
+)
+_PARTITIONS: Final = _Change(
+    api=CREATE_PARTITIONS,
+    action="add_partitions",
+    asked="topics",
+    answered="results",
+    topic=_name,
+    row=_named,
+    told=_name_and_code,
+)
+_REASSIGN: Final = _Change(
+    api=ALTER_PARTITION_REASSIGNMENTS,
+    action="reassign_partitions",
+    asked="topics",
+    answered="responses",
+    topic=_name,
+    row=_with_partitions("partitions", "partition_index"),
+    told=_of_partitions,
+)
+_CONFIGS: Final = [
+    _Change(
+        api=api,
+        action="alter_configs",
+        asked="resources",
+        answered="responses",
+        topic=_topic_of_resource,
+        row=_resource,
+        told=lambda row: (row["resource_name"], row["error_code"]),
+    )
+    for api in (ALTER_CONFIGS, INCREMENTAL_ALTER_CONFIGS)
+]
+_OFFSETS: Final = [
+    _Change(
+        api=api,
+        action="alter_offsets",
+        asked="topics",
+        answered="topics",
+        topic=lambda thing: thing.get("name") or None,
+        row=_with_partitions("partitions", "partition_index"),
+        told=_of_partitions,
+        code=_OF_GROUPS,
+        target=lambda body: Coordinator(body["group_id"]),
+    )
+    for api in (OFFSET_COMMIT, OFFSET_DELETE)
+]
+
+
+async def _delete_topics(call: KafkaCall) -> Fields:
+    """By name and by id; what is known by its id alone is looked up, where something may hide it."""
+    by_id = call.version >= _BY_ID
+    asked: list[Fields] = (
+        call.body["topics"]
+        if by_id
+        else [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
+    )
+    refused: list[Fields] = []
+    left = asked
+    if are_some(call):
+        ids = [row["topic_id"] for row in asked if row["name"] is None]
+        found = await call.services.named.by_id(call, ids, operation=None)
+        names = {topic_id: row.name for topic_id, row in zip(ids, found, strict=True) if not row.error}
+        name_of = [names.get(row["topic_id"]) if row["name"] is None else row["name"] for row in asked]
+        known = [name for name in name_of if name is not None]
+        not_allowed = await denied(call, "delete_topic", known)
+        gone = await hidden(call, [name for name in known if name not in not_allowed])
+        left = []
+        for row, name in zip(asked, name_of, strict=True):
+            error: RowError | None = None
+            if name is None:
+                error = error_row(ErrorCode.UNKNOWN_TOPIC_ID) if row["topic_id"] != ZERO_ID else None
+            elif name in gone:
+                code = gone[name].error if row["name"] is not None else ErrorCode.UNKNOWN_TOPIC_ID
+                error = error_row(code)
+            else:
+                error = not_allowed.get(name)
+            if error is None:
+                left.append(row)
+            else:
+                refused.append({"name": row["name"], "topic_id": row["topic_id"], **_error(error)})
+    if refused and not left:
+        return {"responses": refused}
+    body = {**call.body, "topics": left, "topic_names": [row["name"] for row in left]}
+    answer = await _asked(call, DELETE_TOPICS, body, target=CONTROLLER)
+    return answer | {"responses": [*answer["responses"], *refused]}
+
+
+def _no_topics(call: KafkaCall, error: RowError) -> Fields:
+    asked = (
+        call.body["topics"]
+        if call.version >= _BY_ID
+        else [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
+    )
+    rows = [{"name": row["name"], "topic_id": row["topic_id"], **_error(error)} for row in asked]
+    return {"responses": rows}
+
+
+def _told_topics(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    before = f"{PERSISTENT}://{call.namespace}/"
+    for row in fields["responses"]:
+        name, topic_id = row["name"], row["topic_id"]
+        numbers = {"topic_id": topic_id_text(topic_id) if topic_id.int else None}
+        yield row_of("" if name is None else before + name, row["error_code"], numbers)
+
+
+async def _asked(
+    call: KafkaCall, api: Api, body: Fields | None = None, *, target: Target = CONTROLLER
+) -> Fields:
+    """The answer to a change."""
+    try:
+        return await ask(call, api, body, target=target, again=False)
+    finally:
+        front_of(call).cluster.wrote()  # also if it is not known what became of it
+
+
+def _of_no_topic(
+    action: Action,
+    code: ErrorCode,
+    later: AnswerLater,
+    none: Callable[[KafkaCall, RowError], Fields],
+) -> Callable[[KafkaCall], Awaitable[Fields]]:
+    """A handler of changes of what is of no topic: the client needs the right to all of the namespace."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        refused = await refusal(call, code, action)
+        return await later(call) if refused is None else none(call, refused)
+
+    return answer
+
+
+def _acls(api: Api) -> AnswerLater:
+    async def answer(call: KafkaCall) -> Fields:
+        return await _asked(call, api)
+
+    return answer
+
+
+def _no_groups(call: KafkaCall, error: RowError) -> Fields:
+    return {"results": [{"group_id": name, "error_code": error.code} for name in call.body["groups_names"]]}
+
+
+def _told_groups(_call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    for row in fields["results"]:
+        yield row_of(shown(row["group_id"]), row["error_code"])
+
+
+async def _leave(call: KafkaCall) -> Fields:
+    return await ask(call, LEAVE_GROUP, target=Coordinator(call.body["group_id"]), again=False)
+
+
+def _nobody_leaves(_call: KafkaCall, error: RowError) -> Fields:
+    return {"error_code": error.code, "members": []}
+
+
+def _told_leaving(call: KafkaCall, fields: Fields) -> Iterator[AuditRow]:
+    codes = [row["error_code"] for row in fields["members"]]
+    count = {"members": len(call.body["members"])}
+    yield row_of(shown(call.body["group_id"]), fields["error_code"] or next(filter(None, codes), 0), count)
+
+
+_delete_groups: Final = by_coordinator(
+    DELETE_GROUPS, Kept("groups_names", "", "results", "group_id"), again=False
+)
+_create_acls: Final = _of_no_topic("create_acl", _OF_CLUSTER, _acls(CREATE_ACLS), none_created)
+_delete_acls: Final = _of_no_topic("delete_acl", _OF_CLUSTER, _acls(DELETE_ACLS), none_deleted)
+_remove_groups: Final = _of_no_topic("delete_group", _OF_GROUPS, _delete_groups, _no_groups)
+_remove_members: Final = _of_no_topic("delete_group", _OF_GROUPS, _leave, _nobody_leaves)
+
+CHANGE_ROWS: Final = (
+    *(_row(change) for change in (_CREATE, _PARTITIONS, _REASSIGN, *_CONFIGS, *_OFFSETS)),
+    HandlerRow(DELETE_TOPICS, later=audited("delete_topic", _delete_topics, _told_topics, _no_topics)),
+    HandlerRow(CREATE_ACLS, later=audited("create_acl", _create_acls, told_created, none_created)),
+    HandlerRow(DELETE_ACLS, later=audited("delete_acl", _delete_acls, told_deleted, none_deleted)),
+    HandlerRow(DELETE_GROUPS, later=audited("delete_group", _remove_groups, _told_groups, _no_groups)),
+    HandlerRow(LEAVE_GROUP, later=audited("delete_group", _remove_members, _told_leaving, _nobody_leaves)),
+)

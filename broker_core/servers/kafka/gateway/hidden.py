@@ -1,0 +1,187 @@
+"""What rules, gates, masks and plugins keep from a client of a cluster: topics, and the cluster as a whole.
+
+The cluster itself knows nothing of it. A topic that is hidden is not asked for, and in an answer it is not there; where
+it was named, it has the row of a topic that does not exist, or may not be known.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from broker_core.access.access import Access
+from broker_core.errors import ListingFailed
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import AnswerLater
+from broker_core.servers.kafka.named_topics import NamedTopic
+from broker_core.servers.kafka.page_rows import refusal_of
+from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
+from broker_core.servers.kafka.row_error import RowError, code_of
+from broker_core.service import Action, right_to
+from broker_core.wire.kafka import OFFSET_FETCH, ZERO_ID, Api, ErrorCode, Fields
+
+__all__ = ["are_some", "denied", "hidden", "hidden_ids", "refusal", "without_hidden"]
+
+#: The row of a partition for which no offset was committed.
+_NO_OFFSET: Final = {"committed_offset": -1, "committed_leader_epoch": -1, "metadata": "", "error_code": 0}
+
+
+def are_some(call: KafkaCall) -> bool:
+    """Whether anything may hide topics of the cluster from clients."""
+    pipeline, namespace = call.services.pipeline, call.namespace
+    dispatcher = pipeline.dispatcher
+    return bool(
+        pipeline.has_guards
+        or dispatcher.masks(namespace)
+        or dispatcher.lists(namespace)
+        or dispatcher.describe_hook.plugins(namespace)
+    )
+
+
+async def hidden(call: KafkaCall, names: Iterable[str]) -> Mapping[str, NamedTopic]:
+    """The topics of these that are hidden from the client, with the errors that it gets for them."""
+    if not are_some(call):
+        return {}
+    found = await call.services.named.by_name(call, list(dict.fromkeys(names)), operation=None)
+    return {row.name or "": row for row in found if row.error}
+
+
+async def hidden_ids(call: KafkaCall, ids: Iterable[uuid.UUID]) -> frozenset[uuid.UUID]:
+    """The same by ids."""
+    if not are_some(call):
+        return frozenset()
+    wanted = list(dict.fromkeys(ids))
+    found = await call.services.named.by_id(call, wanted, operation=None)
+    return frozenset(each for each, row in zip(wanted, found, strict=True) if row.error)
+
+
+async def refusal(call: KafkaCall, code: ErrorCode, action: Action | None = None) -> RowError | None:
+    """Why the client may not look at, or with ``action`` change, what is of no topic; with ``code`` if it is denied."""
+    pipeline = call.services.pipeline
+    if not pipeline.has_guards:
+        return None
+    right = "list" if action is None else right_to(action)
+    try:
+        await pipeline.authorize(Access(right, call.namespace, None, call.asker), call.deadline)
+    except ListingFailed as failure:
+        return RowError(code_of(failure, code), failure.message)
+    return None
+
+
+async def denied(call: KafkaCall, action: Action, names: Iterable[str]) -> dict[str, RowError]:
+    """The topics of these that rules and gates do not let the client change, and why."""
+    pipeline = call.services.pipeline
+    if not pipeline.has_guards:
+        return {}
+    refused = {}
+    for name in dict.fromkeys(names):
+        access = Access(right_to(action), call.namespace, call.topic(name), call.asker)
+        try:
+            await pipeline.authorize(access, call.deadline, some=True)
+        except ListingFailed as failure:
+            refused[name] = RowError(code_of(failure), failure.message)
+    return refused
+
+
+def without_hidden(api: Api, later: AnswerLater) -> AnswerLater:
+    """A handler of requests and answers with topics, without those that are hidden."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        if not are_some(call):
+            return await later(call)
+        shape = arrays_of(api, call.version)
+        asked = await _keys_of(call, _topics_of(shape.asked, call.body))
+        if not asked:
+            return await _shown(call, shape, await later(call))
+        body = _part(shape.asked, call.body, asked, have=False)
+        fields = await _shown(call, shape, await later(replace(call, body=body)))
+        if shape.sparse:
+            return fields
+        refused = _part(shape.asked, call.body, asked, have=True)
+        return _joined(fields, _refusals(api, shape, refused, asked))
+
+    return answer
+
+
+def _refusals(api: Api, shape: Shape, body: Fields, asked: Mapping[Any, ErrorCode]) -> Fields:
+    if api is OFFSET_FETCH:
+        return _without_offsets(shape, body)
+    found: dict[str, list[Fields]] = {}
+    level = next(each for each in shape.asked if "topic_name" in each.keys)
+    for row in body[level.array]:
+        error = asked[_key(level, row)]
+        part = refusal_of(api, shape, {**body, level.array: [row]}, error, "")
+        for name, rows in part.items():
+            found.setdefault(name, []).extend(rows)
+    return found
+
+
+def _without_offsets(shape: Shape, body: Fields) -> Fields:
+    """Rows of topics for which no group has committed anything."""
+
+    def topics(rows: Sequence[Fields] | None) -> list[Fields]:
+        return [
+            {name: row[name] for name in ("name", "topic_id") if name in row}
+            | {"partitions": [{"partition_index": index, **_NO_OFFSET} for index in row["partition_indexes"]]}
+            for row in rows or ()
+        ]
+
+    if shape.of_body:
+        return {"topics": topics(body["topics"])}
+    return {
+        "groups": [{"group_id": row["group_id"], "topics": topics(row["topics"])} for row in body["groups"]]
+    }
+
+
+def _joined(fields: Fields, more: Fields) -> Fields:
+    """An answer with more rows; groups are there already."""
+    if "groups" in more:
+        topics = {row["group_id"]: row["topics"] for row in more["groups"]}
+        rows = [
+            row if row["error_code"] else row | {"topics": [*row["topics"], *topics.get(row["group_id"], ())]}
+            for row in fields["groups"]
+        ]
+        return fields | {"groups": rows}
+    return fields | {name: [*fields[name], *rows] for name, rows in more.items()}
+
+
+async def _shown(call: KafkaCall, shape: Shape, fields: Fields) -> Fields:
+    gone = await _keys_of(call, _topics_of(shape.answered, fields))
+    return _part(shape.answered, fields, gone, have=False) if gone else fields
+
+
+def _key(level: Level, row: Fields) -> Any:
+    """What a row calls its topic: the name, or the id."""
+    topic_id = row.get("topic_id", ZERO_ID)
+    return row[level.keys["topic_name"]] if topic_id == ZERO_ID else topic_id
+
+
+def _topics_of(levels: Sequence[Level], parent: Fields) -> list[Any]:
+    if not levels:
+        return []
+    level, rows = levels[0], parent.get(levels[0].array) or []
+    if "topic_name" in level.keys:
+        return [_key(level, row) for row in rows]
+    return [key for row in rows if isinstance(row, dict) for key in _topics_of(levels[1:], row)]
+
+
+async def _keys_of(call: KafkaCall, keys: Iterable[Any]) -> dict[Any, ErrorCode]:
+    """Those of these topics that are hidden, by their names or ids, with their errors."""
+    wanted = list(keys)
+    names = await hidden(call, [key for key in wanted if isinstance(key, str)])
+    ids = await hidden_ids(call, [key for key in wanted if not isinstance(key, str)])
+    return {name: row.error for name, row in names.items()} | dict.fromkeys(ids, ErrorCode.UNKNOWN_TOPIC_ID)
+
+
+def _part(levels: Sequence[Level], parent: Fields, keys: Mapping[Any, object], *, have: bool) -> Fields:
+    """A message with the topics of ``keys`` alone, or without them."""
+    level, rows = levels[0], parent.get(levels[0].array)
+    if rows is None:
+        return parent
+    if "topic_name" in level.keys:
+        some = [row for row in rows if (_key(level, row) in keys) is have]
+    else:
+        some = [_part(levels[1:], row, keys, have=have) for row in rows]
+    return {**parent, level.array: some}

@@ -1,0 +1,89 @@
+"""Metadata, DescribeCluster and FindCoordinator before a cluster: its nodes, at ports of this gateway."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal
+from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, learn
+from broker_core.servers.kafka.handler_row import HandlerRow
+from broker_core.wire.kafka import (
+    DESCRIBE_CLUSTER,
+    FIND_COORDINATOR,
+    METADATA,
+    ZERO_ID,
+    ErrorCode,
+    Fields,
+)
+
+__all__ = ["NODE_ROWS"]
+
+#: The first version of FindCoordinator that has several, and of Metadata that tells of the cluster.
+_SEVERAL: Final = 4
+_WITH_CLUSTER: Final = 2
+#: The error of each kind of key: of a group, of a transactional id, of a group of shares.
+_DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
+
+
+async def _metadata(call: KafkaCall) -> Fields:
+    answer = await ask(call, METADATA, {**call.body, "allow_auto_topic_creation": False})
+    if call.version >= _WITH_CLUSTER and not answer["error_code"]:
+        await learn(call, answer)
+    rows = answer["topics"]
+    if call.page is not None:
+        for row in rows:
+            call.page.note(row["name"], row["topic_id"])
+    return answer | {
+        "brokers": brokers(call, answer["brokers"], "node_id"),
+        "topics": await _shown(call, rows) if rows and are_some(call) else rows,
+    }
+
+
+async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
+    """The rows of topics without those that are hidden; those that were named have an error."""
+    asked = call.body["topics"] or ()
+    ids = {row["topic_id"] for row in asked} - {ZERO_ID}
+    named = {row["name"] for row in asked}
+    gone = await hidden(call, [row["name"] for row in rows if row["name"]])
+    shown: list[Fields] = []
+    for row in rows:
+        known = gone.get(row["name"] or "")
+        if known is None:
+            shown.append(row)
+        elif row["topic_id"] in ids:
+            unknown = {"error_code": ErrorCode.UNKNOWN_TOPIC_ID, "topic_id": row["topic_id"]}
+            shown.append({**unknown, "name": None, "partitions": []})
+        elif row["name"] in named:
+            shown.append(
+                {"error_code": known.error, "name": row["name"], "topic_id": ZERO_ID, "partitions": []}
+            )
+    return shown
+
+
+async def _cluster(call: KafkaCall) -> Fields:
+    answer = await ask(call, DESCRIBE_CLUSTER)
+    if answer["error_code"]:
+        return answer
+    return answer | {"brokers": brokers(call, answer["brokers"], "broker_id")}
+
+
+async def _coordinators(call: KafkaCall) -> Fields:
+    refused = await refusal(call, _DENIED.get(call.body["key_type"], ErrorCode.GROUP_AUTHORIZATION_FAILED))
+    nowhere = {"node_id": -1, "host": "", "port": -1}
+    if refused is not None:
+        error = {"error_code": refused.code, "error_message": refused.message, **nowhere}
+        if call.version < _SEVERAL:
+            return error
+        return {"coordinators": [{"key": key, **error} for key in call.body["coordinator_keys"]]}
+    answer = await ask(call, FIND_COORDINATOR)
+    if call.version < _SEVERAL:
+        return await coordinator(call, answer)
+    return answer | {"coordinators": [await coordinator(call, row) for row in answer["coordinators"]]}
+
+
+NODE_ROWS: Final = (
+    HandlerRow(METADATA, later=_metadata),
+    HandlerRow(DESCRIBE_CLUSTER, later=_cluster),
+    HandlerRow(FIND_COORDINATOR, later=_coordinators),
+)

@@ -1,0 +1,375 @@
+"""What a cluster is asked and does not change by: relayed to the node of a port, or to the one that has the answer.
+
+The listener's own port is no node's. There groups and transactions are those of all nodes, and what one node keeps is
+asked of that node; log directories are asked at the ports of nodes alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
+
+from broker_core.client import ClientError
+from broker_core.client.kafka import KafkaException
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal, without_hidden
+from broker_core.servers.kafka.gateway.relay import ask, asked, front_of, nodes_now
+from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow
+from broker_core.servers.kafka.page_rows import refusal_of
+from broker_core.servers.kafka.page_shapes import arrays_of
+from broker_core.upstream.kafka import ANY, Coordinator, Target
+from broker_core.wire.kafka import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLIENT_QUOTAS,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    DESCRIBE_USER_SCRAM_CREDENTIALS,
+    LIST_CONFIG_RESOURCES,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
+    METADATA,
+    OFFSET_FETCH,
+    Api,
+    ErrorCode,
+    Fields,
+)
+
+__all__ = ["READ_ROWS", "Kept", "by_coordinator"]
+
+_OF_GROUPS: Final = ErrorCode.GROUP_AUTHORIZATION_FAILED
+_OF_TRANSACTIONS: Final = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+_OF_CLUSTER: Final = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+_SEVERAL: Final = 8
+#: Types of resources of configs that are of one node, and of topics.
+_BROKER: Final = 4
+_BROKER_LOGGER: Final = 8
+_TOPIC: Final = 2
+
+
+def _relayed(api: Api) -> AnswerLater:
+    async def answer(call: KafkaCall) -> Fields:
+        return await ask(call, api)
+
+    return answer
+
+
+def _guarded(api: Api, code: ErrorCode, later: AnswerLater) -> AnswerLater:
+    """A handler for clients that may list the namespace of the cluster; others get ``code``."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        refused = await refusal(call, code)
+        if refused is None:
+            return await later(call)
+        return _refused(api, call, refused.code, refused.message or "")
+
+    return answer
+
+
+def _refused(api: Api, call: KafkaCall, code: ErrorCode, message: str) -> Fields:
+    if api not in _PAGED:
+        return {"error_code": code, "error_message": message}
+    shape = arrays_of(api, call.version)
+    answer = refusal_of(api, shape, call.body, code, message)
+    if api.has_error_code(call.version):
+        answer["error_code"] = code
+    return answer
+
+
+def _merged(api: Api, array: str, key: str) -> AnswerLater:
+    """What all nodes answer together, at the listener's own port: an error if one of them has none."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        if call.node.of_cluster is not None:
+            return await ask(call, api)
+        cluster = await nodes_now(call)
+        nodes = list(cluster.nodes)
+        answers = await asyncio.gather(*(asked(call, api, node) for node in nodes), return_exceptions=True)
+        rows: dict[str, Fields] = {}
+        first: Fields | None = None
+        for each in answers:
+            if isinstance(each, ClientError):
+                if isinstance(each, KafkaException):
+                    raise CloseClient(str(each)) from each
+                return {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, array: []}
+            if isinstance(each, BaseException):
+                raise each
+            if each["error_code"]:
+                return each | {array: []}
+            first = first or each
+            rows |= {row[key]: row for row in each[array] if row[key] not in rows}
+        if first is None:
+            raise CloseClient("the cluster has no nodes")
+        return first | {array: list(rows.values())}
+
+    return answer
+
+
+class Kept(NamedTuple):
+    """What one node each keeps: the array that names them in a request, the field of their names in its elements
+    (``""``: the element itself), the array of the answer and the field there, and the kind of coordinator.
+    """
+
+    asked: str
+    key: str
+    answered: str
+    name: str
+    kind: int = 0
+
+    def name_of(self, thing: Any) -> str:
+        name: str = thing[self.key] if self.key else thing
+        return name
+
+
+def by_coordinator(api: Api, kept: Kept, *, again: bool = True) -> AnswerLater:
+    """A handler of requests about several things: at the listener's own port each node is asked for what it keeps."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        things = call.body.get(kept.asked)
+        if call.node.of_cluster is not None or not things:
+            return await ask(call, api, again=again)
+        names = [kept.name_of(thing) for thing in things]
+        front = front_of(call)
+        try:
+            keepers = await front.cluster.coordinators(names, kept.kind, front.identity(call.asker))
+        except ClientError as failed:
+            raise CloseClient(str(failed)) from failed
+        nodes: dict[int | None, list[Any]] = {}
+        for name, thing in zip(names, things, strict=True):
+            nodes.setdefault(keepers.get(name), []).append(thing)
+        parts = []
+        for node, some in nodes.items():
+            # What no node keeps, any has an error for.
+            target: Target = ANY if node is None else node
+            parts.append(await ask(call, api, {**call.body, kept.asked: some}, target=target, again=again))
+        places = {name: place for place, name in reversed(list(enumerate(names)))}
+        rows: list[Fields] = [row for part in parts for row in part[kept.answered]]
+        if len(parts) > 1:
+            rows.sort(key=lambda row: places.get(row[kept.name], 0))
+        return parts[0] | {kept.answered: rows}
+
+    return answer
+
+
+async def _offsets(call: KafkaCall) -> Fields:
+    """OffsetFetch: before version 8 of one group alone."""
+    if call.version >= _SEVERAL:
+        return await _offsets_of_groups(call)
+    return await ask(call, OFFSET_FETCH, target=Coordinator(call.body["group_id"]))
+
+
+def _by_leader(api: Api) -> AnswerLater:
+    """A handler of requests about partitions, each of which its leader answers for."""
+
+    async def answer(call: KafkaCall) -> Fields:
+        topics = call.body["topics"]
+        if call.node.of_cluster is not None or not topics:
+            return await ask(call, api)
+        leaders = await _leaders(call, [row["name"] for row in topics])
+        indexes = "partition_indexes" if api is DESCRIBE_PRODUCERS else "partitions"
+        nodes: dict[int, list[Fields]] = {}
+        for row in topics:
+            parts: dict[int, list[Any]] = {}
+            for each in row[indexes]:
+                number = each["partition_index"] if isinstance(each, dict) else each
+                parts.setdefault(leaders.get((row["name"], number), -1), []).append(each)
+            for node, some in parts.items():
+                nodes.setdefault(node, []).append({**row, indexes: some})
+        rows: dict[str, Fields] = {}
+        for node, some in nodes.items():
+            # What has no leader, any node has an error for.
+            target: Target = node if node >= 0 else ANY
+            for row in (await ask(call, api, {**call.body, "topics": some}, target=target))["topics"]:
+                known = rows.setdefault(row["name"], {**row, "partitions": []})
+                known["partitions"] = [*known["partitions"], *row["partitions"]]
+        return {"topics": list(rows.values())}
+
+    return answer
+
+
+async def _leaders(call: KafkaCall, names: Iterable[str]) -> dict[tuple[str, int], int]:
+    """By partition the node that leads it now."""
+    body = {"topics": [{"name": name} for name in dict.fromkeys(names)], "allow_auto_topic_creation": False}
+    front = front_of(call)
+    try:
+        value = await front.cluster.request(ANY, METADATA, None, body, front.identity(call.asker))
+    except ClientError as failed:
+        raise CloseClient(str(failed)) from failed
+    return {
+        (row["name"], part["partition_index"]): part["leader_id"]
+        for row in value["topics"]
+        for part in row["partitions"]
+    }
+
+
+async def _log_dirs(call: KafkaCall) -> Fields:
+    if call.node.of_cluster is None:
+        text = "directories are those of a node: ask at its own port"
+        return _refused(DESCRIBE_LOG_DIRS, call, ErrorCode.INVALID_REQUEST, text)
+    return await ask(call, DESCRIBE_LOG_DIRS)
+
+
+async def _configs(call: KafkaCall) -> Fields:
+    """Those of a node are asked of it, at the listener's own port."""
+    resources = call.body["resources"]
+    gone = await hidden(call, [row["resource_name"] for row in resources if row["resource_type"] == _TOPIC])
+    shown = [row for row in resources if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
+    nodes: dict[int | None, list[Fields]] = {}
+    for row in shown:
+        nodes.setdefault(_node_of(call, row), []).append(row)
+    first: Fields = {}
+    found: dict[tuple[int, str], Fields] = {}
+    for node, some in nodes.items():
+        target = ANY if node is None else node
+        part = await ask(call, DESCRIBE_CONFIGS, {**call.body, "resources": some}, target=target)
+        first = first or part
+        found |= {(row["resource_type"], row["resource_name"]): row for row in part["results"]}
+    for row in resources:
+        topic = gone.get(row["resource_name"])
+        if topic is not None and row["resource_type"] == _TOPIC:
+            error = {"error_code": topic.error, "error_message": topic.message}
+            asked_for = {name: row[name] for name in ("resource_type", "resource_name")}
+            found[row["resource_type"], row["resource_name"]] = {**asked_for, **error, "configs": []}
+    order = dict.fromkeys((row["resource_type"], row["resource_name"]) for row in resources)
+    return first | {"results": [found[each] for each in order if each in found]}
+
+
+def _node_of(call: KafkaCall, row: Fields) -> int | None:
+    """The node whose configs these are; ``None``: any has them."""
+    name: str = row["resource_name"]
+    if (
+        call.node.of_cluster is None
+        and row["resource_type"] in (_BROKER, _BROKER_LOGGER)
+        and name.isdecimal()
+    ):
+        return int(name)
+    return None
+
+
+async def _transactions(call: KafkaCall) -> Fields:
+    answer = await _of_coordinators(call)
+    if not are_some(call):
+        return answer
+    rows = answer["transaction_states"]
+    gone = await hidden(call, [topic["topic"] for row in rows for topic in row["topics"]])
+    shown = [
+        row | {"topics": [topic for topic in row["topics"] if topic["topic"] not in gone]} for row in rows
+    ]
+    return answer | {"transaction_states": shown}
+
+
+async def _consumer_groups(call: KafkaCall) -> Fields:
+    answer = await _of_consumer_groups(call)
+    if not are_some(call):
+        return answer
+    parts = ("assignment", "target_assignment")
+    rows = answer["groups"]
+    names = [
+        topic["topic_name"]
+        for row in rows
+        for member in row["members"]
+        for part in parts
+        for topic in member[part]["topic_partitions"]
+    ]
+    names += [name for row in rows for member in row["members"] for name in member["subscribed_topic_names"]]
+    gone = await hidden(call, names)
+    if not gone:
+        return answer
+    for row in rows:
+        for member in row["members"]:
+            topics = member["subscribed_topic_names"]
+            member["subscribed_topic_names"] = [name for name in topics if name not in gone]
+            for part in parts:
+                kept = [each for each in member[part]["topic_partitions"] if each["topic_name"] not in gone]
+                member[part] = member[part] | {"topic_partitions": kept}
+    return answer
+
+
+async def _groups(call: KafkaCall) -> Fields:
+    """The bytes of a member of a classic group name topics: where some may be hidden they are left out."""
+    answer = await _of_groups(call)
+    if are_some(call):
+        for row in answer["groups"]:
+            for member in row["members"]:
+                member["member_metadata"] = member["member_assignment"] = b""
+    return answer
+
+
+async def _reassignments(call: KafkaCall) -> Fields:
+    """They are the controller's: each node has all of them."""
+    return await ask(call, LIST_PARTITION_REASSIGNMENTS)
+
+
+async def _acls(call: KafkaCall) -> Fields:
+    """They are an operator's."""
+    refused = await refusal(call, _OF_CLUSTER, "create_acl")
+    if refused is not None:
+        return {"error_code": refused.code, "error_message": refused.message}
+    return await ask(call, DESCRIBE_ACLS)
+
+
+async def _config_resources(call: KafkaCall) -> Fields:
+    answer = await ask(call, LIST_CONFIG_RESOURCES)
+    rows = answer["config_resources"]
+    gone = await hidden(call, [row["resource_name"] for row in rows if row["resource_type"] == _TOPIC])
+    shown = [row for row in rows if row["resource_type"] != _TOPIC or row["resource_name"] not in gone]
+    return answer | {"config_resources": shown}
+
+
+_of_groups: Final = by_coordinator(DESCRIBE_GROUPS, Kept("groups", "", "groups", "group_id"))
+_of_consumer_groups: Final = by_coordinator(
+    CONSUMER_GROUP_DESCRIBE, Kept("group_ids", "", "groups", "group_id")
+)
+_offsets_of_groups: Final = by_coordinator(OFFSET_FETCH, Kept("groups", "group_id", "groups", "group_id"))
+_of_coordinators: Final = by_coordinator(
+    DESCRIBE_TRANSACTIONS,
+    Kept("transactional_ids", "", "transaction_states", "transactional_id", 1),
+)
+
+_PAGED: Final = frozenset(
+    {
+        CONSUMER_GROUP_DESCRIBE,
+        DESCRIBE_CONFIGS,
+        DESCRIBE_GROUPS,
+        DESCRIBE_LOG_DIRS,
+        DESCRIBE_TRANSACTIONS,
+        OFFSET_FETCH,
+    }
+)
+
+
+def _row(api: Api, later: AnswerLater, code: ErrorCode | None = None) -> HandlerRow:
+    return HandlerRow(api, later=later if code is None else _guarded(api, code, later))
+
+
+READ_ROWS: Final = (
+    _row(LIST_GROUPS, _merged(LIST_GROUPS, "groups", "group_id"), _OF_GROUPS),
+    _row(DESCRIBE_GROUPS, _groups, _OF_GROUPS),
+    _row(CONSUMER_GROUP_DESCRIBE, _consumer_groups, _OF_GROUPS),
+    _row(OFFSET_FETCH, without_hidden(OFFSET_FETCH, _offsets), _OF_GROUPS),
+    _row(
+        LIST_TRANSACTIONS,
+        _merged(LIST_TRANSACTIONS, "transaction_states", "transactional_id"),
+        _OF_TRANSACTIONS,
+    ),
+    _row(DESCRIBE_TRANSACTIONS, _transactions, _OF_TRANSACTIONS),
+    _row(LIST_OFFSETS, without_hidden(LIST_OFFSETS, _by_leader(LIST_OFFSETS))),
+    _row(DESCRIBE_PRODUCERS, without_hidden(DESCRIBE_PRODUCERS, _by_leader(DESCRIBE_PRODUCERS))),
+    _row(DESCRIBE_LOG_DIRS, without_hidden(DESCRIBE_LOG_DIRS, _log_dirs), _OF_CLUSTER),
+    _row(
+        LIST_PARTITION_REASSIGNMENTS,
+        without_hidden(LIST_PARTITION_REASSIGNMENTS, _reassignments),
+        _OF_CLUSTER,
+    ),
+    _row(DESCRIBE_ACLS, _acls),
+    _row(DESCRIBE_CONFIGS, _configs, _OF_CLUSTER),
+    _row(LIST_CONFIG_RESOURCES, _config_resources, _OF_CLUSTER),
+    _row(DESCRIBE_CLIENT_QUOTAS, _relayed(DESCRIBE_CLIENT_QUOTAS), _OF_CLUSTER),
+    _row(DESCRIBE_USER_SCRAM_CREDENTIALS, _relayed(DESCRIBE_USER_SCRAM_CREDENTIALS), _OF_CLUSTER),
+)

@@ -1,0 +1,116 @@
+"""A request of a client, asked of a node of the cluster, and the rows of its answer that name nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from broker_core.client import ClientError
+from broker_core.client.kafka import Cluster
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
+from broker_core.servers.kafka.cluster_front import ClusterFront
+from broker_core.upstream.kafka import ANY, Target
+from broker_core.wire.kafka import Api, ErrorCode, Fields
+
+__all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "learn", "nodes_now"]
+
+#: Bytes of memory for each byte of a large answer that is read into rows.
+_EXPANSION: Final = 8
+#: Milliseconds that a node may take for a change, so that its own answer comes in time.
+_MOST_MS: Final = 15_000
+_NO_PAGE: Final[Mapping[str, Any]] = {"response_pagination_limit": None, "cursor": None}
+
+
+def front_of(call: KafkaCall) -> ClusterFront:
+    """The cluster of a call that is for one."""
+    front = call.services.front
+    assert front is not None
+    return front
+
+
+async def ask(
+    call: KafkaCall,
+    api: Api,
+    body: Fields | None = None,
+    *,
+    target: Target = ANY,
+    again: bool = True,
+) -> Fields:
+    """The answer of the node at whose port the client is, or else of ``target``, to a request of the call's version.
+
+    ``again`` false: it is asked once, before a change. Raises :exc:`~..call.CloseClient` if it does not answer: a
+    client sees what it sees of a node that is gone.
+    """
+    node = call.node.of_cluster
+    try:
+        return await asked(call, api, target if node is None else node, body, again=again)
+    except ClientError as failed:
+        raise CloseClient(str(failed)) from failed
+
+
+async def asked(
+    call: KafkaCall, api: Api, target: Target, body: Fields | None = None, *, again: bool = True
+) -> Fields:
+    """The answer of ``target``. Raises :exc:`~broker_core.client.ClientError`."""
+    front = front_of(call)
+    request = {**(call.body if body is None else body), **_NO_PAGE}
+    if "timeout_ms" in request:
+        request["timeout_ms"] = min(request["timeout_ms"], _MOST_MS)
+
+    async def hold(size: int) -> None:
+        await call.hold(size * _EXPANSION)
+
+    return await front.cluster.request(
+        target, api, call.version, request, front.identity(call.asker), again=again, hold=hold
+    )
+
+
+def at_port(call: KafkaCall, node_id: int) -> tuple[str, int]:
+    """Where the client finds a node. Raises :exc:`~..call.CloseClient` if it has no port."""
+    address = front_of(call).ports.address(node_id, tls=call.node.tls)
+    if address is None:
+        raise CloseClient(f"node {node_id} of the cluster has no port of kafka.upstream.ports")
+    return address
+
+
+async def learn(call: KafkaCall, answer: Fields) -> None:
+    """Take the nodes that an answer of Metadata names for those of now."""
+    await front_of(call).cluster.learn(Cluster.of_metadata(answer))
+
+
+async def nodes_now(call: KafkaCall) -> Cluster:
+    """The nodes as one of them tells of them now. Raises :exc:`~..call.CloseClient`."""
+    try:
+        return await front_of(call).cluster.refresh()
+    except ClientError as failed:
+        raise CloseClient(str(failed)) from failed
+
+
+def brokers(call: KafkaCall, rows: list[Fields], key: str) -> list[Fields]:
+    """Rows of nodes, at the ports of this gateway; ``key`` is the field of their ids.
+
+    What is fenced has no port: nobody can reach it.
+    """
+    found = []
+    for row in rows:
+        if row.get("is_fenced"):
+            found.append(row | {"host": call.node.host, "port": -1})
+            continue
+        host, port = at_port(call, row[key])
+        found.append(row | {"host": host, "port": port})
+    return found
+
+
+async def coordinator(call: KafkaCall, row: Fields) -> Fields:
+    """A row that names the coordinator of something, at its port of this gateway."""
+    if row["error_code"]:
+        return row | {"host": "", "port": -1}
+    front = front_of(call)
+    address = front.ports.address(row["node_id"], tls=call.node.tls)
+    if address is None:  # it may have come just now
+        await nodes_now(call)
+        address = front.ports.address(row["node_id"], tls=call.node.tls)
+    if address is None:
+        gone = {"error_code": ErrorCode.COORDINATOR_NOT_AVAILABLE, "node_id": -1, "host": "", "port": -1}
+        return row | gone
+    return row | {"host": address[0], "port": address[1]}

@@ -1,0 +1,76 @@
+"""The ports of a gateway at which the nodes of the cluster behind it are, one for each node and listener."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import structlog
+
+__all__ = ["Listen", "NodePorts"]
+
+_log = structlog.get_logger(__name__)
+
+#: Listens for clients of a node, by its id, at a port. Returns what ends it; :exc:`OSError` if the port is taken.
+Listen: TypeAlias = Callable[[int, int], Awaitable[Callable[[], None]]]
+
+
+@dataclass(slots=True)
+class _Door:
+    """A listener: its ports by node, with what ends them."""
+
+    host: str
+    listen: Listen
+    ports: dict[int, tuple[int, Callable[[], None]]] = field(default_factory=dict)
+
+
+class NodePorts:
+    """The ports from ``first`` to ``last``. A node keeps its port as long as it is there, and has it again after a
+    restart of the gateway if no other node has.
+    """
+
+    def __init__(self, first: int, last: int) -> None:
+        self._first = first
+        self._count = last - first + 1
+        self._doors: dict[bool, _Door] = {}
+
+    async def add(self, host: str, listen: Listen, nodes: Iterable[int], *, tls: bool) -> list[int]:
+        """Have ports for one more listener, whose clients are told ``host``; returns the nodes that got none."""
+        self._doors[tls] = _Door(host, listen)
+        return await self.fit(nodes)
+
+    async def fit(self, nodes: Iterable[int]) -> list[int]:
+        """Have a port for each of these nodes, and for no others; returns the nodes that got none."""
+        wanted = sorted(set(nodes))
+        without: list[int] = []
+        for door in self._doors.values():
+            for gone in door.ports.keys() - set(wanted):
+                door.ports.pop(gone)[1]()
+        for number, door in enumerate(self._doors.values()):
+            missing = [node for node in wanted if node not in door.ports]
+            without += [node for node in missing if not await self._open(door, number, node)]
+        if without:
+            _log.error("nodes of the Kafka cluster have no port of the gateway", nodes=without)
+        return without
+
+    async def _open(self, door: _Door, number: int, node: int) -> bool:
+        first = node * len(self._doors) + number
+        for step in range(self._count):
+            port = self._first + (first + step) % self._count
+            if any(port == taken for each in self._doors.values() for taken, _ in each.ports.values()):
+                continue
+            try:
+                door.ports[node] = port, await door.listen(node, port)
+            except OSError as error:
+                _log.warning("a port for a node cannot be had", port=port, node=node, error=str(error))
+            else:
+                return True
+        return False
+
+    def address(self, node: int, *, tls: bool) -> tuple[str, int] | None:
+        """Host and port that clients of a listener are told of a node; ``None``: it has none."""
+        door = self._doors.get(tls)
+        if door is None or node not in door.ports:
+            return None
+        return door.host, door.ports[node][0]

@@ -1,0 +1,308 @@
+"""A Kafka cluster behind a gateway: its nodes, kept up to date, and requests to each, for clients or for the gateway.
+
+Each request has the connections of one principal for itself, so that none waits behind another's long one. They are
+kept for the next request of the principal, for a while.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import structlog
+
+from broker_core.client import Address, ClientError, ClientTls, ConnectionLost
+from broker_core.client.kafka import (
+    Cluster,
+    ClusterConnections,
+    ConnectionOptions,
+    Hold,
+    KafkaException,
+    NodeConnection,
+    Sasl,
+    raise_for,
+)
+from broker_core.concurrency.fair_places import FairPlaces
+from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Api, Fields
+
+__all__ = ["ANY", "CONTROLLER", "ClientIdentity", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
+
+_log = structlog.get_logger(__name__)
+
+#: What is asked for where only nodes are wanted: no topics.
+_NODES: Final[Mapping[str, Any]] = {"topics": [], "allow_auto_topic_creation": False}
+#: The version of FindCoordinator from which on several keys are asked for.
+_SEVERAL: Final = 4
+
+
+class _Anywhere(Enum):
+    ANY = auto()
+    CONTROLLER = auto()
+
+
+#: Any node: each knows the answer, or hands the request on.
+ANY: Final = _Anywhere.ANY
+#: The node that the cluster calls its controller.
+CONTROLLER: Final = _Anywhere.CONTROLLER
+
+
+class Coordinator(NamedTuple):
+    """The node that keeps a group (``kind`` 0) or a transactional id (1)."""
+
+    key: str
+    kind: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ClientIdentity:
+    """The credentials of a client, to authenticate with at the nodes; clients of one ``key`` share connections."""
+
+    key: str
+    sasl: Sasl = field(repr=False)
+
+
+#: The node that a request goes to; a number is its id.
+Target: TypeAlias = "int | _Anywhere | Coordinator"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOptions:
+    """Times in seconds, sizes in bytes. ``places`` requests are under way at a time; connections without one are closed
+    after ``idle``. The nodes are looked at every ``look`` seconds.
+    """
+
+    bootstrap: Sequence[Address]
+    tls: ClientTls | None = None
+    #: The gateway's own credentials.
+    sasl: Sasl | None = field(default=None, repr=False)
+    places: int = 32
+    connect_timeout: float = 5.0
+    request_timeout: float = 20.0
+    idle: float = 60.0
+    look: float = 5.0
+    max_answer: int = 256 * 1024 * 1024
+
+
+@dataclass(slots=True)
+class _Idle:
+    principal: str
+    connections: ClusterConnections
+    since: float
+
+
+class KafkaCluster:
+    """One cluster. ``on_nodes`` are awaited with the nodes where they differ from those before; ``on_write`` are called
+    after a change that was made through this gateway.
+    """
+
+    def __init__(self, options: ClusterOptions) -> None:
+        self.options: Final = options
+        self.nodes: Cluster | None = None
+        #: Why the nodes could not be asked at the last look.
+        self.problem: str | None = "its nodes were not asked yet"
+        #: By key the versions of APIs, from and to, that a node has; empty as long as none has answered.
+        self.versions: Mapping[int, tuple[int, int]] = {}
+        self.on_nodes: Final[list[Callable[[Cluster], Awaitable[None]]]] = []
+        self.on_write: Final[list[Callable[[], None]]] = []
+        self._places = FairPlaces(options.places)
+        self._idle: list[_Idle] = []
+        self._busy: set[ClusterConnections] = set()
+        self._looking: asyncio.Task[Cluster] | None = None
+        self._changing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._is_stopped = False
+
+    async def start(self, within: float = 5.0) -> None:
+        """Look for the nodes for up to ``within`` seconds; a cluster that does not answer is looked for again later."""
+        try:
+            async with asyncio.timeout(within):
+                await self.refresh()
+        except (ClientError, TimeoutError) as failed:
+            _log.warning("the Kafka cluster does not answer", reason=str(failed) or "no answer in time")
+        task = asyncio.create_task(self._look(), name="nodes of the Kafka cluster")
+        self._tasks.add(task)
+
+    async def stop(self) -> None:
+        """Close all connections; what is asked fails."""
+        self._is_stopped = True
+        tasks = [*self._tasks, *([] if self._looking is None else [self._looking])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        idle, self._idle = self._idle, []
+        await asyncio.gather(*(each.close() for each in [*self._busy, *(row.connections for row in idle)]))
+
+    def wrote(self) -> None:
+        """A change was made through this gateway."""
+        for hook in self.on_write:
+            hook()
+
+    # ---- nodes ---------------------------------------------------------------------------------------------
+
+    async def refresh(self) -> Cluster:
+        """The nodes as a node tells of them now. Raises :exc:`~broker_core.client.ClientError`."""
+        task = self._looking
+        if task is None:
+            task = self._looking = asyncio.create_task(self._looked())
+            task.add_done_callback(self._has_looked)
+        return await asyncio.shield(task)
+
+    async def learn(self, cluster: Cluster) -> None:
+        """Take what a node has just answered for the nodes of now."""
+        if not cluster.nodes:
+            return
+        async with self._changing:
+            known, self.nodes = self.nodes, cluster
+            if known is None or known.nodes != cluster.nodes:
+                for hook in self.on_nodes:
+                    await hook(cluster)
+
+    async def _looked(self) -> Cluster:
+        value = await self.request(ANY, METADATA, None, _NODES)
+        raise_for(value["error_code"])
+        cluster = Cluster.of_metadata(value)
+        await self.learn(cluster)
+        return cluster
+
+    def _has_looked(self, task: asyncio.Task[Cluster]) -> None:
+        self._looking = None
+        if not task.cancelled():
+            failed = task.exception()
+            self.problem = None if failed is None else str(failed)
+
+    async def _look(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(self.options.look)
+            before = self.problem
+            with contextlib.suppress(ClientError):
+                await self.refresh()
+            if (before is None) != (self.problem is None):
+                told = "the Kafka cluster answers" if before else "the Kafka cluster does not answer"
+                _log.warning(told, reason=self.problem)
+            for row in [row for row in self._idle if row.since < loop.time() - self.options.idle]:
+                self._idle.remove(row)
+                await row.connections.close()
+
+    # ---- requests ------------------------------------------------------------------------------------------
+
+    async def request(
+        self,
+        target: Target,
+        api: Api,
+        version: int | None,
+        body: Mapping[str, Any],
+        identity: ClientIdentity | None = None,
+        *,
+        again: bool = True,
+        hold: Hold | None = None,
+    ) -> Fields:
+        """The answer of a node; ``version`` ``None``: the latest that both sides have. ``identity`` is that of the
+        client that it is for, ``None``: the gateway's own.
+
+        ``again`` false: it is not asked again where the connection is lost meanwhile, before a change. ``hold`` is
+        awaited with the size of a large answer before it is read. Raises :exc:`~broker_core.client.ClientError`.
+        """
+        async with self._connections(identity) as connections:
+            for attempt in (1, 0):
+                asked = False
+                try:
+                    connection = await self._connection(connections, target)
+                    asked = True
+                    answer = await connection.ask(api, body, least=version or 0, most=version, hold=hold)
+                except ConnectionLost:
+                    connections.forget()
+                    if not attempt or (asked and not again):
+                        raise
+                else:
+                    return answer.value
+        raise AssertionError
+
+    async def check(self, identity: ClientIdentity) -> None:
+        """Authenticate at a node with credentials. Raises :exc:`~broker_core.client.ClientError`."""
+        async with self._connections(identity) as connections:
+            await connections.any_node()
+
+    async def coordinators(
+        self, keys: Sequence[str], kind: int, identity: ClientIdentity | None = None
+    ) -> dict[str, int]:
+        """The nodes that keep groups (``kind`` 0) or transactional ids (1), without those that no node keeps now.
+
+        Raises :exc:`~broker_core.client.ClientError`.
+        """
+        async with self._connections(identity) as connections:
+            return await _coordinators(connections, list(dict.fromkeys(keys)), kind)
+
+    async def _connection(self, connections: ClusterConnections, target: Target) -> NodeConnection:
+        if isinstance(target, Coordinator):
+            found = await _coordinators(connections, [target.key], target.kind)
+            return await (connections.node(found[target.key]) if found else connections.any_node())
+        if isinstance(target, int):
+            return await connections.node(target)
+        return await (connections.any_node() if target is ANY else connections.controller())
+
+    @asynccontextmanager
+    async def _connections(self, identity: ClientIdentity | None) -> AsyncIterator[ClusterConnections]:
+        """The connections of a principal, for one request alone."""
+        principal = "" if identity is None else identity.key
+        async with self._places.place(principal):
+            if self._is_stopped:
+                raise ConnectionLost("the gateway is stopped")
+            row = next((row for row in reversed(self._idle) if row.principal == principal), None)
+            if row is not None:
+                self._idle.remove(row)
+                connections = row.connections
+            else:
+                if len(self._idle) + len(self._busy) >= self.options.places:
+                    await self._idle.pop(0).connections.close()
+                connections = self._new(identity)
+            self._busy.add(connections)
+            try:
+                yield connections
+            except (KafkaException, asyncio.CancelledError):
+                # It was not let in, or still has to answer: the next request does not wait for that.
+                await connections.close()
+                raise
+            finally:
+                self._busy.discard(connections)
+                if not connections.is_closed:
+                    now = asyncio.get_running_loop().time()
+                    self._idle.append(_Idle(principal, connections, now))
+
+    def _new(self, identity: ClientIdentity | None) -> ClusterConnections:
+        options = self.options
+        of_connection = ConnectionOptions(
+            client_id="broker-core-gateway",
+            connect_timeout=options.connect_timeout,
+            request_timeout=options.request_timeout,
+            max_answer=options.max_answer,
+            tls=options.tls,
+            sasl=options.sasl if identity is None else identity.sasl,
+        )
+
+        async def open_one(address: Address) -> NodeConnection:
+            connection = await NodeConnection.open(address, of_connection)
+            self.versions = connection.versions
+            return connection
+
+        return ClusterConnections(options.bootstrap, open_one)
+
+
+async def _coordinators(connections: ClusterConnections, keys: Sequence[str], kind: int) -> dict[str, int]:
+    """The nodes that keep things, as any node tells it."""
+    connection = await connections.any_node()
+    if connection.has(FIND_COORDINATOR, least=_SEVERAL):
+        asked = [{"key_type": kind, "coordinator_keys": keys}]
+    else:
+        asked = [{"key": key, "key_type": kind} for key in keys]
+    found: dict[str, int] = {}
+    for body in asked:
+        answer = await connection.ask(FIND_COORDINATOR, body)
+        rows = answer.value["coordinators"] or [{**answer.value, "key": body.get("key")}]
+        found |= {row["key"]: row["node_id"] for row in rows if not row["error_code"]}
+    return found
