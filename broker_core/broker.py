@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import encodings.utf_16_le  # noqa: F401 - here, not on the event loop when the first pattern is measured
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy.ma  # noqa: F401 - Arrow imports it with the first array, which would be on the event loop
 import structlog
@@ -18,26 +16,13 @@ from broker_core import live_parts
 from broker_core.access.asker import Asker
 from broker_core.access.authentication import Authenticator
 from broker_core.access.clients import Clients
-from broker_core.access.sessions import Sessions
 from broker_core.access.wide_settings import wide_settings
-from broker_core.broker_handle import BrokerHandle
-from broker_core.catalog import (
-    AsyncCatalog,
-    CatalogLister,
-    CatalogLogReader,
-    SqliteCatalog,
-    show_catalog,
-)
+from broker_core.catalog import SqliteCatalog
 from broker_core.errors import BrokerCoreError
-from broker_core.gateway import Gateway
 from broker_core.live_settings import LiveSettings
-from broker_core.memory.permits import Permits
 from broker_core.metrics.event_loop_lag import watch_event_loop
-from broker_core.metrics.metrics import Metrics
-from broker_core.metrics.permit_metrics import show_permits
-from broker_core.pipeline import Pipeline, PipelineOptions, Sight, open_sight
-from broker_core.plugin_api.listing_result import DefaultLister
-from broker_core.plugins import Dispatcher, PluginRegistry, show_plugins
+from broker_core.opened_core import Core, opened_core
+from broker_core.pipeline import Pipeline, open_sight
 from broker_core.quantities import ListenAddress
 from broker_core.servers.admission import FileBudget, raise_file_limit
 from broker_core.servers.arrival import TlsEntrance, tls_entrances
@@ -50,31 +35,16 @@ from broker_core.servers.http import (
     HttpServers,
     Readiness,
 )
-from broker_core.servers.pulsar import (
-    CatalogLookups,
-    LookupQuestions,
-    LookupService,
-    OwnAddress,
-    PatternLookups,
-    PulsarOptions,
-    PulsarServer,
-    RelayedLookups,
-)
-from broker_core.service import Admission, Changes, Find, ListingFeeds
+from broker_core.servers.pulsar import LookupQuestions, PulsarOptions, PulsarServer
+from broker_core.service import Admission
 from broker_core.settings import Settings
 from broker_core.sighup_reloads import Reloads
-from broker_core.snapshots import StoredSnapshots
 from broker_core.watched_files import WatchedFiles
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from broker_core.servers.kafka import KafkaServer
 
-__all__ = ["Broker", "ListenError", "opened_pipeline"]
-
-#: Seconds in which snapshots are stored when the broker stops.
-_STORING: Final = 5.0
+__all__ = ["Broker", "ListenError"]
 
 _log = structlog.get_logger(__name__)
 
@@ -110,7 +80,7 @@ class Broker:
         self._check = check
         self._readiness = Readiness.STARTING
         self._stack = AsyncExitStack()
-        self._core: _Core | None = None
+        self._core: Core | None = None
         self._server: PulsarServer | None = None
         self._http: HttpServer | None = None
         self._http_servers: HttpServers | None = None
@@ -137,12 +107,12 @@ class Broker:
                 _log.warning(f"{name}: {text}")
             sight = await self._stack.enter_async_context(open_sight(self.live, self.reloads))
             core = self._core = await self._stack.enter_async_context(
-                _opened(self.live, self._given, identifies=self._identify is not None, sight=sight)
+                opened_core(self.live, self._given, identifies=self._identify is not None, sight=sight)
             )
             self._stack.callback(asyncio.create_task(watch_event_loop(core.metrics), name="loop").cancel)
             entrances = await tls_entrances(settings, core.metrics, self.reloads, self._stack)
             files = FileBudget.of_process(
-                upstream=0 if core.upstream is None else core.upstream.cluster.places.limit,
+                upstream=core.upstream_connections,
                 api=settings.http.connections if settings.http is not None and settings.http.api else 0,
             )
             live_parts.warn_of_connections(settings, files)
@@ -203,7 +173,7 @@ class Broker:
         self.live.are_followed = True
 
     async def _start_kafka(
-        self, core: _Core, files: FileBudget, admission: Admission, tls: TlsEntrance | None
+        self, core: Core, files: FileBudget, admission: Admission, tls: TlsEntrance | None
     ) -> None:
         """Serve Kafka clients, where ``[kafka]`` is set; nothing of it is imported where it is not."""
         kafka = self.settings.kafka
@@ -222,6 +192,8 @@ class Broker:
             tls=tls,
             identify=self._identify,
             clients=self._clients,
+            front=None if core.kafka is None else core.kafka.front,
+            tables=None if core.kafka is None else core.kafka.plugin,
         )
         self._stack.callback(self._kafka.close)
         live_parts.follow_limits(self.live, files, self._kafka, core.permits, core.fits)
@@ -232,7 +204,7 @@ class Broker:
                 "kafka.tls.listen", kafka.tls.listen, self._kafka.start_tls
             )
 
-    def _api_services(self, core: _Core, files: FileBudget, admission: Admission) -> ApiServices:
+    def _api_services(self, core: Core, files: FileBudget, admission: Admission) -> ApiServices:
         """What the operations of the HTTP API use."""
         return ApiServices(
             core.pipeline,
@@ -335,166 +307,3 @@ async def _listen(
     except OSError as error:
         reason = error.strerror or str(error)
         raise ListenError(f"{setting}: cannot listen on {listen}: {reason}") from error
-
-
-@dataclass(frozen=True, slots=True)
-class _Core:
-    """All but the sockets."""
-
-    pipeline: Pipeline
-    find: Find
-    lookups: PatternLookups
-    permits: Permits
-    metrics: Metrics
-    catalog: SqliteCatalog | None
-    change_log: CatalogLogReader | None
-    changes: Changes | None
-    warm_up: Callable[[], Awaitable[None]]
-    upstream: Gateway | None
-    feeds: ListingFeeds
-    #: Lets listings go that there is no room for any more.
-    fits: Sequence[Callable[[], None]]
-
-    @property
-    def gateway_version(self) -> str | None:
-        """What a gateway calls itself at its brokers."""
-        return None if self.upstream is None else self.upstream.client_version
-
-    def problem(self) -> str | None:
-        """Why clients had better ask another server, where the settings want to know."""
-        return None if self.upstream is None else self.upstream.problem
-
-    @property
-    def sessions(self) -> Sessions | None:
-        """The credentials of clients, where brokers are given them."""
-        return None if self.upstream is None else self.upstream.sessions
-
-
-@asynccontextmanager
-async def opened_pipeline(
-    settings: Settings, *, plugins: Mapping[str, object] | None = None, create: bool = False
-) -> AsyncIterator[Pipeline]:
-    """The pipeline of a broker without its servers, as ``explain`` needs it.
-
-    Without ``create``, a catalogue that is not there is a :exc:`~broker_core.catalog.CatalogUnusable`, and one of an
-    earlier release is read as it is.
-    """
-    async with _opened(LiveSettings(settings), dict(plugins or {}), create=create) as core:
-        yield core.pipeline
-
-
-@asynccontextmanager
-async def _opened(
-    live: LiveSettings,
-    given: Mapping[str, object],
-    *,
-    create: bool = True,
-    identifies: bool = False,
-    sight: Sight | None = None,
-) -> AsyncIterator[_Core]:
-    settings = live.current
-    registry = PluginRegistry.load(settings.plugins.enabled, settings.plugins.tables, given=given)
-    async with AsyncExitStack() as stack:
-        metrics = Metrics()
-        dispatcher = Dispatcher(registry, on_call=metrics.plugin_call)
-        permits = Permits(settings.limits)
-        stack.callback(permits.close)
-        guard = await live_parts.opened_guard(settings, metrics, stack, keeps=create)
-        catalog: SqliteCatalog | None = None
-        topics: AsyncCatalog | None = None
-        change_log: CatalogLogReader | None = None
-        lister: DefaultLister
-        fits: list[Callable[[], None]] = []
-        warm_up: Callable[[], Awaitable[None]] = partial(asyncio.sleep, 0)  # there is nothing to read
-        upstream: Gateway | None = None
-        if settings.upstream is not None:
-            identifies = identifies or dispatcher.authenticates
-            lister = upstream = Gateway(
-                settings, metrics, permits, guard, identifies=identifies, keeps=create
-            )
-            stack.push_async_callback(upstream.stop)
-            await upstream.start()
-            fits.append(upstream.fit)
-        else:
-            catalog = await asyncio.to_thread(
-                SqliteCatalog, settings.catalog.path, create=create, mode=settings.catalog.file_mode
-            )
-            if settings.kafka is not None:
-                catalog.deletion_delay = settings.kafka.delete_topic_delay_ms
-            stack.push_async_callback(asyncio.to_thread, catalog.close)
-            if create and catalog.is_writable:  # one that can only be read is served as it is
-                migrated = await asyncio.to_thread(catalog.migrate)
-                if migrated is not None:
-                    _log.warning(migrated.text)
-            stored: StoredSnapshots | None = None
-            keys, limit = settings.catalog.property_keys, settings.catalog.snapshots_bytes
-            if create and settings.catalog.snapshots == "folder":
-                stored = StoredSnapshots.beside(catalog.path, property_keys=keys, limit=limit)
-            lister = of_catalog = CatalogLister(
-                catalog,
-                permits,
-                property_keys=keys,
-                on_ignored=metrics.ignored_properties,
-                stored=stored,
-                guard=guard,
-            )
-            fits.append(of_catalog.fit)
-            stack.callback(of_catalog.close)
-            stack.push_async_callback(of_catalog.store, _STORING)
-            topics = AsyncCatalog(catalog, of_catalog)
-            stack.push_async_callback(asyncio.to_thread, topics.close)
-            show_catalog(metrics, of_catalog, stored)
-            warm_up = partial(of_catalog.warm_up, settings.catalog.warm_within)
-            change_log = CatalogLogReader(catalog)
-            stack.callback(change_log.close)
-        options = PipelineOptions(
-            settings.patterns, selecting_keys=live_parts.selecting_keys(settings, registry)
-        )
-        pipeline = Pipeline(
-            lister,
-            dispatcher,
-            permits,
-            metrics,
-            options,
-            authorization=live_parts.rules_of(settings, dispatcher),
-            sight=sight,
-            guard=guard,
-            change_log=change_log if upstream is None else upstream.log,
-        )
-        stack.callback(pipeline.close)
-        feeds = ListingFeeds(pipeline, change_log, interval=settings.watchers.interval)
-        stack.push_async_callback(feeds.stop)
-        find = Find(pipeline, topics)
-        lookups: LookupService = CatalogLookups(pipeline, find)
-        if upstream is not None:
-            upstream.cluster.on_change.append(pipeline.changes.announce)
-            lookups = RelayedLookups(pipeline, find.plugins, upstream)
-            live_parts.follow_upstream(live, upstream, pipeline, feeds)
-        with_patterns = PatternLookups(pipeline, lookups, OwnAddress(settings.pulsar))
-        show_permits(metrics, permits)
-        show_plugins(metrics, dispatcher)
-        stack.push_async_callback(dispatcher.shutdown)
-        stack.callback(metrics.of_plugins.close)
-        await dispatcher.startup(
-            lambda plugin: BrokerHandle(pipeline, catalog, metrics.of_plugins.registry(plugin), plugin)
-        )
-        live.plugins = dispatcher
-        changes: Changes | None = None
-        if topics is not None:
-            changes = Changes(topics, pipeline, over_http=settings.http is None or settings.http.writes)
-            stack.callback(changes.imports.close)
-        live_parts.follow_property_keys(live, pipeline, feeds)
-        yield _Core(
-            pipeline,
-            find,
-            with_patterns,
-            permits,
-            metrics,
-            catalog,
-            change_log,
-            changes,
-            warm_up,
-            upstream,
-            feeds,
-            fits,
-        )

@@ -68,6 +68,7 @@ class Gateway:
         metrics: Metrics,
         permits: Permits,
         guard: ShrinkGuard,
+        sessions: Sessions,
         *,
         identifies: bool,
         keeps: bool = True,
@@ -75,7 +76,7 @@ class Gateway:
         assert settings.upstream is not None
         forwarded = settings.upstream
         passes_on = forwarded.forward == "client" or forwarded.original_auth_data
-        self.sessions: Final = Sessions() if passes_on else None
+        self.sessions: Final = sessions if passes_on else None
         self._always_identifies = identifies
         self._identifies = self._identify(settings)
         self._metrics = metrics

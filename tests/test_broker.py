@@ -20,11 +20,12 @@ from structlog.testing import capture_logs
 
 from broker_core import ListingRequest, NamespaceName, Principal, TopicListingResult, hookimpl
 from broker_core.access.authentication import AuthenticationUnusable
-from broker_core.broker import Broker, ListenError, opened_pipeline
+from broker_core.broker import Broker, ListenError
 from broker_core.catalog import CatalogError, SqliteCatalog, newest_snapshot, warm_start
 from broker_core.client import ClientError, Credentials, LookupSession, ServerRefused
 from broker_core.errors import BrokerCoreError
 from broker_core.names import TopicName
+from broker_core.opened_core import opened_pipeline
 from broker_core.pipeline import explain
 from broker_core.plugin_api.listing_request import ListingRequest as Request
 from broker_core.plugins import PluginLoadError

@@ -13,6 +13,7 @@ import aiohttp
 import pytest
 from prometheus_client import generate_latest
 
+from broker_core.access.sessions import Sessions
 from broker_core.broker import Broker
 from broker_core.change_log import Gap
 from broker_core.client import Credentials, LookupSession, ServerRefused
@@ -132,6 +133,7 @@ async def test_credentials_are_kept_where_they_are_passed_on(passes_on: bool) ->
         Metrics(),
         Permits(),
         ShrinkGuard(ShrinkGuardSettings()),
+        Sessions(),
         identifies=False,
     )
     assert (gateway.sessions is not None) is passes_on

@@ -25,12 +25,19 @@ _log = structlog.get_logger(__name__)
 
 
 class GuardedAnswers:
-    """Looks at the answers of plugins; one for a pipeline. ``logs`` gives all change logs."""
+    """Looks at the answers of plugins; one for a pipeline. ``logs`` gives all change logs, ``but`` is the plugin whose
+    answers are looked at elsewhere.
+    """
 
     def __init__(
-        self, guard: ShrinkGuard, dispatcher: Dispatcher, logs: Callable[[], Sequence[ChangeLog]]
+        self,
+        guard: ShrinkGuard,
+        dispatcher: Dispatcher,
+        logs: Callable[[], Sequence[ChangeLog]],
+        but: str | None = None,
     ) -> None:
         self._guard = guard
+        self._but = but
         self._dispatcher = dispatcher
         self._logs = logs
 
@@ -56,7 +63,9 @@ class GuardedAnswers:
     ) -> None:
         """Raise :exc:`ListingFailed` where a whole answer of a plugin lost too many topics at once."""
         namespace, selection = request.namespace, accepted.selection
-        if selection is None or not accepted.whole or not self._guard.limits_of(namespace).enabled:
+        if selection is None or not accepted.whole or accepted.lister == self._but:
+            return
+        if not self._guard.limits_of(namespace).enabled:
             return
         words = self._dispatcher.dependencies.of(accepted.lister)
         text = question_text(request, words | {"pattern"} if accepted.claimed else words)

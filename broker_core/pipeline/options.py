@@ -14,12 +14,13 @@ __all__ = ["PipelineOptions"]
 class PipelineOptions:
     """``patterns`` is the table of settings; ``time_budget`` is in seconds, for permits, chain and the begin of
     the write together, and below the 30 s that clients wait. ``selecting_keys`` are the properties that are counted in
-    :attr:`Pipeline.questions`.
+    :attr:`Pipeline.questions`. ``guarded`` is a plugin that holds its own listings, as default listers do.
     """
 
     patterns: PatternsSettings = field(default_factory=PatternsSettings)
     time_budget: float = 28.0
     selecting_keys: frozenset[str] = frozenset()
+    guarded: str | None = None
 
     def is_long(self, request: ListingRequest) -> bool:
         """Whether a pattern is longer than is ever compiled, and so than is worth remembering."""

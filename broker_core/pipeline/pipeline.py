@@ -127,7 +127,7 @@ class Pipeline:
             self.options,
             self.changes,
             metrics,
-            GuardedAnswers(self.guard, dispatcher, lambda: self.change_logs),
+            GuardedAnswers(self.guard, dispatcher, lambda: self.change_logs, self.options.guarded),
         )
         self._finishing = Finishing(
             dispatcher,

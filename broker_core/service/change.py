@@ -36,11 +36,20 @@ def right_to(action: Action) -> str:
 class Changes:
     """Changes topics of one catalogue for those who have the right; on one event loop.
 
-    ``over_http`` is ``[http] writes``. Whatever is raised, or returned as an error, nothing of it was changed.
+    ``over_http`` is ``[http] writes``; ``of_cluster`` is a namespace whose topics are not the catalogue's, but those of
+    a Kafka cluster. Whatever is raised, or returned as an error, nothing of it was changed.
     """
 
-    def __init__(self, catalog: Catalog, pipeline: Pipeline, *, over_http: bool = True) -> None:
+    def __init__(
+        self,
+        catalog: Catalog,
+        pipeline: Pipeline,
+        *,
+        over_http: bool = True,
+        of_cluster: NamespaceName | None = None,
+    ) -> None:
         self.catalog = catalog
+        self._of_cluster = of_cluster
         self._pipeline = pipeline
         self._over_http = over_http
         #: Bodies of imports that are received, or wait.
@@ -75,6 +84,11 @@ class Changes:
         namespace, topic = (what.namespace, what) if isinstance(what, TopicName) else (what, None)
         try:
             self.check_transport(attempt.asker)
+            if namespace == self._of_cluster:
+                raise ListingFailed(
+                    f"The topics of {namespace} are those of a Kafka cluster: change them by Kafka's protocol",
+                    cause=Cause.NOT_ALLOWED,
+                )
             access = Access(right_to(attempt.action), namespace, topic, attempt.asker)
             await self._pipeline.authorize(access, deadline, some=True)
         except ListingFailed as refusal:
@@ -86,7 +100,7 @@ class Changes:
     ) -> dict[TopicName, ListingFailed]:
         """The topics of these that the attempt may not change, and why."""
         refused: dict[TopicName, ListingFailed] = {}
-        if not self._pipeline.has_guards and self._over_http:
+        if not self._pipeline.has_guards and self._over_http and self._of_cluster is None:
             return refused
         for topic in topics:
             try:

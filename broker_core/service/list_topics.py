@@ -33,13 +33,20 @@ _FEW: Final = 10_000
 
 
 class TopicTables(Protocol):
-    """Where the tables of listings of the catalogue are (:class:`broker_core.catalog.CatalogLister`)."""
+    """Where the tables of listings are, of the catalogue (:class:`broker_core.catalog.CatalogLister`) or a cluster."""
+
+    @property
+    def lister(self) -> str:
+        """The name of the lister whose listings have tables."""
 
     def now(self, listing: Listing) -> TopicTable | None: ...
 
     async def of(self, listing: Listing) -> TopicTable | None: ...
 
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool: ...
+
+    async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
+        """Topics that another lister listed, with all that there is to be known of them."""
 
 
 class ListTopics:
@@ -66,7 +73,9 @@ class ListTopics:
         :exc:`~broker_core.errors.ListingFailed`.
         """
         wants = _WANTS if self._tables is None else frozenset[str]()
-        if self._pipeline.dispatcher.describe_hook.plugins(namespace):
+        lister = None if self._tables is None else self._tables.lister
+        others = self._pipeline.dispatcher.describe_hook.plugins(namespace)
+        if any(plugin.name != lister for plugin, _ in others):
             wants = _WANTS
         while True:
             request = ListingRequest(namespace, Mode.PERSISTENT, asker=asker, deadline=deadline, wants=wants)
@@ -79,11 +88,13 @@ class ListTopics:
                 if wants:
                     assert answer.details is not None
                     table = await off_loop_if_many(len(answer.details), _table_of, answer.details, namespace)
+                    if self._tables is not None:
+                        table = await self._tables.completed(table, asker)
                     self.left_out[namespace] = table.left_out
                     await hold(table.nbytes)
                     every = VisibleTopics(table, [None] * len(table.chunks), is_kept=False)
                     return self._allowed(every, allowed, answer)
-                if answer.lister != self._pipeline.lister.name:  # a plugin that lists has come meanwhile
+                if answer.lister != lister:  # a plugin that lists has come meanwhile
                     wants = _WANTS
                     answer.replaced = True
                     continue

@@ -127,6 +127,9 @@ class KafkaUpstreamSettings(Table):
         default=PortRange(19_100, 19_199),
         description="FIRST-LAST: the ports of the gateway at which clients find the nodes, one for each of them.",
     )
+    ready: bool = Field(
+        default=False, description="Whether /-/ready is a 503 while no node of the cluster answers."
+    )
     tls: UpstreamTlsSettings | None = None
     sasl: KafkaUpstreamSaslSettings | None = None
 

@@ -12,13 +12,21 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from broker_core import TopicListingResult, hookimpl
+from broker_core.access.sessions import Sessions
 from broker_core.client import ServerRefused
+from broker_core.kafka_gateway import KafkaGateway
 from broker_core.memory.permits import Permits
 from broker_core.metrics.instruments import PREFIX
 from broker_core.metrics.labels import AUTHENTICATIONS, CLOSURES, REFUSALS
 from broker_core.plugin_api.hookspecs import HookSpecs
 from broker_core.quantities import ListenAddress
-from broker_core.settings import UpstreamSettings, UpstreamSnapshotsSettings
+from broker_core.settings import (
+    KafkaUpstreamSettings,
+    ShrinkGuardSettings,
+    UpstreamSettings,
+    UpstreamSnapshotsSettings,
+)
+from broker_core.shrink_guard import ShrinkGuard
 from broker_core.testing import Server, serve
 from broker_core.upstream.pulsar import UpstreamCluster, UpstreamOptions, show_upstream
 from broker_core_postgres.changes.listen_notify import CHANNEL
@@ -64,6 +72,8 @@ async def server(tmp_path: Path) -> Any:
         metrics = running.broker.pipeline.metrics
         cluster = UpstreamCluster(UpstreamOptions(settings), metrics, permits=Permits())
         show_upstream(metrics, lambda: cluster)
+        kafka = KafkaUpstreamSettings(bootstrap_servers=("127.0.0.1:1",))
+        KafkaGateway(kafka, metrics, Permits(), ShrinkGuard(ShrinkGuardSettings()), Sessions())
         yield running
 
 

@@ -13,7 +13,7 @@ from broker_core import Details, ListingRequest, TopicListingResult
 from broker_core.catalog import SqliteCatalog
 from broker_core.errors import ListingFailed
 from broker_core.listing.listing import Listing
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing.topic_table import TopicRow, TopicTable
 from broker_core.pipeline import Answer, Pipeline
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.listed_topics import ListedTopics
@@ -37,7 +37,7 @@ async def test_topics_of_the_catalogue_with_partitions_as_one(catalog: SqliteCat
     async with kafka_topics(catalog) as m:
         visible = await m.topics.of(caller())
         assert names(visible) == ["orders", "plain"]
-        assert rows(visible)[0] == (b"orders", 3, made.topic_id.bytes)
+        assert rows(visible)[0] == TopicRow(b"orders", 3, made.topic_id.bytes)
         create(catalog, "a")
         assert names(await m.topics.of(caller())) == ["a", "orders", "plain"]
 
@@ -122,7 +122,7 @@ async def test_what_a_plugin_lists_has_what_it_tells(catalog: SqliteCatalog) -> 
     create(catalog, "hidden")
     async with kafka_topics(catalog, {"p": PluginOf(list_topics=list_topics)}) as m:
         visible = await m.topics.of(caller())
-        assert rows(visible) == [(b"x", 4, b"1" * 16), (b"y", 1, bytes(16))]
+        assert rows(visible) == [TopicRow(b"x", 4, b"1" * 16), TopicRow(b"y", 1, bytes(16))]
 
 
 async def test_a_listing_that_fails_is_no_listing(catalog: SqliteCatalog) -> None:

@@ -50,6 +50,7 @@ _PLAIN: Final[dict[Kind, st.SearchStrategy[Any]]] = {
 _NAMED: Final[dict[str, st.SearchStrategy[Any]]] = {
     "error_code": st.sampled_from(sorted(map(int, ErrorCode))),
     "log_append_time_ms": st.integers(-1, 2**40),
+    "retention_time_ms": st.integers(-1, 2**40),
     "session_lifetime_ms": st.integers(0, 2**40),
     "transaction_start_time_ms": st.integers(0, 2**40),
 }

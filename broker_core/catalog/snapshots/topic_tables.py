@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
+from broker_core.access.asker import Asker
 from broker_core.catalog.errors import reading_catalog
 from broker_core.catalog.snapshots.load_topic_table import load_topic_table
 from broker_core.catalog.snapshots.recent_changes import KeptSnapshots
@@ -52,6 +53,8 @@ class TopicTables:
 
     Tables and what is encoded of them have permits of the snapshots' budget, with those of ``kept``.
     """
+
+    lister: Final = "catalog"
 
     def __init__(self, catalog: SqliteCatalog, kept: KeptSnapshots) -> None:
         self._kept = kept
@@ -94,6 +97,10 @@ class TopicTables:
     def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:
         """Hold permits for what is made of a table, as long as each part of it lives; false where there is no room."""
         return self._kept.hold_beside(namespace, parts)
+
+    async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:  # noqa: ARG002  # the protocol's
+        """The table as it is: what plugins tell of topics is all there is of them."""
+        return table
 
     def _let_go(self, namespace: NamespaceName) -> None:
         self._newest.pop(namespace, None)

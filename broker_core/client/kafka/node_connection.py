@@ -42,7 +42,7 @@ from broker_core.wire.kafka import (
     request_frame,
 )
 
-__all__ = ["Answer", "ConnectionOptions", "Hold", "NodeConnection"]
+__all__ = ["Answer", "ConnectionOptions", "Hold", "NodeConnection", "ReadAnswer"]
 
 _TLS_END: Final = 1.0  # seconds for the end of TLS when a connection is closed in an orderly way
 #: What to do about a port of another protocol.
@@ -58,6 +58,8 @@ _READ_AHEAD: Final = 1024 * 1024  # bytes in the buffer of a socket
 
 #: Awaited with the size of a large answer before it is read; what it raises is raised in place of the answer.
 Hold: TypeAlias = Callable[[int], Awaitable[None]]
+#: Makes the correlation id and the value of the bytes of an answer of a version; in a thread, if it is large.
+ReadAnswer: TypeAlias = Callable[[Api, int, bytes], tuple[int, Fields]]
 
 
 def _software_version() -> str:
@@ -182,6 +184,7 @@ class NodeConnection:
         least: int = 0,
         most: int | None = None,
         hold: Hold | None = None,
+        read: ReadAnswer = read_response,
     ) -> Answer:
         """The answer to a request of the latest version that both sides understand, but for those behind ``most``.
 
@@ -201,7 +204,7 @@ class NodeConnection:
         if (pause := self._quiet_until - self._loop.time()) > 0:
             await asyncio.sleep(pause)
         message = await self._answered(api, version, request, hold)
-        value = await self._decoded(api, version, message)
+        value = await self._decoded(api, version, message, read)
         throttle = value.get("throttle_time_ms", 0)
         if throttle > 0:
             self._quiet_until = self._loop.time() + min(throttle / 1000, _MOST_PAUSE)
@@ -290,12 +293,14 @@ class NodeConnection:
             self.abort(failed)
             raise failed from None
 
-    async def _decoded(self, api: Api, version: int, message: bytes) -> Fields:
+    async def _decoded(
+        self, api: Api, version: int, message: bytes, read: ReadAnswer = read_response
+    ) -> Fields:
         try:
             if len(message) > _LARGE:
-                _, value = await asyncio.to_thread(read_response, api, version, message)
+                _, value = await asyncio.to_thread(read, api, version, message)
             else:
-                _, value = read_response(api, version, message)
+                _, value = read(api, version, message)
         except MalformedMessage as broken:
             failed = UnexpectedAnswer(
                 f"{self._shown} answered {api.name} (version {version}) with bytes that are none: {broken}"

@@ -26,11 +26,12 @@ _Array = np.ndarray[Any, Any]
 
 
 class TopicRow(NamedTuple):
-    """One topic; ``partitions`` are those that clients are shown: one at least."""
+    """One topic; ``partitions`` are those that clients are shown: one at least. ``placement`` is as in a chunk."""
 
     name: bytes
     partitions: int
     topic_id: bytes
+    placement: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
@@ -78,7 +79,8 @@ class TopicChunk:
     """Some topics in the order of their names' bytes, each once; immutable.
 
     ``names`` are their names in the namespace, ``partitions`` (int32) those that clients are shown, ``ids`` their ids
-    of 16 bytes (``None``: no id is known).
+    of 16 bytes (``None``: no id is known). ``placements`` are on which nodes the partitions of each are, in the words
+    of the protocol that it is for; ``None``: all are here.
     """
 
     __slots__ = (
@@ -90,16 +92,22 @@ class TopicChunk:
         "names",
         "partition_count",
         "partitions",
+        "placements",
     )
 
     def __init__(
-        self, names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
+        self,
+        names: pa.LargeBinaryArray,
+        partitions: _Array,
+        ids: pa.LargeBinaryArray | None,
+        placements: pa.LargeBinaryArray | None = None,
     ) -> None:
         self.names = names
         self.partitions = partitions
         #: Those of all topics.
         self.partition_count = int(partitions.sum(dtype=np.int64))
         self.ids = ids
+        self.placements = placements
         self._rendered: dict[Hashable, RenderedChunk] = {}
         self._renders: dict[Hashable, Callable[[TopicChunk], RenderedChunk]] = {}
         self._unheld: list[tuple[Hashable, RenderedChunk]] = []
@@ -110,9 +118,10 @@ class TopicChunk:
     @property
     def nbytes(self) -> int:
         """Bytes of the columns, the objects and the masks, and of all that was rendered."""
-        ids = 0 if self.ids is None else self.ids.nbytes
+        columns = (self.names, self.ids, self.placements)
+        sizes = sum(column.nbytes for column in columns if column is not None)
         masks = _MASKS * (_MASK + len(self) // 8)
-        own = _OBJECTS + masks + self.names.nbytes + ids + self.partitions.nbytes
+        own = _OBJECTS + masks + sizes + self.partitions.nbytes
         return int(own) + sum(each.nbytes for each in self._rendered.values())
 
     def name(self, row: int) -> bytes:
@@ -122,7 +131,8 @@ class TopicChunk:
     def row(self, row: int) -> TopicRow:
         """All of one topic."""
         topic_id: bytes = NO_ID if self.ids is None else self.ids[row].as_py()
-        return TopicRow(self.name(row), int(self.partitions[row]), topic_id)
+        placement = None if self.placements is None else self.placements[row].as_py()
+        return TopicRow(self.name(row), int(self.partitions[row]), topic_id, placement)
 
     def place(self, name: bytes) -> int:
         """The row of the first topic whose name is not less."""
@@ -147,11 +157,7 @@ class TopicChunk:
         What is rendered of this chunk is picked as well, and not rendered again.
         """
         rows = pa.array(order)
-        ids = None
-        if self.ids is not None and other.ids is not None:
-            ids = pa.concat_arrays([self.ids, other.ids]).take(rows)
-        partitions = np.concatenate([self.partitions, other.partitions])[order]
-        made = TopicChunk(pa.concat_arrays([self.names, other.names]).take(rows), partitions, ids)
+        made: TopicChunk = _taken(self.joined(other), order)
         for family, known in list(self._rendered.items()):
             fresh = other.rendered(family, self._renders[family])
             column = pa.concat_arrays([known.column(), fresh.column()]).take(rows)
@@ -164,14 +170,25 @@ class TopicChunk:
 
         Neighbours share the memory of this chunk.
         """
-        ids = self.ids
-        if len(rows) and int(rows[-1]) - int(rows[0]) + 1 == len(rows):
-            low, size = int(rows[0]), len(rows)
-            ids = None if ids is None else ids.slice(low, size)
-            return TopicChunk(self.names.slice(low, size), self.partitions[low : low + size], ids)
-        at = pa.array(rows)
-        ids = None if ids is None else ids.take(at)
-        return TopicChunk(self.names.take(at), self.partitions[rows], ids)
+        if not len(rows) or int(rows[-1]) - int(rows[0]) + 1 != len(rows):
+            return _taken(self, rows)
+        low, size = int(rows[0]), len(rows)
+        ids, placements = self.ids, self.placements
+        return TopicChunk(
+            self.names.slice(low, size),
+            self.partitions[low : low + size],
+            None if ids is None else ids.slice(low, size),
+            None if placements is None else placements.slice(low, size),
+        )
+
+    def joined(self, other: TopicChunk) -> TopicChunk:
+        """The topics of this chunk, and behind them those of another; nothing that is rendered is taken along."""
+        return TopicChunk(
+            pa.concat_arrays([self.names, other.names]),
+            np.concatenate([self.partitions, other.partitions]),
+            _both(self.ids, other.ids),
+            _both(self.placements, other.placements),
+        )
 
     def take_unheld(self) -> list[tuple[Hashable, RenderedChunk]]:
         """What was rendered since this was asked last: its memory is to be counted, or it is to be forgotten."""
@@ -183,3 +200,21 @@ class TopicChunk:
     def forget(self, family: Hashable) -> None:
         """Keep an encoding no longer."""
         self._rendered.pop(family, None)
+
+
+def _both(
+    first: pa.LargeBinaryArray | None, second: pa.LargeBinaryArray | None
+) -> pa.LargeBinaryArray | None:
+    """One column of two; ``None`` where one of them is not known."""
+    return None if first is None or second is None else pa.concat_arrays([first, second])
+
+
+def _taken(chunk: TopicChunk, rows: _Array) -> TopicChunk:
+    """The topics of these rows, in any order."""
+    at, ids, placements = pa.array(rows), chunk.ids, chunk.placements
+    return TopicChunk(
+        chunk.names.take(at),
+        chunk.partitions[rows],
+        None if ids is None else ids.take(at),
+        None if placements is None else placements.take(at),
+    )

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
 from broker_core.listing.topic_table.topic_chunk import TopicChunk
-from broker_core.listing.topic_table.topic_table_changes import TopicChange, changed_chunks, chunks_of
+from broker_core.listing.topic_table.topic_table_changes import (
+    TopicChange,
+    changed_chunks,
+    chunks_of,
+    differences,
+)
 from broker_core.names.column_sort import sorted_rows
 
 __all__ = ["Place", "TopicTable"]
@@ -45,6 +51,7 @@ class TopicTable:
         partitions: _Array,
         ids: pa.LargeBinaryArray | None,
         shown: Shown | None = None,
+        placements: pa.LargeBinaryArray | None = None,
     ) -> TopicTable:
         """Of local names in any order, each once, and of numbers of partitions (int32), 0 for a topic without."""
         kept = None if shown is None else shown(names)
@@ -52,13 +59,16 @@ class TopicTable:
             mask = pa.array(kept)
             names, partitions = names.filter(mask), partitions[kept]
             ids = None if ids is None else ids.filter(mask)
+            placements = None if placements is None else placements.filter(mask)
         order = sorted_rows(names)
         if len(order) and (order[1:] < order[:-1]).any():
             rows = pa.array(order)
             names, partitions = names.take(rows), partitions[order]
             ids = None if ids is None else ids.take(rows)
+            placements = None if placements is None else placements.take(rows)
         left_out = 0 if kept is None else int(len(kept) - kept.sum())
-        return cls(chunks_of(names, np.maximum(partitions, 1).astype(np.int32), ids), left_out, shown)
+        made = chunks_of(names, np.maximum(partitions, 1).astype(np.int32), ids, placements)
+        return cls(made, left_out, shown)
 
     @property
     def nbytes(self) -> int:
@@ -79,6 +89,17 @@ class TopicTable:
             )
             made = [change for change, is_kept in zip(made, kept, strict=True) if is_kept]
         return TopicTable(changed_chunks(self.chunks, made), left_out, self._shown)
+
+    def joined(self) -> TopicChunk | None:
+        """All topics as one chunk; ``None`` where there are none."""
+        return reduce(TopicChunk.joined, self.chunks) if self.chunks else None
+
+    def sharing(self, other: TopicTable) -> TopicTable:
+        """This table with the chunks of an earlier one, and what is rendered of them, as far as topics are the same."""
+        changes = differences(other.joined(), self.joined())
+        if changes is None:
+            return self
+        return TopicTable(changed_chunks(other.chunks, changes), self.left_out, self._shown)
 
     def from_name(self, name: bytes) -> Place:
         """Where the first topic is whose name is not less."""

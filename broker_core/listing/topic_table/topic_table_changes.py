@@ -10,16 +10,20 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from broker_core.listing.topic_table.topic_chunk import NO_ID, TopicChunk
 
-__all__ = ["MOST", "TopicChange", "changed_chunks", "chunks_of"]
+__all__ = ["MOST", "TopicChange", "changed_chunks", "chunks_of", "differences"]
 
 #: Topics of a chunk at most, and those below which one is joined with the next.
 MOST: Final = 4096
 _LEAST: Final = MOST // 8
 #: So many names are looked for without making objects of all of a chunk.
 _FEW: Final = 4
+#: Topics that may differ, and which part of all besides, for chunks to be shared.
+_SHARED: Final = 50
+_SHARED_PART: Final = 8
 _Array = np.ndarray[Any, Any]
 
 
@@ -30,10 +34,14 @@ class TopicChange(NamedTuple):
     partitions: int | None
     topic_id: bytes
     existed: bool
+    placement: bytes | None = None
 
 
 def chunks_of(
-    names: pa.LargeBinaryArray, partitions: _Array, ids: pa.LargeBinaryArray | None
+    names: pa.LargeBinaryArray,
+    partitions: _Array,
+    ids: pa.LargeBinaryArray | None,
+    placements: pa.LargeBinaryArray | None = None,
 ) -> list[TopicChunk]:
     """Chunks of about one size, of columns in the order of the names; each has memory of its own."""
     return [
@@ -41,6 +49,7 @@ def chunks_of(
             _own(names[low:high]),
             partitions[low:high].copy(),
             None if ids is None else _own(ids[low:high]),
+            None if placements is None else _own(placements[low:high]),
         )
         for low, high in _edges(len(names))
     ]
@@ -74,13 +83,38 @@ def changed_chunks(chunks: Sequence[TopicChunk], changes: Iterable[TopicChange])
     return list(_joined(made)) if last else made
 
 
+def differences(old: TopicChunk | None, new: TopicChunk | None) -> list[TopicChange] | None:
+    """What leads from some topics to others; ``None`` where so much differs that nothing is worth sharing."""
+    if old is None or new is None:
+        return None
+    place = pc.index_in(new.names, value_set=old.names)
+    is_new = place.is_null().to_numpy(zero_copy_only=False)
+    found = place.fill_null(0)
+    differs = is_new | (new.partitions != old.partitions[found.to_numpy()])
+    for mine, theirs in ((new.ids, old.ids), (new.placements, old.placements)):
+        if (mine is None) is not (theirs is None):
+            return None
+        if mine is not None and theirs is not None:
+            differs |= pc.not_equal(mine, theirs.take(found)).to_numpy(zero_copy_only=False)
+    gone = pc.invert(pc.is_in(old.names, value_set=new.names)).to_numpy(zero_copy_only=False)
+    if differs.sum() + gone.sum() > len(new) // _SHARED_PART + _SHARED:
+        return None
+    changes = [TopicChange(old.name(row), None, NO_ID, existed=True) for row in np.flatnonzero(gone).tolist()]
+    for row in np.flatnonzero(differs).tolist():
+        name, partitions, topic_id, placement = new.row(row)
+        changes.append(TopicChange(name, partitions, topic_id, not is_new[row], placement))
+    return changes
+
+
 def _added(changes: Iterable[TopicChange]) -> TopicChunk:
     """The topics that are there after the changes."""
     shown = [change for change in changes if change.partitions is not None]
+    placements = [change.placement for change in shown]
     return TopicChunk(
         pa.array([change.name for change in shown], pa.large_binary()),
         np.array([max(change.partitions or 0, 1) for change in shown], np.int32),
         pa.array([change.topic_id for change in shown], pa.large_binary()),
+        None if None in placements else pa.array(placements, pa.large_binary()),
     )
 
 
@@ -112,13 +146,7 @@ def _joined(chunks: list[TopicChunk]) -> Iterator[TopicChunk]:
         if former is None:
             former = chunk
         elif min(len(former), len(chunk)) < _LEAST and len(former) + len(chunk) <= MOST:
-            former = TopicChunk(
-                pa.concat_arrays([former.names, chunk.names]),
-                np.concatenate([former.partitions, chunk.partitions]),
-                None
-                if former.ids is None or chunk.ids is None
-                else pa.concat_arrays([former.ids, chunk.ids]),
-            )
+            former = former.joined(chunk)
         else:
             yield former
             former = chunk

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.access.sessions import Sessions
 from broker_core.client import CredentialsFailed
-from broker_core.client.kafka import Cluster, OAuthBearer, Plain
+from broker_core.client.kafka import Cluster
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.node_ports import NodePorts
-from broker_core.upstream.kafka import ClientIdentity, KafkaCluster
+from broker_core.upstream.kafka import ClientIdentity, KafkaCluster, identity_of
 
-__all__ = ["ClusterFront", "identity_of"]
+__all__ = ["ClusterFront"]
 
 
 class ClusterFront:
@@ -63,17 +60,3 @@ class ClusterFront:
 
     async def _fit(self, cluster: Cluster) -> None:
         await self.ports.fit(cluster.nodes)
-
-
-def identity_of(credentials: ClientCredentials) -> ClientIdentity:
-    """The identity of a client with a password (``basic``) or a token, at the nodes."""
-    data = credentials.data
-    key = hashlib.sha256(credentials.method.encode() + b"\0" + data).hexdigest()
-    if credentials.method == "token":
-        return ClientIdentity(key, OAuthBearer(_given(data.decode("ascii", "replace"))))
-    user, _, password = data.partition(b":")
-    return ClientIdentity(key, Plain(user.decode(), _given(password.decode())))
-
-
-def _given(secret: str) -> Callable[[], str]:
-    return lambda: secret

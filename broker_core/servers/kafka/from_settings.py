@@ -26,7 +26,7 @@ from broker_core.servers.kafka.request_metrics import RequestMetrics
 from broker_core.servers.kafka.sasl.mechanism_needs import check_mechanisms
 from broker_core.servers.kafka.server import KafkaServer
 from broker_core.servers.kafka.services import KafkaServices
-from broker_core.service import Admission, Catalog, Changes, Find, Logins
+from broker_core.service import Admission, Catalog, Changes, Find, Logins, TopicTables
 from broker_core.settings import KafkaSettings, Settings
 
 __all__ = ["kafka_server"]
@@ -45,25 +45,27 @@ def kafka_server(
     identify: Callable[[Asker], Asker] | None = None,
     clients: Clients | None = None,
     front: ClusterFront | None = None,
+    tables: TopicTables | None = None,
 ) -> KafkaServer:
     """The server of ``[kafka]``, which listens to nobody yet. ``changes`` is ``None`` before a cluster.
 
     ``identify`` changes the identity of a connection once more; ``front`` is the Kafka cluster that it is the gateway
-    of. Raises
+    of, and ``tables`` those of its topics. Raises
     :exc:`~.sasl.mechanism_needs.MechanismUnusable`, and :exc:`~broker_core.kafka.configs.InvalidConfig` for
     ``[kafka.configs]``.
     """
     kafka = settings.kafka
     assert kafka is not None
-    if kafka.upstream is not None:
-        raise BrokerCoreError("kafka.upstream: a Kafka cluster cannot be put behind this server yet")
+    if kafka.upstream is not None and kafka.upstream.forward == "client":
+        raise BrokerCoreError('kafka.upstream.forward: this release has no "client" yet: set "gateway"')
     configs = EncodedConfigs(checked_configs(kafka))
     catalog = None if changes is None else changes.catalog
     mechanisms = kafka.sasl.mechanisms
     check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
     lister = pipeline.lister
-    tables = lister.topic_tables() if isinstance(lister, CatalogLister) else None
-    authorizer = _authorizer(kafka, catalog)
+    if front is None and isinstance(lister, CatalogLister):
+        tables = lister.topic_tables()
+    authorizer = AllowAll() if front is not None else _authorizer(kafka, catalog)
     listed = ListedTopics(pipeline, authorizer, tables)
     metrics.gauge(
         "kafka_names_left_out",

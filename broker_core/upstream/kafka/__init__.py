@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
+from broker_core.upstream.kafka.cluster_plugin import CLUSTER_PLUGIN, ClusterPlugin
 from broker_core.upstream.kafka.kafka_cluster import (
     ANY,
     CONTROLLER,
-    ClientIdentity,
     ClusterOptions,
     Coordinator,
     KafkaCluster,
@@ -14,10 +15,13 @@ from broker_core.upstream.kafka.kafka_cluster import (
 
 __all__ = [
     "ANY",
+    "CLUSTER_PLUGIN",
     "CONTROLLER",
     "ClientIdentity",
     "ClusterOptions",
+    "ClusterPlugin",
     "Coordinator",
     "KafkaCluster",
     "Target",
+    "identity_of",
 ]

@@ -24,13 +24,16 @@ from broker_core.client.kafka import (
     Hold,
     KafkaException,
     NodeConnection,
+    ReadAnswer,
     Sasl,
     raise_for,
 )
 from broker_core.concurrency.fair_places import FairPlaces
-from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Api, Fields
+from broker_core.upstream.kafka.changed_topics import ChangedTopics, changed_topics
+from broker_core.upstream.kafka.client_identity import ClientIdentity
+from broker_core.wire.kafka import FIND_COORDINATOR, METADATA, Api, Fields, read_response
 
-__all__ = ["ANY", "CONTROLLER", "ClientIdentity", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
+__all__ = ["ANY", "CONTROLLER", "ClusterOptions", "Coordinator", "KafkaCluster", "Target"]
 
 _log = structlog.get_logger(__name__)
 
@@ -56,14 +59,6 @@ class Coordinator(NamedTuple):
 
     key: str
     kind: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class ClientIdentity:
-    """The credentials of a client, to authenticate with at the nodes; clients of one ``key`` share connections."""
-
-    key: str
-    sasl: Sasl = field(repr=False)
 
 
 #: The node that a request goes to; a number is its id.
@@ -97,7 +92,7 @@ class _Idle:
 
 class KafkaCluster:
     """One cluster. ``on_nodes`` are awaited with the nodes where they differ from those before; ``on_write`` are called
-    after a change that was made through this gateway.
+    after a change of topics or ACLs that was made through this gateway.
     """
 
     def __init__(self, options: ClusterOptions) -> None:
@@ -108,7 +103,7 @@ class KafkaCluster:
         #: By key the versions of APIs, from and to, that a node has; empty as long as none has answered.
         self.versions: Mapping[int, tuple[int, int]] = {}
         self.on_nodes: Final[list[Callable[[Cluster], Awaitable[None]]]] = []
-        self.on_write: Final[list[Callable[[], None]]] = []
+        self.on_write: Final[list[Callable[[ChangedTopics], None]]] = []
         self._places = FairPlaces(options.places)
         self._idle: list[_Idle] = []
         self._busy: set[ClusterConnections] = set()
@@ -137,10 +132,10 @@ class KafkaCluster:
         idle, self._idle = self._idle, []
         await asyncio.gather(*(each.close() for each in [*self._busy, *(row.connections for row in idle)]))
 
-    def wrote(self) -> None:
-        """A change was made through this gateway."""
-        for hook in self.on_write:
-            hook()
+    def _wrote(self, changed: ChangedTopics | None) -> None:
+        if changed is not None:
+            for hook in self.on_write:
+                hook(changed)
 
     # ---- nodes ---------------------------------------------------------------------------------------------
 
@@ -195,31 +190,40 @@ class KafkaCluster:
         self,
         target: Target,
         api: Api,
-        version: int | None,
+        version: int | tuple[int, int] | None,
         body: Mapping[str, Any],
         identity: ClientIdentity | None = None,
         *,
         again: bool = True,
         hold: Hold | None = None,
+        read: ReadAnswer = read_response,
     ) -> Fields:
-        """The answer of a node; ``version`` ``None``: the latest that both sides have. ``identity`` is that of the
-        client that it is for, ``None``: the gateway's own.
+        """The answer of a node; ``version`` ``None``: the latest that both sides have, or one of a range. ``identity``
+        is that of the client that it is for, ``None``: the gateway's own.
 
         ``again`` false: it is not asked again where the connection is lost meanwhile, before a change. ``hold`` is
-        awaited with the size of a large answer before it is read. Raises :exc:`~broker_core.client.ClientError`.
+        awaited with the size of a large answer before it is read; ``read`` makes the answer of its bytes. Raises
+        :exc:`~broker_core.client.ClientError`.
         """
+        least, most = version if isinstance(version, tuple) else (version or 0, version)
         async with self._connections(identity) as connections:
             for attempt in (1, 0):
                 asked = False
                 try:
                     connection = await self._connection(connections, target)
                     asked = True
-                    answer = await connection.ask(api, body, least=version or 0, most=version, hold=hold)
+                    answer = await connection.ask(api, body, least=least, most=most, hold=hold, read=read)
                 except ConnectionLost:
                     connections.forget()
                     if not attempt or (asked and not again):
+                        self._wrote(changed_topics(api, body, None))
                         raise
+                except BaseException:
+                    if asked:  # it is not known what became of it
+                        self._wrote(changed_topics(api, body, None))
+                    raise
                 else:
+                    self._wrote(changed_topics(api, body, answer.value))
                     return answer.value
         raise AssertionError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from broker_core.upstream.snapshots.live_snapshots import LiveSnapshots
 from broker_core.upstream.snapshots.snapshot_lister import ONE_BROKER, SnapshotLister
-from broker_core.upstream.snapshots.snapshot_log import SnapshotLog
+from broker_core.upstream.snapshots.snapshot_log import Place, SnapshotLog
 from broker_core.upstream.snapshots.topic_store import (
     SHARED,
     ListedTopics,
@@ -19,6 +19,7 @@ __all__ = [
     "SHARED",
     "ListedTopics",
     "LiveSnapshots",
+    "Place",
     "SnapshotLister",
     "SnapshotLog",
     "TopicStore",

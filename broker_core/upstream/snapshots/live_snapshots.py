@@ -36,7 +36,7 @@ from broker_core.snapshots import CachedSnapshot, Snapshot, SnapshotCache, Store
 from broker_core.upstream.snapshots.name_moves import NameMoves, net_moves, snapshot_of
 from broker_core.upstream.snapshots.snapshot_log import MOST_STEP, MoveLogs, Place
 from broker_core.upstream.snapshots.stored_parts import PartKey, StoredParts
-from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate
+from broker_core.upstream.snapshots.topic_store import ListedTopics, TopicStore, TopicUpdate, View
 
 __all__ = ["DOMAINS_OF", "LiveSnapshots"]
 
@@ -48,6 +48,8 @@ DOMAINS_OF: Final = {
 }
 #: Seconds between the begins of two listings of one part.
 _PAUSE: Final = 1.0
+#: The same after a change by way of this server.
+_PAUSE_AFTER_WRITE: Final = 0.1
 #: Large answers that are made into listings at a time: each needs memory besides its permits until then.
 _LOADS: Final = 2
 #: Bytes of an answer that is made into a listing beside these, on the event loop.
@@ -115,8 +117,8 @@ class LiveSnapshots:
         self._store = store
         self._changed = changed
         self._guard = guard or ShrinkGuard(ShrinkGuardSettings(enabled=False))
-        self._kept: _Kept = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
-        permits.caches.show("snapshots", self._kept.state)
+        self.kept: Final[_Kept] = SnapshotCache(permits.snapshots, permits.unkept, permits.leases)
+        permits.caches.show("snapshots", self.kept.state)
         self._parts: OrderedDict[PartKey, _Part] = OrderedDict()
         self._places = asyncio.Semaphore(places)
         self._loads = asyncio.Semaphore(_LOADS)
@@ -126,6 +128,8 @@ class LiveSnapshots:
         #: What changed of the places that somebody follows.
         self.logs: Final = MoveLogs()
         self._number = itertools.count(1)
+        #: What was compared before counts for nothing: the cluster was changed since.
+        self._not_before = _NEVER
         self._loop = asyncio.get_running_loop()
         #: By which snapshots age.
         self.clock: Callable[[], float] = self._time
@@ -133,14 +137,14 @@ class LiveSnapshots:
         self.counts = dict.fromkeys(("unchanged", "changed", "first", "failed"), 0)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self.kept)
 
     def _time(self) -> float:
         return self._loop.time()
 
     def fit(self) -> None:
         """Let snapshots go that there is no room for any more."""
-        self._kept.fit()
+        self.kept.fit()
 
     async def close(self) -> None:
         """Give up what is asked, store what is in memory, and let go of it."""
@@ -154,31 +158,46 @@ class LiveSnapshots:
         await asyncio.gather(*tasks, return_exceptions=True)
         if self._stored is not None:
             await self._stored.stop(_STORING)
-        self._kept.drop_all()
+        self.kept.drop_all()
 
     def places(self) -> list[Place]:
         """Those of which topics are in memory, one with several parts as often."""
-        return [key[0] for key, snapshot in self._kept.items() if len(snapshot.listing)]
+        return [key[0] for key, snapshot in self.kept.items() if len(snapshot.listing)]
+
+    def wrote(self, namespace: NamespaceName, lost: Callable[[View], int]) -> None:
+        """A namespace was changed by way of this server: what is given from now on is of a later listing.
+
+        ``lost`` says how many names of a view's listing are gone by that, which is no reason to hold it.
+        """
+        self._not_before = self.clock()
+        for (place, domain), part in self._parts.items():
+            kept = self.kept.get((place, domain))
+            if place.namespace == namespace:
+                part.last_began = min(part.last_began, self.clock() - _PAUSE + _PAUSE_AFTER_WRITE)
+                if kept is not None and domain is Mode.PERSISTENT:
+                    left = max(len(kept.snapshot.listing) - lost(place.view), 0)
+                    self._guard.told(namespace, _question((place, domain)), left)
 
     def age(self, place: Place, mode: Mode) -> float | None:
         """Seconds since the oldest part of a listing was compared; ``None`` where it is not in memory, or never was."""
-        if any(self._kept.get((place, part)) is None for part in DOMAINS_OF[mode]):
+        if any(self.kept.get((place, part)) is None for part in DOMAINS_OF[mode]):
             return None
         compared = min(self._parts[place, part].compared for part in DOMAINS_OF[mode])
-        return None if compared == _NEVER else self.clock() - compared
+        return None if compared == _NEVER or compared < self._not_before else self.clock() - compared
 
     def now(self, place: Place, mode: Mode, since: float) -> CachedSnapshot[None] | None:
         """The snapshot, if it is in memory, and was compared with a listing that began at ``since`` or later."""
+        since = max(since, self._not_before)
         parts: list[CachedSnapshot[None]] = []
         for domain in DOMAINS_OF[mode]:
-            kept, part = self._kept.get((place, domain)), self._parts.get((place, domain))
+            kept, part = self.kept.get((place, domain)), self._parts.get((place, domain))
             if kept is None or part is None or part.compared < since:
                 return None
             parts.append(kept)
         found = parts[0] if len(parts) == 1 else self._joined(place, *parts)
         if found is not None:
             for domain in DOMAINS_OF[mode]:
-                self._kept.used((place, domain))
+                self.kept.used((place, domain))
                 self._parts[place, domain].asked_at = self.clock()
             found.asked += 1
         return found
@@ -196,7 +215,7 @@ class LiveSnapshots:
     def known_hash(self, place: Place) -> str | None:
         """The cluster's hash of the persistent topics that are in memory; ``None`` where there are none."""
         part = self._parts.get((place, Mode.PERSISTENT))
-        return None if part is None or self._kept.get((place, Mode.PERSISTENT)) is None else part.known_hash
+        return None if part is None or self.kept.get((place, Mode.PERSISTENT)) is None else part.known_hash
 
     def asked_at(self, place: Place) -> float:
         """When the persistent topics of a place were asked for last."""
@@ -210,7 +229,7 @@ class LiveSnapshots:
         if part is None:
             return False
         async with part.moving:
-            kept = self._kept.get(key)
+            kept = self.kept.get(key)
             if kept is None:
                 return False
             # A listing may have had some of them already.
@@ -239,13 +258,13 @@ class LiveSnapshots:
             return None
         permit: Permit | None = None
         try:
-            permit = await self._kept.permit_for(key, old.moved_bytes(moves))
+            permit = await self.kept.permit_for(key, old.moved_bytes(moves))
             made = await in_turns(old.moving(moves))
             expected = len(old.listing) + len(moves.added) - len(moves.removed)
             told = await asyncio.to_thread(_hash_of, made.listing)
             if len(made.listing) != expected or told != updates[-1].topics_hash:
                 return None
-            self._kept.keep(key, made, 0, permit)
+            self.kept.keep(key, made, 0, permit)
             permit = None
             return made, moves
         except (InvalidListing, PermitError):
@@ -264,11 +283,11 @@ class LiveSnapshots:
             return own
         if not len(own.snapshot.listing):
             return other
-        found = self._kept.get((place, Mode.ALL))
+        found = self.kept.get((place, Mode.ALL))
         stamp = _stamp(other.snapshot, own.snapshot)
         if found is None or found.snapshot.version.stamp != stamp:
             self._join(place, other.snapshot, own.snapshot)
-            found = self._kept.get((place, Mode.ALL))
+            found = self.kept.get((place, Mode.ALL))
         return found
 
     def _join(self, place: Place, other: Snapshot, own: Snapshot) -> Snapshot:
@@ -280,16 +299,17 @@ class LiveSnapshots:
         listing = listing_of(ListingData(place.namespace, Mode.ALL, chunks))
         version = CatalogVersion(self.id, next(self._number), _stamp(other, own))
         joined = Snapshot(version, listing)
-        self._kept.keep((place, Mode.ALL), joined, 0, None)
+        self.kept.keep((place, Mode.ALL), joined, 0, None)
         return joined
 
     # -- comparing with the store
 
     async def _part_since(self, place: Place, domain: Mode, since: float) -> Snapshot:
         key = place, domain
+        since = max(since, self._not_before)
         while True:
             part = self._part(key)
-            kept = self._kept.get(key)
+            kept = self.kept.get(key)
             if kept is not None and part.compared >= since:
                 return kept.snapshot
             run = part.run
@@ -315,7 +335,7 @@ class LiveSnapshots:
             if len(self._parts) > _MOST:
                 for other, each in self._parts.items():
                     if each.run is None and other != key:
-                        self._kept.let_go(other)
+                        self.kept.let_go(other)
                         del self._parts[other]
                         break
         else:
@@ -328,13 +348,13 @@ class LiveSnapshots:
 
         async def admit(size: int) -> None:
             if not held:
-                held.append(await self._kept.permit_for(key, _FACTOR * size + _OVERHEAD))
+                held.append(await self.kept.permit_for(key, _FACTOR * size + _OVERHEAD))
 
         try:
             await asyncio.sleep(max(part.last_began + _PAUSE - self.clock(), 0))
             async with self._places:
                 (namespace, view), domain = key
-                kept = self._kept.get(key) or await self._read(key, part)
+                kept = self.kept.get(key) or await self._read(key, part)
                 known = None if kept is None else part.known_hash
                 part.passed = {known}
                 run.began = part.last_began = self.clock()
@@ -345,10 +365,10 @@ class LiveSnapshots:
                 self.counts["unchanged"] += 1
                 part.compared, part.is_listed = run.began, True
                 # A watch may have moved it meanwhile.
-                return (self._kept.get(key) or kept).snapshot
+                return (self.kept.get(key) or kept).snapshot
             await admit(listed.size)
             async with part.moving:
-                kept = self._kept.get(key)
+                kept = self.kept.get(key)
                 if kept is not None and listed.topics_hash is not None and listed.topics_hash in part.passed:
                     # Of a moment that a watch has led past.
                     self.counts["unchanged"] += 1
@@ -376,7 +396,7 @@ class LiveSnapshots:
     ) -> Snapshot:
         """Keep what the store lists now in the place of what is kept."""
         (namespace, _), domain = key
-        kept = self._kept.get(key)
+        kept = self.kept.get(key)
         old = None if kept is None else kept.snapshot
         version = CatalogVersion(self.id, next(self._number))
         try:
@@ -409,7 +429,7 @@ class LiveSnapshots:
             self.counts["unchanged"] += 1
             return made
         self.counts["first" if old is None else "changed"] += 1
-        self._kept.keep(key, made, 0, held.pop() if held else None)
+        self.kept.keep(key, made, 0, held.pop() if held else None)
         self._store_soon(key)
         if moves is None:
             self.logs.restart(key[0])
@@ -423,7 +443,7 @@ class LiveSnapshots:
 
     def _in_memory(self, key: PartKey) -> tuple[CachedSnapshot[None], str] | None:
         """What is kept of a part, and the store's hash of it."""
-        kept, part = self._kept.get(key), self._parts.get(key)
+        kept, part = self.kept.get(key), self._parts.get(key)
         if kept is None or part is None or part.known_hash is None:
             return None
         return kept, part.known_hash
@@ -436,18 +456,18 @@ class LiveSnapshots:
         """Keep what is stored of a part, if there is room. It is of some moment before: nobody gets it as it is."""
         if self._stored is None or (found := await self._stored.find(key)) is None:
             return None
-        permit = self._kept.permit_now(key, found.nbytes)
+        permit = self.kept.permit_now(key, found.nbytes)
         if permit is None:
             return None
         try:
             async with self._loads:
                 listing = await self._stored.read(found)
-            if listing is None or self._kept.get(key) is not None:
-                return self._kept.get(key)
+            if listing is None or self.kept.get(key) is not None:
+                return self.kept.get(key)
             # It may be older than what was in memory before.
             part.compared, part.known_hash = _NEVER, found.stamp
             version = CatalogVersion(self.id, next(self._number))
-            self._kept.keep(key, Snapshot(version, listing), 0, permit)
+            self.kept.keep(key, Snapshot(version, listing), 0, permit)
             permit = None
         finally:
             if permit is not None:
@@ -455,7 +475,7 @@ class LiveSnapshots:
         self.logs.restart(key[0])
         if part.is_listed:
             self._changed(key[0].namespace)
-        return self._kept.get(key)
+        return self.kept.get(key)
 
 
 def _hash_of(listing: Listing) -> str:

@@ -129,8 +129,6 @@ class SnapshotLog:
     there. A version is of a moment that is no further back than a listing may be.
     """
 
-    name: Final = "upstream"
-
     def __init__(
         self,
         logs: MoveLogs,
@@ -139,7 +137,9 @@ class SnapshotLog:
         *,
         current: Callable[[Place], Awaitable[None]],
         is_current: Callable[[Place], bool],
+        name: str = "upstream",
     ) -> None:
+        self.name: Final = name
         self._logs = logs
         self._view = view
         self._current = current

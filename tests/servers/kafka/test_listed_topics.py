@@ -7,7 +7,7 @@ import numpy as np
 
 from broker_core import ListingRequest
 from broker_core.catalog import SqliteCatalog
-from broker_core.listing.topic_table import TopicTable
+from broker_core.listing.topic_table import TopicRow, TopicTable
 from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.listed_topics import (
     ListedTopics,
@@ -106,7 +106,7 @@ async def test_before_a_cluster_topics_are_those_that_brokers_list_and_have_no_i
         topics = ListedTopics(m.pipeline, AllowAll(), None)
         who = caller()
         visible = await topics.of(who)
-        assert rows(visible) == [(b"x", 3, bytes(16)), (b"y", 1, bytes(16))]
+        assert rows(visible) == [TopicRow(b"x", 3, bytes(16)), TopicRow(b"y", 1, bytes(16))]
         assert topics.every.left_out == {who.namespace: 1}
         encoded = await topics.all_encoded(who, metadata_family(13, 1))
         assert encoded.count == 2

@@ -98,7 +98,7 @@ async def test_a_restart_asks_whether_the_hash_is_still_right(folder: Path) -> N
         assert await gateway.names(Mode.NON_PERSISTENT) == OTHERS
         assert gateway.store.asked[1:] == [(None, Mode.NON_PERSISTENT, None)], "three are not worth a file"
         before = gateway.permits.snapshots.available
-        gateway.live._kept.drop_all()
+        gateway.live.kept.drop_all()
         assert gateway.permits.snapshots.available >= before, "they had permits"
 
 
@@ -182,7 +182,7 @@ async def test_what_is_loaded_after_an_eviction_is_compared_too(folder: Path) ->
         assert await gateway.names() == sorted(later)
         log = gateway.live.logs.open(PLACE)
         number = log.number
-        gateway.live._kept.drop_all()
+        gateway.live.kept.drop_all()
         # The folder has what was there before the new topic came.
         gateway.store.names[Mode.PERSISTENT] = NAMES
         assert gateway.live.now(PLACE, Mode.PERSISTENT, 0) is None

@@ -14,7 +14,7 @@ from broker_core.servers.kafka.apis.acls import none_created, none_deleted, told
 from broker_core.servers.kafka.call import KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, denied, hidden, hidden_ids, refusal
 from broker_core.servers.kafka.gateway.reads import Kept, by_coordinator
-from broker_core.servers.kafka.gateway.relay import ask, front_of
+from broker_core.servers.kafka.gateway.relay import ask
 from broker_core.servers.kafka.handler_row import AnswerLater, HandlerRow, audited, row_of
 from broker_core.servers.kafka.row_error import MESSAGES, RowError, error_row
 from broker_core.service import Action, AuditRow
@@ -302,10 +302,7 @@ async def _asked(
     call: KafkaCall, api: Api, body: Fields | None = None, *, target: Target = CONTROLLER
 ) -> Fields:
     """The answer to a change."""
-    try:
-        return await ask(call, api, body, target=target, again=False)
-    finally:
-        front_of(call).cluster.wrote()  # also if it is not known what became of it
+    return await ask(call, api, body, target=target, again=False)
 
 
 def _of_no_topic(

@@ -20,6 +20,7 @@ from broker_core.servers.kafka.page_rows import refusal_of
 from broker_core.servers.kafka.page_shapes import Level, Shape, arrays_of
 from broker_core.servers.kafka.row_error import RowError, code_of
 from broker_core.service import Action, right_to
+from broker_core.upstream.kafka import CLUSTER_PLUGIN
 from broker_core.wire.kafka import OFFSET_FETCH, ZERO_ID, Api, ErrorCode, Fields
 
 __all__ = ["are_some", "denied", "hidden", "hidden_ids", "refusal", "without_hidden"]
@@ -32,12 +33,9 @@ def are_some(call: KafkaCall) -> bool:
     """Whether anything may hide topics of the cluster from clients."""
     pipeline, namespace = call.services.pipeline, call.namespace
     dispatcher = pipeline.dispatcher
-    return bool(
-        pipeline.has_guards
-        or dispatcher.masks(namespace)
-        or dispatcher.lists(namespace)
-        or dispatcher.describe_hook.plugins(namespace)
-    )
+    # The cluster's own plugin is asked too, and lists all.
+    others = (plugin.name != CLUSTER_PLUGIN for plugin, _ in dispatcher.describe_hook.plugins(namespace))
+    return bool(pipeline.has_guards or dispatcher.masks(namespace) or any(others))
 
 
 async def hidden(call: KafkaCall, names: Iterable[str]) -> Mapping[str, NamedTopic]:

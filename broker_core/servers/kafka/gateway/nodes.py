@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from broker_core.servers.kafka.call import KafkaCall
+from broker_core.errors import ListingFailed
+from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
+from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal
-from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, learn
+from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, learn, nodes_now
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
     FIND_COORDINATOR,
     METADATA,
+    NOT_ASKED,
     ZERO_ID,
     ErrorCode,
     Fields,
 )
+from broker_core.wire.kafka.topic_fragments import placed_metadata_family
 
 __all__ = ["NODE_ROWS"]
 
@@ -27,6 +31,9 @@ _DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
 
 async def _metadata(call: KafkaCall) -> Fields:
+    topics = call.body["topics"]
+    if topics is None or (not topics and call.version == 0):
+        return await _all_topics(call)
     answer = await ask(call, METADATA, {**call.body, "allow_auto_topic_creation": False})
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
@@ -37,6 +44,24 @@ async def _metadata(call: KafkaCall) -> Fields:
     return answer | {
         "brokers": brokers(call, answer["brokers"], "node_id"),
         "topics": await _shown(call, rows) if rows and are_some(call) else rows,
+    }
+
+
+async def _all_topics(call: KafkaCall) -> Fields:
+    """All topics, of the snapshot of the cluster; and the nodes as one of them tells of them now."""
+    told: bool = call.body["include_topic_authorized_operations"]
+    family = placed_metadata_family(call.version, TOPIC_OPERATIONS if told else NOT_ASKED)
+    try:
+        topics = await call.services.topics.all_encoded(call, family, operations=told)
+    except ListingFailed as failure:
+        raise CloseClient(failure.message) from failure
+    cluster = await nodes_now(call)
+    rows = [{"node_id": node.id, "rack": node.rack} for node in cluster.nodes.values()]
+    return {
+        "brokers": brokers(call, rows, "node_id"),
+        "cluster_id": cluster.cluster_id,
+        "controller_id": cluster.controller_id,
+        "topics": topics,
     }
 
 

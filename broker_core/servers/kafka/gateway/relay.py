@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from broker_core.client import ClientError
 from broker_core.client.kafka import Cluster
@@ -18,7 +17,6 @@ __all__ = ["ask", "asked", "at_port", "brokers", "coordinator", "front_of", "lea
 _EXPANSION: Final = 8
 #: Milliseconds that a node may take for a change, so that its own answer comes in time.
 _MOST_MS: Final = 15_000
-_NO_PAGE: Final[Mapping[str, Any]] = {"response_pagination_limit": None, "cursor": None}
 
 
 def front_of(call: KafkaCall) -> ClusterFront:
@@ -53,7 +51,9 @@ async def asked(
 ) -> Fields:
     """The answer of ``target``. Raises :exc:`~broker_core.client.ClientError`."""
     front = front_of(call)
-    request = {**(call.body if body is None else body), **_NO_PAGE}
+    request = {**(call.body if body is None else body)}
+    if "response_pagination_limit" in request:  # pages are made here
+        request["response_pagination_limit"] = request["cursor"] = None
     if "timeout_ms" in request:
         request["timeout_ms"] = min(request["timeout_ms"], _MOST_MS)
 

@@ -14,16 +14,28 @@ from broker_core.wire.kafka.topic_fragments.listed_fragments import (
 )
 from broker_core.wire.kafka.topic_fragments.log_dir_fragments import log_dir_family
 from broker_core.wire.kafka.topic_fragments.metadata_fragments import metadata_family, metadata_partitions
+from broker_core.wire.kafka.topic_fragments.placed_fragments import (
+    PlacedAnswer,
+    PlacedTopics,
+    placed_metadata_family,
+    read_placed_answer,
+    read_placed_topics,
+)
 
 __all__ = [
     "LISTED_FAMILY",
     "RESOURCE_FAMILY",
     "Family",
+    "PlacedAnswer",
+    "PlacedTopics",
     "config_resource",
     "described_family",
     "described_partitions",
     "log_dir_family",
     "metadata_family",
     "metadata_partitions",
+    "placed_metadata_family",
+    "read_placed_answer",
+    "read_placed_topics",
     "with_operations",
 ]

@@ -10,17 +10,21 @@ from broker_core.wire.kafka.known_apis import NOT_ASKED
 from broker_core.wire.kafka.topic_fragments.family import Family, Layout, partition_block
 from broker_core.wire.kafka.writer import Encoded, Numbered, unsigned_varint
 
-__all__ = ["metadata_family", "metadata_partitions"]
+__all__ = ["family_version", "metadata_family", "metadata_partitions"]
 
 #: The first version of each family.
 _FIRSTS: Final = (0, 1, 5, 7, 8, 9, 10)
 _FEW: Final = 32
 
 
+def family_version(version: int) -> int:
+    """The first version of those that encode topics as this one does."""
+    return max(each for each in _FIRSTS if each <= version)
+
+
 def metadata_family(version: int, node_id: int, operations: int = NOT_ASKED) -> Family:
     """The family of a version, of topics that the one node leads, with these authorized operations."""
-    first = max(each for each in _FIRSTS if each <= version)
-    return _family(first, node_id, operations if version >= 8 else NOT_ASKED)
+    return _family(family_version(version), node_id, operations if version >= 8 else NOT_ASKED)
 
 
 def metadata_partitions(version: int, node_id: int, count: int) -> Numbered:

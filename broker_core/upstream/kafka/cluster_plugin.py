@@ -1,0 +1,216 @@
+"""The topics of a Kafka cluster as the last plugin of the chain: for all transports, behind the operator's plugins."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, Final, Literal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pydantic import BaseModel, create_model
+
+from broker_core.access.asker import Asker
+from broker_core.access.sessions import Sessions
+from broker_core.change_log import ChangeLog
+from broker_core.errors import Cause, ListingFailed
+from broker_core.listing.details import Details
+from broker_core.listing.listing import Listing
+from broker_core.listing.topic_table import TopicTable
+from broker_core.memory.permits import Permits
+from broker_core.metrics.metrics import Metrics
+from broker_core.names import Mode, NamespaceName
+from broker_core.plugin_api.describe_request import DescribeRequest
+from broker_core.plugin_api.hookspecs import hookimpl
+from broker_core.plugin_api.listing_request import ListingRequest
+from broker_core.plugin_api.listing_result import TopicListingResult
+from broker_core.shrink_guard import ShrinkGuard
+from broker_core.snapshots import Snapshot
+from broker_core.upstream.kafka.changed_topics import ChangedTopics
+from broker_core.upstream.kafka.cluster_topics import ClusterTopics
+from broker_core.upstream.kafka.kafka_cluster import KafkaCluster
+from broker_core.upstream.kafka.topic_store import KafkaTopicStore
+from broker_core.upstream.snapshots import LiveSnapshots, Place, SnapshotLog, View
+
+__all__ = ["CLUSTER_PLUGIN", "ClusterPlugin"]
+
+#: The name of the plugin, wherever plugins have one.
+CLUSTER_PLUGIN: Final = "kafka-upstream"
+#: Seconds that a call of the plugin has: a little more than a listing of the cluster.
+_DEADLINE: Final = 27.0
+
+
+class ClusterPlugin:
+    """The hooks of a built-in plugin, and the tables of what it lists, for servers that need more than names.
+
+    Nothing that was not compared with the cluster for ``max_age`` seconds is given to anybody. With ``sessions`` each
+    client is given what the cluster lists for it. Made and used on one event loop.
+    """
+
+    #: As tables of listings have it.
+    lister: Final = CLUSTER_PLUGIN
+
+    def __init__(
+        self,
+        cluster: KafkaCluster,
+        namespace: NamespaceName,
+        permits: Permits,
+        guard: ShrinkGuard,
+        *,
+        max_age: float,
+        sessions: Sessions | None = None,
+    ) -> None:
+        self.namespace: Final = namespace
+        self._max_age = max_age
+        self.store: Final = KafkaTopicStore(cluster, namespace, sessions)
+        self._told: Callable[[NamespaceName], None] | None = None
+        self.snapshots: Final = LiveSnapshots(self.store, permits, self._changed, guard=guard)
+        self.snapshots.kept.on_let_go.append(lambda place: self.store.let_go(place.view))
+        self._topics: weakref.WeakKeyDictionary[Listing, ClusterTopics] = weakref.WeakKeyDictionary()
+        cluster.on_write.append(self._wrote)
+
+    def _wrote(self, changed: ChangedTopics) -> None:
+        """Topics were changed through this gateway: the next question is answered by a listing that shows it."""
+        self.store.wrote(changed)
+        gone = [name for name, partitions in changed.items() if partitions is None]
+        self.snapshots.wrote(self.namespace, lambda view: self._partitions_of(view, gone))
+
+    def _partitions_of(self, view: View, names: Sequence[str]) -> int:
+        """How many names are listed of some topics."""
+        topics = self._newest(view)
+        return 0 if topics is None else sum(topics.partitions_of(name) for name in names)
+
+    def _changed(self, namespace: NamespaceName) -> None:
+        if self._told is not None:
+            self._told(namespace)
+
+    async def close(self) -> None:
+        """Let go of all snapshots."""
+        await self.snapshots.close()
+
+    # ---- tables of listings
+
+    def now(self, listing: Listing) -> TopicTable | None:
+        """The table of a listing of this plugin's."""
+        found = self._topics.get(listing)
+        return None if found is None else found.table
+
+    async def of(self, listing: Listing) -> TopicTable | None:
+        """The same; ``None`` where it is not known any more."""
+        return self.now(listing)
+
+    def hold(self, namespace: NamespaceName, parts: Sequence[tuple[object, int]]) -> bool:  # noqa: ARG002
+        """Hold permits for what is encoded of a table, as long as each part of it lives; false without room."""
+        return self.snapshots.kept.hold_beside(Place(self.namespace, None), parts)
+
+    async def completed(self, table: TopicTable, asker: Asker) -> TopicTable:
+        """Topics that another plugin lists, as far as the cluster has them, as the cluster has them."""
+        topics = await self._current(asker)
+        names = [chunk.names for chunk in table.chunks]
+        every = topics.table.joined()
+        if every is None or not names:
+            return TopicTable((), table.left_out + table.size)
+        rows = pc.index_in(pa.concat_arrays(names), value_set=every.names)
+        some = every.some(np.sort(rows.drop_null().to_numpy()).astype(np.int64))
+        left_out = table.left_out + table.size - len(some)
+        return TopicTable((some,) if len(some) else (), left_out)
+
+    # ---- the hooks
+
+    @hookimpl
+    def broker_core_settings(self) -> type[BaseModel]:
+        """What would make another plugin, or nobody, answer for the cluster cannot be set."""
+        only: Any = Literal[str(self.namespace)]
+        fields: dict[str, Any] = {
+            "deadline": (float, _DEADLINE),
+            "on_failure": (Literal["error"], "error"),
+            "namespaces": (tuple[only], (str(self.namespace),)),
+        }
+        return create_model("ClusterPluginSettings", **fields)
+
+    @hookimpl
+    def broker_core_depends_on(self) -> Collection[str]:
+        return () if self.store.lists_for_all else ("principal",)
+
+    @hookimpl
+    async def broker_core_startup(self, broker: Any) -> None:
+        self._told = broker.topics_changed
+
+    @hookimpl
+    async def broker_core_change_log(self) -> ChangeLog | None:
+        """What came and went of what is listed for all."""
+        if not self.store.lists_for_all:
+            return None
+
+        def is_current(place: Place) -> bool:
+            return self.snapshots.now(place, Mode.PERSISTENT, self._since) is not None
+
+        async def make_current(place: Place) -> None:
+            await self.snapshots.current(place, Mode.PERSISTENT, self._since)
+
+        logs, log_id = self.snapshots.logs, self.snapshots.id
+        return SnapshotLog(logs, log_id, None, current=make_current, is_current=is_current, name=self.lister)
+
+    @hookimpl
+    async def broker_core_list_topics(self, request: ListingRequest) -> TopicListingResult:
+        try:
+            view = self.store.view_of(request.asker)
+            snapshot = await self._snapshot(view, request.mode)
+        except ListingFailed as failure:
+            if failure.cause is Cause.DENIED:  # of this client alone: no failure of the plugin
+                return TopicListingResult.refused(failure.message)
+            raise
+        listing, details = snapshot.listing, None
+        topics = self._newest(view)
+        if topics is not None and request.mode is not Mode.NON_PERSISTENT:
+            self._topics[listing] = topics
+            if request.wants:
+                details = topics.details(request.wants)
+        return TopicListingResult.success(listing, version=str(snapshot.version), details=details)
+
+    @hookimpl
+    async def broker_core_describe_topics(self, request: DescribeRequest) -> Details:
+        topics = await self._current(request.asker)
+        return topics.details(request.wants, request.names, request.ids)
+
+    async def _current(self, asker: Asker) -> ClusterTopics:
+        """The topics that a client may be given. Raises :exc:`ListingFailed`."""
+        view = self.store.view_of(asker)
+        await self._snapshot(view, Mode.PERSISTENT)
+        topics = self._newest(view)
+        if topics is None:
+            raise ListingFailed("The topics of the Kafka cluster have no room", cause=Cause.PERMITS)
+        return topics
+
+    @property
+    def _since(self) -> float:
+        """The moment of which a listing must be at the earliest."""
+        return self.snapshots.clock() - self._max_age
+
+    async def _snapshot(self, view: View, mode: Mode) -> Snapshot:
+        place = Place(self.namespace, view)
+        kept = self.snapshots.now(place, mode, self._since)
+        return await self.snapshots.current(place, mode, self._since) if kept is None else kept.snapshot
+
+    def _newest(self, view: View) -> ClusterTopics | None:
+        return self.store.topics_of(view, self.snapshots.known_hash(Place(self.namespace, view)))
+
+    def show(self, metrics: Metrics, cluster: KafkaCluster) -> None:
+        """Declare the metrics of the cluster."""
+        metrics.gauge(
+            "kafka_upstream_up",
+            "Whether the Kafka cluster behind this gateway answered when its nodes were asked last: 1 or 0.",
+            lambda: float(cluster.problem is None),
+        )
+        metrics.read_counter(
+            "kafka_upstream_listings",
+            "Requests for all topics of the Kafka cluster, for its snapshots.",
+            lambda: self.store.listings,
+        )
+        metrics.read_counter(
+            "kafka_upstream_snapshot_listings",
+            "Comparisons of snapshots with the Kafka cluster, by outcome.",
+            lambda: dict(self.snapshots.counts),
+            "outcome",
+        )

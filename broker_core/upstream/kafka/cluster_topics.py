@@ -1,0 +1,133 @@
+"""The topics of a Kafka cluster at one moment, as one answer of Metadata told them: columns, and nothing by topic."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.kafka.topic_names import legal_names
+from broker_core.listing.details import Details
+from broker_core.listing.topic_table import TopicTable
+from broker_core.names import PERSISTENT, NamespaceName
+from broker_core.names.name_columns import column_data, system_topics
+from broker_core.names.partition_columns import partitioned_local_names
+from broker_core.names.partition_suffix import PARTITION_SUFFIX
+from broker_core.wire.kafka.topic_fragments import PlacedTopics
+
+__all__ = ["ClusterTopics"]
+
+_Array = np.ndarray[Any, Any]
+_BYTES: Final = pa.large_binary()
+_TEXT: Final = pa.large_string()
+_DIGEST: Final = 16
+
+
+class ClusterTopics:
+    """Topics as Kafka clients see them, and as they are listed for all transports: by the names of their partitions.
+
+    A topic whose name is that of another one's partition (``orders-partition-0``), or of a topic that brokers of Pulsar
+    keep for themselves, is left out, and counted: in a listing it would be another topic.
+    """
+
+    def __init__(self, namespace: NamespaceName, table: TopicTable, digest: bytes) -> None:
+        self.namespace: Final = namespace
+        self.table: Final = table
+        #: Of the bytes that the cluster answered.
+        self.digest: Final = digest
+
+    @classmethod
+    def of(
+        cls, namespace: NamespaceName, read: PlacedTopics, digest: bytes, old: ClusterTopics | None
+    ) -> ClusterTopics:
+        """The topics of an answer; chunks that are as those of ``old`` are the same objects."""
+
+        def shown(names: pa.LargeBinaryArray) -> _Array | None:
+            return _listable(names, namespace)
+
+        table = TopicTable.of_columns(read.names, read.partitions, read.ids, shown, read.placements)
+        if old is not None:
+            table = table.sharing(old.table)
+        return cls(namespace, table, digest)
+
+    @cached_property
+    def hash(self) -> str:
+        """Of the names of the listing: the same for the same topics with as many partitions."""
+        names, numbers = (hashlib.blake2b(digest_size=_DIGEST) for _ in range(2))
+        for chunk in self.table.chunks:
+            data, offsets = column_data(chunk.names)
+            names.update(memoryview(data)[int(offsets[0]) : int(offsets[-1])])
+            numbers.update(np.stack([np.diff(offsets), chunk.partitions], axis=1).tobytes())
+        return names.hexdigest() + numbers.hexdigest()
+
+    def names(self) -> pa.LargeStringArray:
+        """The full names of all partitions."""
+        columns = [self._partitions_of(chunk.names, chunk.partitions) for chunk in self.table.chunks]
+        return pa.concat_arrays([pa.array([], _TEXT), *columns])
+
+    def _partitions_of(self, names: pa.LargeBinaryArray, partitions: _Array) -> pa.LargeStringArray:
+        ends = np.cumsum(partitions, dtype=np.int64)
+        rows = np.repeat(np.arange(len(names)), partitions)
+        numbers = np.arange(len(rows)) - np.repeat(ends - partitions, partitions)
+        full = self._full(names)
+        return pc.binary_join_element_wise(
+            full.take(pa.array(rows)), pa.array(numbers).cast(_TEXT), pa.scalar(PARTITION_SUFFIX, _TEXT)
+        )
+
+    def _full(self, names: pa.LargeBinaryArray) -> pa.LargeStringArray:
+        prefix = pa.scalar(f"{PERSISTENT}://{self.namespace}/", _TEXT)
+        return pc.binary_join_element_wise(prefix, names.cast(_TEXT), pa.scalar("", _TEXT))
+
+    def partitions_of(self, name: str) -> int:
+        """How many partitions a topic has; 0 of one that there is not."""
+        place = self.table.from_name(name.encode("utf-8", "replace"))
+        if place.chunk == len(self.table.chunks):
+            return 0
+        row = self.table.chunks[place.chunk].row(place.row)
+        return row.partitions if row.name == name.encode("utf-8", "replace") else 0
+
+    def details(
+        self, wants: frozenset[str], names: pa.LargeStringArray | None = None, ids: Any | None = None
+    ) -> Details:
+        """What is known of the topics of these full names, or of these ids; of all without either."""
+        columns: list[tuple[pa.LargeStringArray, _Array, pa.LargeBinaryArray]] = []
+        for chunk in self.table.chunks:
+            rows: Any = None
+            assert chunk.ids is not None
+            if names is not None:
+                rows = pc.is_in(self._full(chunk.names), value_set=names.cast(_TEXT))
+            elif ids is not None:
+                rows = pc.is_in(chunk.ids, value_set=ids.cast(_BYTES))
+            some = chunk if rows is None else chunk.some(np.flatnonzero(rows.to_numpy(zero_copy_only=False)))
+            if len(some):
+                assert some.ids is not None
+                columns.append((self._full(some.names), some.partitions, some.ids))
+        topics = pa.concat_arrays([pa.array([], _TEXT), *(each[0] for each in columns)])
+        counts = np.concatenate([np.zeros(0, np.int32), *(each[1] for each in columns)])
+        topic_ids = pa.concat_arrays([pa.array([], _BYTES), *(each[2] for each in columns)])
+        return Details.of(
+            topics,
+            partitions=pa.array(counts, pa.int32()) if "partitions" in wants else None,
+            topic_id=topic_ids.cast(pa.binary(16)) if "topic_id" in wants else None,
+        )
+
+
+def _listable(names: pa.LargeBinaryArray, namespace: NamespaceName) -> _Array | None:
+    """Which names a listing can have; ``None``: all."""
+    legal = legal_names(names)
+    if legal is not None:
+        names = pc.if_else(pa.array(legal), names, pa.scalar(b"-", _BYTES))
+    texts = names.cast(_TEXT)
+    bases = partitioned_local_names(texts)
+    system = system_topics(bases, namespace, PERSISTENT)
+    if legal is None and bases is texts and system is None:
+        return None
+    kept: _Array = np.ones(len(texts), np.bool_) if legal is None else legal
+    kept = kept & pc.equal(bases, texts).to_numpy(zero_copy_only=False)
+    if system is not None:
+        kept &= ~system.to_numpy(zero_copy_only=False)
+    return kept

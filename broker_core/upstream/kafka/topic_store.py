@@ -1,0 +1,207 @@
+"""A Kafka cluster as a store of topics: what live snapshots of it are made of.
+
+Kafka tells no deltas, so all topics are read each time, by one request for Metadata. A node that answers the bytes that
+it answered before costs nothing more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from typing import Final
+
+import pyarrow as pa
+
+from broker_core.access.asker import Asker
+from broker_core.access.sessions import Sessions
+from broker_core.client import ClientError
+from broker_core.client.kafka import KafkaException
+from broker_core.errors import Cause, ListingFailed
+from broker_core.names import Mode, NamespaceName
+from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
+from broker_core.upstream.kafka.cluster_topics import ClusterTopics
+from broker_core.upstream.kafka.kafka_cluster import KafkaCluster
+from broker_core.upstream.snapshots import ListedTopics, View, Watcher
+from broker_core.wire.kafka import METADATA, Fields
+from broker_core.wire.kafka.topic_fragments import PlacedAnswer, read_placed_answer
+
+__all__ = ["KafkaTopicStore", "cluster_failures"]
+
+#: Seconds that a listing has.
+_LISTING: Final = 25.0
+#: The version of Metadata from which on topics have ids, and the last whose answer is read here.
+_VERSIONS: Final = (10, 12)
+_ALL: Final[Fields] = {"topics": None, "allow_auto_topic_creation": False}
+#: Listings of one view that are kept: that of now, and the one that is about to take its place.
+_KEPT: Final = 2
+#: Seconds for which nodes are waited for to show a change that was made through this gateway, and between two looks.
+_SHOWN_WITHIN: Final = 5.0
+_LOOK: Final = 0.05
+#: Codes of those who may not ask: TOPIC_, GROUP_, CLUSTER_AUTHORIZATION_FAILED and SASL_AUTHENTICATION_FAILED.
+_DENIED: Final = frozenset({29, 30, 31, 58})
+
+
+class KafkaTopicStore:
+    """Lists for each client by its own credentials, which are in ``sessions``; without any, for all by the gateway's.
+
+    Only one namespace has topics, all persistent.
+    """
+
+    has_verdicts: Final = False
+
+    def __init__(
+        self, cluster: KafkaCluster, namespace: NamespaceName, sessions: Sessions | None = None
+    ) -> None:
+        self._cluster = cluster
+        self._namespace = namespace
+        self._sessions = sessions
+        self.lists_for_all: Final = sessions is None
+        self._topics: dict[View, OrderedDict[str, ClusterTopics]] = {}
+        #: By topic how many partitions it has since a change through this gateway (``None``: it is gone), and until
+        #: when nodes that do not show that are behind.
+        self._changed: dict[str, tuple[int | None, float]] = {}
+        #: How often all topics were read.
+        self.listings = 0
+
+    def view_of(self, asker: Asker) -> View:
+        """The client that the cluster is asked for; ``None`` is the gateway itself."""
+        if self._sessions is None:
+            return None
+        view = (asker.role, asker.original_principal)
+        if not self._sessions.has_any(*view):
+            raise ListingFailed(
+                "There are no credentials of this client to ask the Kafka cluster with", cause=Cause.DENIED
+            )
+        return view
+
+    def topics_of(self, view: View, topics_hash: str | None) -> ClusterTopics | None:
+        """The newest topics with this hash."""
+        kept = self._topics.get(view)
+        return None if topics_hash is None or kept is None else kept.get(topics_hash)
+
+    def let_go(self, view: View) -> None:
+        """Keep the topics of a view no longer."""
+        self._topics.pop(view, None)
+
+    def wrote(self, changed: Mapping[str, int | None]) -> None:
+        """Topics were changed through this gateway: a node that does not show it is not asked for all."""
+        until = asyncio.get_running_loop().time() + _SHOWN_WITHIN
+        self._changed |= {name: (partitions, until) for name, partitions in changed.items()}
+
+    async def list(
+        self,
+        view: View,
+        namespace: NamespaceName,
+        mode: Mode,
+        known_hash: str | None,
+        admit: Callable[[int], Awaitable[None]],
+    ) -> ListedTopics:
+        """The names of all partitions, by Metadata for all topics of one node."""
+        if mode is Mode.NON_PERSISTENT or namespace != self._namespace:
+            return ListedTopics(pa.array([], pa.large_string()), None)
+        with cluster_failures():
+            async with asyncio.timeout(_LISTING):
+                return await self._listed(view, known_hash, admit)
+
+    async def _listed(
+        self, view: View, known_hash: str | None, admit: Callable[[int], Awaitable[None]]
+    ) -> ListedTopics:
+        identity = self._identity(view)
+        cluster = self._cluster.nodes or await self._cluster.refresh()
+        node = random.choice(list(cluster.nodes))  # noqa: S311 - it spreads the work
+        await self._caught_up(node, identity)
+        kept = self._topics.setdefault(view, OrderedDict())
+        former = next(reversed(kept.values()), None)
+        self.listings += 1
+        answer = await self._cluster.request(
+            node,
+            METADATA,
+            _VERSIONS,
+            _ALL,
+            identity,
+            hold=admit,
+            read=partial(read_placed_answer, None if former is None else former.digest),
+        )
+        read: PlacedAnswer = answer["topics"]
+        topics = former
+        if read.topics is not None:
+            make = partial(ClusterTopics.of, self._namespace, read.topics, read.digest, former)
+            topics = await asyncio.to_thread(make)
+        assert topics is not None
+        topics_hash = await asyncio.to_thread(lambda: topics.hash)
+        kept[topics_hash] = topics
+        kept.move_to_end(topics_hash)
+        while len(kept) > _KEPT:
+            kept.popitem(last=False)
+        if topics_hash == known_hash:
+            return ListedTopics(None, topics_hash)
+        names = await asyncio.to_thread(topics.names)
+        return ListedTopics(names, topics_hash, names.nbytes)
+
+    async def _caught_up(self, node: int, identity: ClientIdentity | None) -> None:
+        """Wait until a node shows what was changed through this gateway: nodes learn of it one after another."""
+        loop = asyncio.get_running_loop()
+        while True:
+            now = loop.time()
+            self._changed = {name: each for name, each in self._changed.items() if each[1] > now}
+            if not self._changed:
+                return
+            wanted = dict(self._changed)
+            body = {"topics": [{"name": name} for name in wanted], "allow_auto_topic_creation": False}
+            rows = (await self._cluster.request(node, METADATA, None, body, identity))["topics"]
+            has = {row["name"]: len(row["partitions"]) for row in rows if not row["error_code"]}
+            if all(_shows(has.get(name), partitions) for name, (partitions, _) in wanted.items()):
+                return
+            await asyncio.sleep(_LOOK)
+
+    def _identity(self, view: View) -> ClientIdentity | None:
+        if self._sessions is None:
+            return None
+        assert isinstance(view, tuple)
+        credentials = self._sessions.any_of(*view)
+        if credentials is None:
+            raise ListingFailed(
+                "There are no credentials of this client to ask the Kafka cluster with", cause=Cause.DENIED
+            )
+        return identity_of(credentials)
+
+    async def watch(self, view: View, namespace: NamespaceName, watcher: Watcher) -> bool:  # noqa: ARG002
+        """False: Kafka tells nobody of changes."""
+        return False
+
+    async def allow(self, asker: Asker, namespace: NamespaceName) -> None:
+        """What a client may not see is not in its listing."""
+
+
+def _shows(has: int | None, partitions: int | None) -> bool:
+    return has is None if partitions is None else has is not None and has >= partitions
+
+
+@contextmanager
+def cluster_failures() -> Iterator[None]:
+    """Raise :exc:`ListingFailed` for what the cluster did not answer."""
+    try:
+        yield
+    except TimeoutError:
+        raise ListingFailed(
+            "The Kafka cluster behind this server did not answer in time",
+            cause=Cause.UPSTREAM,
+            reason="upstream",
+        ) from None
+    except KafkaException as refused:
+        is_denied = refused.code in _DENIED
+        raise ListingFailed(
+            f"The Kafka cluster behind this server refuses: {refused}",
+            cause=Cause.DENIED if is_denied else Cause.UPSTREAM,
+            reason="denied" if is_denied else "upstream",
+        ) from None
+    except ClientError as failed:
+        raise ListingFailed(
+            f"Cannot ask the Kafka cluster behind this server: {failed}",
+            cause=Cause.UPSTREAM,
+            reason="upstream",
+        ) from None

@@ -1,0 +1,324 @@
+"""The topics of Metadata's answers with the nodes that their partitions are on, as a cluster tells them.
+
+A placement is all partitions of one topic in the order of their numbers, each as versions 9 to 13 have it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from broker_core.kafka.topic_names import internal_names
+from broker_core.listing.topic_table import TopicChunk, TopicRow
+from broker_core.names.name_columns import column_data
+from broker_core.wire.kafka.api import Api
+from broker_core.wire.kafka.fields import Fields
+from broker_core.wire.kafka.known_apis import NOT_ASKED
+from broker_core.wire.kafka.reader import MalformedMessage, Reader
+from broker_core.wire.kafka.topic_fragments.family import Family, Layout
+from broker_core.wire.kafka.topic_fragments.metadata_fragments import family_version
+from broker_core.wire.kafka.writer import unsigned_varint
+
+__all__ = [
+    "PlacedAnswer",
+    "PlacedTopics",
+    "placed_metadata_family",
+    "read_placed_answer",
+    "read_placed_topics",
+]
+
+_Array = np.ndarray[Any, Any]
+_BYTES: Final = pa.large_binary()
+_NOTHING: Final = pa.scalar(b"", _BYTES)
+#: Bytes of a partition in front of its three arrays of nodes: error, number, leader and epoch.
+_FIXED: Final = 14
+#: The epoch of the leader, which is in front of the arrays.
+_EPOCH: Final = 4
+#: Lengths from here on take more than one byte: no topic has so many replicas.
+_LONG: Final = 0x80
+_DIGEST: Final = 16
+#: Values of a topic in the column that its parts are taken from: name, nothing, id, what is between, partitions, rest.
+_PARTS: Final = 6
+
+
+class PlacedTopics(NamedTuple):
+    """Columns of topics, in the order of an answer: names and ids, numbers of partitions (int32), placements."""
+
+    names: pa.LargeBinaryArray
+    ids: pa.LargeBinaryArray
+    partitions: _Array
+    placements: pa.LargeBinaryArray
+
+
+class PlacedAnswer(NamedTuple):
+    """The digest of the topics of an answer, as bytes, and the topics; ``None``: they have the digest that is known."""
+
+    digest: bytes
+    topics: PlacedTopics | None
+
+
+def read_placed_answer(known: bytes | None, _api: Api, version: int, message: bytes) -> tuple[int, Fields]:
+    """The correlation id of an answer of Metadata 10 to 12 about all topics, and a :class:`PlacedAnswer` as ``topics``.
+
+    Raises :exc:`~.reader.MalformedMessage`.
+    """
+    assert 10 <= version <= 12
+    reader = Reader(message)
+    number = reader.int32()
+    reader.skip_tags()
+    throttle = reader.int32()
+    for _ in range(reader.elements(compact=True) or 0):
+        reader.int32()
+        reader.compact_string()
+        reader.int32()
+        reader.compact_string()
+        reader.skip_tags()
+    reader.compact_string()
+    reader.int32()
+    at = reader.at
+    count = reader.unsigned_varint() - 1
+    if count < 0:
+        raise MalformedMessage("an answer about all topics has none")
+    # A node that has nothing new answers the same bytes.
+    digest = hashlib.blake2b(memoryview(message)[at:], digest_size=_DIGEST).digest()
+    topics = None if digest == known else read_placed_topics(message, reader.at, count)[0]
+    return number, {"throttle_time_ms": throttle, "topics": PlacedAnswer(digest, topics)}
+
+
+def read_placed_topics(data: bytes, at: int, count: int) -> tuple[PlacedTopics, int]:
+    """So many topics of an answer of Metadata 10 to 13, without those that are gone meanwhile, and where they end.
+
+    Raises :exc:`~.reader.MalformedMessage`, also for a topic with an error.
+    """
+    if count > len(data) - at:
+        raise MalformedMessage(
+            f"the number of topics is {count}, and that of bytes behind it {len(data) - at}"
+        )
+    edges: list[int] = []
+    numbers: list[int] = []
+    try:
+        for _ in range(count):
+            error = data[at] << 8 | data[at + 1]
+            size, name_at = _varint(data, at + 2)
+            id_at = name_at + size - 1
+            number, first = _varint(data, id_at + 17)
+            end = _partitions_end(data, first, number - 1)
+            if size < 2 or number < 1 or data[end + 4]:
+                raise MalformedMessage(f"a topic at byte {at} has no name, no partitions or unknown fields")
+            at = end + 5
+            if error == _GONE:
+                continue
+            if error:
+                raise MalformedMessage(f"topic {data[name_at:id_at]!r} has the error {error}")
+            edges += (name_at, id_at, id_at, id_at + 16, first, end)
+            numbers.append(number - 1)
+    except IndexError:
+        raise MalformedMessage("the topics end in the middle") from None
+    if at > len(data):
+        raise MalformedMessage("the topics end in the middle")
+    edges.append(at)
+    offsets = np.array(edges, np.int64)
+    column = pa.LargeBinaryArray.from_buffers(
+        _BYTES, len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(data)]
+    )
+    names, ids, placements = (
+        column.take(pa.array(np.arange(part, len(column), _PARTS))) for part in (0, 2, 4)
+    )
+    return PlacedTopics(names, ids, np.array(numbers, np.int32), placements), at
+
+
+#: UNKNOWN_TOPIC_OR_PARTITION.
+_GONE: Final = 3
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of up to four bytes, and where it ends."""
+    value = shift = 0
+    while shift < 28:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < _LONG:
+            return value, at
+        shift += 7
+    raise MalformedMessage(f"the variable-length integer before byte {at} is too long")
+
+
+def _partitions_end(data: bytes, at: int, count: int) -> int:
+    """Where so many partitions end, which come in the order of their numbers.
+
+    Nearly always all have as many replicas: then slices see that at once.
+    """
+    if not count:
+        return at
+    size = _partition_size(data, at)
+    end = at + size * count
+    if count > 1 and end <= len(data):
+        second = _FIXED + 1 + 4 * (data[at + _FIXED] - 1)
+        third = second + 1 + 4 * (data[at + second] - 1)
+        if all(
+            data[at + place : end : size] == bytes((data[at + place],)) * count
+            for place in (_FIXED, second, third, size - 1)
+        ):
+            numbers = np.frombuffer(data, np.uint8, end - at, at).reshape(count, size)[:, 2:6]
+            _check_order(np.ascontiguousarray(numbers).view(">i4").ravel())
+            return end
+    for number in range(count):
+        if int.from_bytes(data[at + 2 : at + 6]) != number:
+            raise MalformedMessage(f"partition {number} of a topic is not at byte {at}")
+        at += _partition_size(data, at)
+    return at
+
+
+def _check_order(numbers: _Array) -> None:
+    if (numbers != np.arange(len(numbers))).any():
+        raise MalformedMessage("the partitions of a topic are not in order")
+
+
+def _partition_size(data: bytes, at: int) -> int:
+    start = at
+    at += _FIXED
+    for _ in range(3):
+        size = data[at]
+        if not 0 < size < _LONG:
+            raise MalformedMessage(f"a partition at byte {start} has {size} replicas")
+        at += 1 + 4 * (size - 1)
+    if data[at]:
+        raise MalformedMessage(f"a partition at byte {start} has unknown fields")
+    return at + 1 - start
+
+
+# ---- encoding
+
+
+@lru_cache(maxsize=64)
+def placed_metadata_family(version: int, operations: int = NOT_ASKED) -> Family:
+    """The family of a version, of topics of chunks with placements, with these authorized operations."""
+    first = family_version(version)
+    return _family(first, operations if version >= 8 else NOT_ASKED)
+
+
+@lru_cache(maxsize=64)
+def _family(version: int, operations: int) -> Family:
+    flexible = version >= 9
+    layout = _PlacedLayout(b"\0\0", flexible, version >= 10, _no_tail, True, version, operations)
+    end = None if version < 8 else int(flexible)
+    return Family(("placed", version, operations), layout, end)
+
+
+def _no_tail(_internal: bool, _start: int, _stop: int, _operations: int | None) -> bytes:
+    raise AssertionError("the tail of a placed topic is made of its placement")
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedLayout(Layout):
+    """Topics whose tails are made of their placements."""
+
+    version: int = 0
+    operations: int = NOT_ASKED
+
+    def part(self, topic: TopicRow, start: int, stop: int, operations: int | None) -> bytes:
+        assert self.compact  # other versions have no pages
+        assert topic.placement is not None
+        rows = list(_rows_of(topic.placement))[start:stop]
+        internal = bool(internal_names(pa.array([topic.name], _BYTES))[0])
+        return b"".join(
+            (
+                self.head,
+                unsigned_varint(len(topic.name) + 1),
+                topic.name,
+                topic.topic_id if self.ids else b"",
+                self._front(internal, len(rows)),
+                *rows,
+                self._end(operations),
+            )
+        )
+
+    def _tails(self, chunk: TopicChunk) -> pa.LargeBinaryArray:
+        assert chunk.placements is not None
+        keys = internal_names(chunk.names).astype(np.int64) + 2 * chunk.partitions.astype(np.int64)
+        distinct, at = np.unique(keys, return_inverse=True)
+        fronts = [self._front(bool(key & 1), int(key) >> 1) for key in distinct.tolist()]
+        placed = chunk.placements if self.compact else _plain(chunk.placements, self.version)
+        end = pa.scalar(self._end(None), _BYTES)
+        return pc.binary_join_element_wise(pa.array(fronts, _BYTES).take(pa.array(at)), placed, end, _NOTHING)
+
+    def _front(self, internal: bool, count: int) -> bytes:
+        size = unsigned_varint(count + 1) if self.compact else count.to_bytes(4, "big")
+        return (b"" if self.version < 1 else bytes((internal,))) + size
+
+    def _end(self, operations: int | None) -> bytes:
+        data = b""
+        if self.version >= 8:
+            data = (self.operations if operations is None else operations).to_bytes(4, "big", signed=True)
+        return data + b"\0" if self.compact else data
+
+
+def _rows_of(placement: bytes) -> Iterator[bytes]:
+    """The partitions of one topic."""
+    at = 0
+    while at < len(placement):
+        size = _partition_size(placement, at)
+        yield placement[at : at + size]
+        at += size
+
+
+def _plain(placements: pa.LargeBinaryArray, version: int) -> pa.LargeBinaryArray:
+    """Placements as a version with lengths of fixed size has them."""
+    buffer, offsets = column_data(placements)
+    data = np.frombuffer(buffer, np.uint8)
+    at, ends = offsets[:-1].copy(), offsets[1:]
+    topics, starts = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    sizes: list[list[_Array]] = [[np.zeros(0, np.int64)] for _ in range(3)]
+    rows = np.flatnonzero(at < ends)
+    while len(rows):  # the next partition of all topics that have one
+        topics.append(rows)
+        starts.append(at[rows])
+        place = at[rows] + _FIXED
+        for each in sizes:
+            each.append(data[place].astype(np.int64) - 1)
+            place = place + 1 + 4 * each[-1]
+        at[rows] = place + 1
+        rows = rows[at[rows] < ends[rows]]
+    topic, start = np.concatenate(topics), np.concatenate(starts)
+    shapes = np.stack([np.concatenate(each) for each in sizes], axis=1)
+    columns, order = [pa.array([], _BYTES)], [np.zeros(0, np.int64)]
+    for shape in np.unique(shapes, axis=0):
+        of_shape = np.flatnonzero((shapes == shape).all(axis=1))
+        columns.append(_plain_rows(data, start[of_shape], shape.tolist(), version))
+        order.append(of_shape)
+    made = pa.concat_arrays(columns)
+    # In the order of topics, and within one in that of its partitions.
+    found = np.concatenate(order)
+    taken = made.take(pa.array(np.lexsort((start[found], topic[found]))))
+    data_of, edges = column_data(taken)
+    firsts = np.searchsorted(np.sort(topic), np.arange(len(placements) + 1))
+    return pa.LargeBinaryArray.from_buffers(
+        _BYTES, len(placements), [None, pa.py_buffer(np.ascontiguousarray(edges[firsts])), data_of]
+    )
+
+
+def _plain_rows(data: _Array, starts: _Array, shape: Sequence[int], version: int) -> pa.LargeBinaryArray:
+    """Partitions that all have as many replicas, in-sync ones and offline ones as ``shape`` says."""
+    size = _FIXED + 3 + 4 * sum(shape)
+    block = data[starts[:, None] + np.arange(size)]
+    pieces = [block[:, : _FIXED - _EPOCH]]
+    if version >= 7:
+        pieces.append(block[:, _FIXED - _EPOCH : _FIXED])
+    place = _FIXED
+    for count in shape if version >= 5 else shape[:2]:
+        length = np.frombuffer(count.to_bytes(4, "big"), np.uint8)
+        pieces += [np.broadcast_to(length, (len(block), 4)), block[:, place + 1 : place + 1 + 4 * count]]
+        place += 1 + 4 * count
+    made = np.ascontiguousarray(np.concatenate(pieces, axis=1))
+    edges = np.arange(len(made) + 1, dtype=np.int64) * made.shape[1]
+    return pa.LargeBinaryArray.from_buffers(
+        _BYTES, len(made), [None, pa.py_buffer(edges), pa.py_buffer(made.tobytes())]
+    )

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from broker_core.client import ClientError, ConnectionLost
+from broker_core.upstream.kafka import ANY, CONTROLLER, ClusterOptions, KafkaCluster
+from broker_core.wire.kafka import CREATE_TOPICS, DESCRIBE_CLUSTER
+from tests.support.kafka_serving import kafka_broker
+from tests.support.ports import free_port
+
+
+async def test_nodes_are_found_and_asked(tmp_path: Path) -> None:
+    async with kafka_broker(tmp_path, node_id=7) as broker:
+        assert broker.kafka_address is not None
+        cluster = KafkaCluster(ClusterOptions((broker.kafka_address,)))
+        await cluster.start()
+        assert cluster.nodes is not None
+        assert (list(cluster.nodes.nodes), cluster.nodes.controller_id, cluster.problem) == ([7], 7, None)
+        for target in (ANY, CONTROLLER, 7):
+            answer = await cluster.request(target, DESCRIBE_CLUSTER, None, {})
+            assert [row["broker_id"] for row in answer["brokers"]] == [7]
+        with pytest.raises(ConnectionLost, match="no node 8"):
+            await cluster.request(8, DESCRIBE_CLUSTER, None, {})
+        told: list[object] = []
+        cluster.on_write.append(told.append)
+        await cluster.request(
+            CONTROLLER,
+            CREATE_TOPICS,
+            None,
+            {"topics": [{"name": "a", "num_partitions": 2, "replication_factor": 1}]},
+            again=False,
+        )
+        assert told == [{"a": 2}]
+        await cluster.stop()
+        with pytest.raises(ConnectionLost, match="stopped"):
+            await cluster.request(ANY, DESCRIBE_CLUSTER, None, {})
+
+
+async def test_a_cluster_that_does_not_answer_is_a_problem() -> None:
+    cluster = KafkaCluster(ClusterOptions((("127.0.0.1", free_port()),)))
+    await cluster.start()
+    assert cluster.problem is not None
+    assert cluster.nodes is None
+    with pytest.raises(ClientError):
+        await cluster.request(ANY, DESCRIBE_CLUSTER, None, {})
+    await cluster.stop()
