@@ -55,7 +55,9 @@ def items_of(
             mine = dict(keys)
             of_row = topic_id
             for name, inside in level.keys.items():
-                mine[name] = row.get(inside, keys[name]) if inside else row
+                value = row.get(inside, keys[name]) if inside else row
+                # No cursor has a negative number: what is asked for by one is answered beside the first.
+                mine[name] = max(value, 0) if isinstance(value, int) else value
             if "topic_name" in level.keys:
                 of_row = row.get("topic_id", ZERO_ID)
                 if of_row == ZERO_ID:

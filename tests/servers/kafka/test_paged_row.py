@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -32,10 +32,8 @@ from broker_core.wire.kafka import (
     DESCRIBE_LOG_DIRS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
-    LIST_GROUPS,
     LIST_OFFSETS,
     LIST_PARTITION_REASSIGNMENTS,
-    LIST_TRANSACTIONS,
     METADATA,
     OFFSET_FETCH,
     ZERO_ID,
@@ -47,17 +45,30 @@ from broker_core.wire.kafka import (
     response_frame,
 )
 from tests.support.kafka_calls import call_of, services_of
+from tests.support.kafka_page_rows import ClusterRows
+from tests.support.kafka_page_units import cursor_fields, in_order, place_of, units_of
 from tests.support.kafka_topics import NAMESPACE, create, kafka_topics
 
-#: Random pages of each version; 1,500 are some 100,000 in all.
+#: Random pages of each of 36 versions; 2,800 are some 100,000 in all.
 EXAMPLES: Final = int(os.environ.get("KAFKA_PAGES", "15"))
 #: The units of a page at most.
 CAP: Final = 5
 TOPICS: Final = {"a": 3, "a.b": 1, "b": 7, "c": 1, "x1": 2, "x2": 1, "z": 4}
 #: Names of which UTF-16 has another order than code points, and of which none is a topic.
 NAMES: Final = [*TOPICS, "", "A", "none", "a b", "\uffee", "\U00010000"]
-Order = tuple[Any, ...]
-Unit = tuple[Order, Any]
+#: What a cluster would have besides: groups, transactions, producers and reassignments.
+ROWS: Final = ClusterRows(
+    {
+        "a": ["m", "\uffee", "\U00010000"],
+        "b": [],
+        "A": ["one"],
+        "\U00010000": [str(each) for each in range(9)],
+    },
+    {"a": 5, "b": 2**62, "c": 5, "none": 7, "\uffee": 1, "\U00010000": 1},
+    {("a", 0): [3, 2**62, 5], ("a", 1): [], ("b", 2): [*range(12)], ("z", 2**31 - 1): [1]},
+    {"a": [0, 1], "b": [2, 5, 1], "z": [2**31 - 1]},
+)
+_ROWS: Final = {**HANDLERS, **ROWS.handlers()}
 
 
 class SomeAcls(AllowAll):
@@ -100,7 +111,7 @@ class Server:
         api.write_request(writer, body, version)
         read = api.read_request(Reader(writer.joined()), version)
         call = call_of(api, version, read, role="ann", services=self.services)
-        row = HANDLERS[api.key]
+        row = _ROWS[api.key]
 
         async def answer() -> Fields:
             fields = None if row.now is None else row.now(call)
@@ -132,113 +143,6 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield Server(runner, replace(services, pipeline=m.pipeline), catalog, ids)
         runner.run(topics.__aexit__(None, None, None))
     catalog.close()
-
-
-def in_order(units: list[Unit]) -> list[Unit]:
-    """By their keys, and in any order within a key."""
-    return sorted(units, key=lambda unit: (unit[0], str(unit[1])))
-
-
-def text(value: str) -> bytes:
-    return value.encode("utf-16-be")
-
-
-def topic_of(name: str | None, topic_id: uuid.UUID = ZERO_ID) -> tuple[bytes, bytes]:
-    return text(name or ""), b"" if name else topic_id.bytes
-
-
-def partitions(answer: Fields) -> Iterator[Unit]:
-    for row in answer["topics"]:
-        inner = row.pop("partitions")
-        at = topic_of(row["name"], row.get("topic_id", ZERO_ID))
-        for one in inner:
-            yield (*at, one["partition_index"]), (str(row), str(one))
-        if not inner:
-            yield (*at, 0), str(row)
-
-
-def log_dirs(answer: Fields) -> Iterator[Unit]:
-    for directory in answer["results"]:
-        name = text(directory["log_dir"])
-        topics = directory.pop("topics")
-        for at, one in partitions({"topics": topics}):
-            yield (*at, name), (str(directory), one)
-        if not topics:
-            yield (b"", ZERO_ID.bytes, 0, name), str(directory)
-
-
-def offsets(server: Server, body: Fields, answer: Fields) -> Iterator[Unit]:
-    names = {topic_id: name for name, topic_id in server.ids.items() if not name.startswith("x")}
-    groups = answer["groups"]
-    if "group_id" in body:
-        groups = [{"group_id": body["group_id"], "topics": answer["topics"]}]
-    for group in groups:
-        group_id, rows = text(group["group_id"]), group.pop("topics")
-        if not rows:
-            if "groups" in body:
-                yield (group_id, b"", ZERO_ID.bytes, 0), str(group)
-            continue
-        for row in rows:
-            row["name"] = row["name"] or names.get(row.get("topic_id", ZERO_ID), "")
-        yield from [((group_id, *at), (str(group), one)) for at, one in partitions({"topics": rows})]
-
-
-def producers(answer: Fields) -> Iterator[Unit]:
-    for at, row in partitions(answer):
-        yield (*at, -(2**63 - 1)), row
-
-
-def rows_of(array: str, order: Callable[[Fields], Order]) -> Callable[[Fields], Iterator[Unit]]:
-    return lambda answer: ((order(row), str(row)) for row in answer[array])
-
-
-def resource(row: Fields) -> Order:
-    return text(row["resource_name"]), row["resource_type"]
-
-
-def units_of(server: Server, api: Api, body: Fields, answer: Fields) -> list[Unit]:
-    if api is OFFSET_FETCH:
-        return list(offsets(server, body, answer))
-    find: dict[Api, Callable[[Fields], Iterator[Unit]]] = {
-        METADATA: partitions,
-        LIST_OFFSETS: partitions,
-        LIST_PARTITION_REASSIGNMENTS: partitions,
-        DESCRIBE_LOG_DIRS: log_dirs,
-        DESCRIBE_PRODUCERS: producers,
-        LIST_TRANSACTIONS: rows_of("transaction_states", transaction),
-        DESCRIBE_TRANSACTIONS: rows_of("transaction_states", transaction),
-        LIST_GROUPS: rows_of("groups", lambda row: (text(row["group_id"]),)),
-        DESCRIBE_GROUPS: rows_of("groups", lambda row: (text(row["group_id"]), b"")),
-        CONSUMER_GROUP_DESCRIBE: rows_of("groups", lambda row: (text(row["group_id"]), b"")),
-        DESCRIBE_ACLS: rows_of("resources", resource),
-        DESCRIBE_CONFIGS: rows_of("results", resource),
-    }
-    return list(find[api](answer))
-
-
-def transaction(row: Fields) -> Order:
-    return -row["producer_id"], text(row["transactional_id"])
-
-
-def place_of(api: Api, cursor: Fields) -> Order:
-    """Where a cursor is, in the order of the units."""
-    if api in (LIST_TRANSACTIONS, DESCRIBE_TRANSACTIONS):
-        return transaction(cursor)
-    place: list[Any] = []
-    for name in [each.name for each in cursor_fields(api)]:
-        value = cursor[name]
-        if name == "topic_name":
-            place += topic_of(value, cursor.get("topic_id", ZERO_ID))
-        else:
-            place.append(
-                text(value) if isinstance(value, str) else -value if name == "producer_id" else value
-            )
-    return tuple(place)
-
-
-def cursor_fields(api: Api) -> list[Any]:
-    kind = next(each.kind for each in api.request.fields if each.name == "cursor")
-    return [each for each in kind.fields if each.tag is None]  # type: ignore[attr-defined]
 
 
 name = st.sampled_from(NAMES)
@@ -362,6 +266,7 @@ def test_a_page_is_the_part_of_the_whole(api: Api, version: int, server: Server,
     whole = server.ask(api, version, body)
     page = server.ask(api, version, {**body, "response_pagination_limit": limit, "cursor": cursor})
     names = asked_names(body)
+    shown = {name: topic_id for name, topic_id in server.ids.items() if not name.startswith("x")}
     first = None if cursor is None else cursor[cursor_fields(api)[0].name]
     negative = cursor is not None and any(isinstance(each, int) and each < 0 for each in cursor.values())
     if (limit or 0) < 0 or negative or (names is not None and first and first not in names):
@@ -370,13 +275,13 @@ def test_a_page_is_the_part_of_the_whole(api: Api, version: int, server: Server,
         assert has_error(page, 42) or (asks_nothing and api.name.startswith(("Desc", "ListO", "Off", "Cons")))
         return
     begin = () if cursor is None else place_of(api, cursor)
-    every = in_order(units_of(server, api, body, whole))
+    every = in_order(units_of(api, body, whole, shown))
     grouped = [(key, [row for _, row in rows]) for key, rows in groupby(every, key=lambda unit: unit[0])]
     left = [(key, rows) for key, rows in grouped if key >= begin]
     most = max(1, min(CAP if limit is None else limit, CAP))
     wanted = [row for _, rows in left[:most] for row in rows]
     following = page["next_cursor"]
-    assert [row for _, row in in_order(units_of(server, api, body, page))] == wanted
+    assert [row for _, row in in_order(units_of(api, body, page, shown))] == wanted
     assert (None if following is None else place_of(api, following)) == (
         left[most][0] if len(left) > most else None
     )
