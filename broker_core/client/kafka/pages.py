@@ -145,8 +145,12 @@ class Pager:
 
 
 def goes_on(former: Fields, cursor: Fields) -> bool:
-    """Whether a cursor is behind the one before. Another topic may have the name meanwhile: the place is the same."""
+    """Whether a cursor is behind the one before it. In a topic that was made anew it may be before that."""
     fields = ordered([name for name in cursor if name != _ID])
-    return former.keys() >= set(fields) and order_of(cursor, fields, cursor.get(_ID, ZERO_ID)) > order_of(
-        former, fields, former.get(_ID, ZERO_ID)
-    )
+    if not former.keys() >= set(fields):
+        return False
+    ids = former.get(_ID, ZERO_ID), cursor.get(_ID, ZERO_ID)
+    if ZERO_ID not in ids and ids[0] != ids[1]:
+        fields = fields[: fields.index("topic_name") + 1]
+        return order_of(cursor, fields) >= order_of(former, fields)
+    return order_of(cursor, fields, ids[1]) > order_of(former, fields, ids[0])

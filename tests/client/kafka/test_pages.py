@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import uuid
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from broker_core.client.kafka import (
     TopicPartition,
     UnknownTopicOrPartitionException,
 )
-from broker_core.client.kafka.pages import collected, joined, latest
+from broker_core.client.kafka.pages import collected, goes_on, joined, latest
 from broker_core.wire.kafka import DESCRIBE_GROUPS, LIST_GROUPS, METADATA, Fields
 from tests.support.kafka_serving import kafka_broker
 from tests.support.kafka_topics import create
@@ -92,6 +93,18 @@ async def test_pages_that_do_not_go_on_are_an_error(following: Fields) -> None:
     async with node, AdminClient(node.address) as client:
         with pytest.raises(UnexpectedAnswer, match="the next page would begin at"):
             await client.list_groups()
+
+
+def test_pages_go_on_in_a_topic_that_was_made_anew() -> None:
+    def cursor(name: str, partition: int, number: int) -> Fields:
+        return {"topic_name": name, "partition_index": partition, "topic_id": uuid.UUID(int=number)}
+
+    assert goes_on(cursor("b", 5, 1), cursor("b", 2, 2))
+    assert goes_on(cursor("b", 5, 1), cursor("b", 6, 1))
+    assert not goes_on(cursor("b", 5, 1), cursor("b", 5, 1))
+    assert not goes_on(cursor("b", 5, 1), cursor("b", 2, 0))
+    assert not goes_on(cursor("b", 5, 1), cursor("a", 9, 2))
+    assert not goes_on({"group_id": "a"}, cursor("b", 1, 1))
 
 
 async def test_a_server_that_loses_its_pages_meanwhile_is_an_error() -> None:

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
-import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from broker_core.catalog import SqliteCatalog
-from broker_core.kafka.acls.bindings import AclBinding, Operation, PatternType, Permission, ResourceType
-from broker_core.listing.topic_table import TopicChunk
-from broker_core.names import TopicName
 from broker_core.servers.kafka.apis import HANDLERS
-from broker_core.servers.kafka.authorizer import AllowAll
 from broker_core.servers.kafka.page_shapes import LOG_DIR
-from broker_core.servers.kafka.services import KafkaServices
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,
@@ -39,15 +30,10 @@ from broker_core.wire.kafka import (
     ZERO_ID,
     Api,
     Fields,
-    Reader,
-    Writer,
-    read_response,
-    response_frame,
 )
-from tests.support.kafka_calls import call_of, services_of
 from tests.support.kafka_page_rows import ClusterRows
+from tests.support.kafka_page_server import PageServer, page_server
 from tests.support.kafka_page_units import cursor_fields, in_order, place_of, units_of
-from tests.support.kafka_topics import NAMESPACE, create, kafka_topics
 
 #: Random pages of each of 36 versions; 2,800 are some 100,000 in all.
 EXAMPLES: Final = int(os.environ.get("KAFKA_PAGES", "15"))
@@ -68,81 +54,14 @@ ROWS: Final = ClusterRows(
     {("a", 0): [3, 2**62, 5], ("a", 1): [], ("b", 2): [*range(12)], ("z", 2**31 - 1): [1]},
     {"a": [0, 1], "b": [2, 5, 1], "z": [2**31 - 1]},
 )
-_ROWS: Final = {**HANDLERS, **ROWS.handlers()}
-
-
-class SomeAcls(AllowAll):
-    """Nothing with an ``x`` in front may be described; there are ACLs of several patterns with one name."""
-
-    enabled = True
-
-    def bindings(self, _call: Any) -> tuple[AclBinding, ...]:
-        return tuple(
-            AclBinding(kind, name, pattern, "User:ann", "*", operation, Permission.ALLOW)
-            for kind in (ResourceType.TOPIC, ResourceType.GROUP)
-            for name in ("a", "b", "*", "\uffee", "\U00010000")
-            for pattern in (PatternType.LITERAL, PatternType.PREFIXED)
-            for operation in (Operation.READ, Operation.WRITE)
-        )
-
-    def allows(self, _call: Any, _operation: Operation, _kind: ResourceType, name: str) -> bool:
-        return not name.startswith("x")
-
-    def chunk_mask(self, _call: Any, _operation: Operation, chunk: TopicChunk) -> Any:
-        return np.array([not name.startswith(b"x") for name in chunk.names.to_pylist()])
-
-    def chunk_operations(self, _call: Any, chunks: Any) -> list[Any]:
-        return [np.array([len(name) for name in chunk.names.to_pylist()], np.int32) for chunk in chunks]
-
-    def topic_operations(self, _call: Any, name: str) -> int:
-        return len(name)
-
-
-@dataclass(repr=False)
-class Server:
-    runner: asyncio.Runner
-    services: KafkaServices
-    catalog: SqliteCatalog
-    ids: dict[str, uuid.UUID]
-
-    def ask(self, api: Api, version: int, body: Fields) -> Fields:
-        """What a client reads."""
-        writer = Writer()
-        api.write_request(writer, body, version)
-        read = api.read_request(Reader(writer.joined()), version)
-        call = call_of(api, version, read, role="ann", services=self.services)
-        row = _ROWS[api.key]
-
-        async def answer() -> Fields:
-            fields = None if row.now is None else row.now(call)
-            if fields is None:
-                assert row.later is not None
-                fields = await row.later(call)
-            call.release()
-            return fields
-
-        frame = b"".join(response_frame(api, version, 1, self.runner.run(answer())))
-        return read_response(api, version, frame[4:])[1]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    path: Path = tmp_path_factory.mktemp("pages") / "catalog.sqlite"
-    catalog = SqliteCatalog(path)
-    ids = {name: create(catalog, name, count).topic_id for name, count in TOPICS.items()}
-    with asyncio.Runner() as runner:
-        topics = kafka_topics(catalog, authorizer=SomeAcls())
-        m = runner.run(topics.__aenter__())
-        services = services_of(
-            topics=m.topics,
-            named=m.named,
-            authorizer=SomeAcls(),
-            max_request_pagination_size_limit=CAP,
-            max_request_partition_size_limit=3,
-        )
-        yield Server(runner, replace(services, pipeline=m.pipeline), catalog, ids)
-        runner.run(topics.__aexit__(None, None, None))
-    catalog.close()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PageServer]:
+    with page_server(tmp_path_factory.mktemp("pages"), ROWS, CAP) as server:
+        for name, count in TOPICS.items():
+            server.create(name, count)
+        yield server
 
 
 name = st.sampled_from(NAMES)
@@ -257,7 +176,9 @@ def test_thirteen_requests_have_pages() -> None:
 @pytest.mark.parametrize(("api", "version"), PAGED, ids=lambda each: getattr(each, "name", str(each)))
 @settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_a_page_is_the_part_of_the_whole(api: Api, version: int, server: Server, data: st.DataObject) -> None:
+def test_a_page_is_the_part_of_the_whole(
+    api: Api, version: int, server: PageServer, data: st.DataObject
+) -> None:
     body = data.draw(bodies(api, version, server.ids))
     limit = data.draw(st.sampled_from([None, -1, 0, 1, 2, 7, 10**9]))
     cursor = data.draw(cursors(api))
@@ -266,7 +187,6 @@ def test_a_page_is_the_part_of_the_whole(api: Api, version: int, server: Server,
     whole = server.ask(api, version, body)
     page = server.ask(api, version, {**body, "response_pagination_limit": limit, "cursor": cursor})
     names = asked_names(body)
-    shown = {name: topic_id for name, topic_id in server.ids.items() if not name.startswith("x")}
     first = None if cursor is None else cursor[cursor_fields(api)[0].name]
     negative = cursor is not None and any(isinstance(each, int) and each < 0 for each in cursor.values())
     if (limit or 0) < 0 or negative or (names is not None and first and first not in names):
@@ -275,27 +195,26 @@ def test_a_page_is_the_part_of_the_whole(api: Api, version: int, server: Server,
         assert has_error(page, 42) or (asks_nothing and api.name.startswith(("Desc", "ListO", "Off", "Cons")))
         return
     begin = () if cursor is None else place_of(api, cursor)
-    every = in_order(units_of(api, body, whole, shown))
+    every = in_order(units_of(api, body, whole, server.shown))
     grouped = [(key, [row for _, row in rows]) for key, rows in groupby(every, key=lambda unit: unit[0])]
     left = [(key, rows) for key, rows in grouped if key >= begin]
     most = max(1, min(CAP if limit is None else limit, CAP))
     wanted = [row for _, rows in left[:most] for row in rows]
     following = page["next_cursor"]
-    assert [row for _, row in in_order(units_of(api, body, page, shown))] == wanted
+    assert [row for _, row in in_order(units_of(api, body, page, server.shown))] == wanted
     assert (None if following is None else place_of(api, following)) == (
         left[most][0] if len(left) > most else None
     )
 
 
-def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(server: Server) -> None:
-    named = TopicName("persistent", NAMESPACE, "again")
+def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(server: PageServer) -> None:
     for body in ({"topics": None}, {"topics": [{"name": "again"}, {"name": "b"}]}):
-        create(server.catalog, "again", 4)
+        server.create("again", 4)
         first = server.ask(METADATA, 13, {**body, "response_pagination_limit": 2, "cursor": at("again", 0)})
         assert parts(first) == [("again", [0, 1])]
         assert first["next_cursor"]["topic_id"] == first["topics"][0]["topic_id"] != ZERO_ID
-        server.catalog.delete(named)
-        create(server.catalog, "again", 3)
+        server.delete("again")
+        server.create("again", 3)
         asked = {**body, "response_pagination_limit": 2}
         second = server.ask(METADATA, 13, {**asked, "cursor": first["next_cursor"]})
         assert parts(second) == [("again", [0, 1])]
@@ -304,7 +223,7 @@ def test_a_topic_made_anew_between_two_pages_begins_at_its_first_partition(serve
             [2],
         )
         assert parts(server.ask(METADATA, 13, {**asked, "cursor": at("again", 2)}))[0] == ("again", [2])
-        server.catalog.delete(named)
+        server.delete("again")
 
 
 def at(topic: str, partition: int) -> Fields:
