@@ -59,8 +59,10 @@ class AuthorizationRule(Table):
                 raise ValueError(
                     f"a pattern of topics has {len(topic)} characters, and at most {_LONGEST} are allowed"
                 )
-            if "://" in topic:
-                raise ValueError(f"{topic!r} is a full name: write the topic's own, behind TENANT/NAMESPACE/")
+            if "/" in topic:
+                raise ValueError(
+                    f"{topic!r} has a '/', and matches no topic: write its own name, without TENANT/NAMESPACE/"
+                )
             if _PARTITION.search(topic):
                 raise ValueError(
                     f"{topic!r} is a partition: a rule is about the whole topic, leave -partition-N out"
