@@ -53,11 +53,13 @@ from broker_core.client.topics_question import TopicsQuestion as TopicsQuestion
 from broker_core.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
+    from broker_core.client.api_client import ApiClient
     from broker_core.client.http.http_service import HttpService as HttpService
     from broker_core.client.pattern_discovery import PatternDiscovery, TopicsChange
     from broker_core.listing.topics_hash import topics_hash
 
 __all__ = [
+    "ApiClient",
     "Basic",
     "BlockingLookupClient",
     "BrokerAddress",
@@ -90,10 +92,11 @@ __all__ = [
     "topics_hash",
 ]
 
-# All of them take Arrow, which a client of small answers starts without.
+# Most of them take Arrow, and one HTTP, which a client of small answers starts without.
 __getattr__ = lazy_exports(
     __name__,
     {
+        "ApiClient": "broker_core.client.api_client",
         "HttpService": "broker_core.client.http.http_service",
         "PatternDiscovery": "broker_core.client.pattern_discovery",
         "TopicsChange": "broker_core.client.pattern_discovery",

@@ -33,7 +33,7 @@ from broker_core.service_addresses import is_tls
 if TYPE_CHECKING:
     from broker_core.client.pattern_discovery import PatternDiscovery
 
-__all__ = ["MAX_ANSWER", "LookupClient", "check_seconds"]
+__all__ = ["MAX_ANSWER", "LookupClient", "check_seconds", "credentials_of"]
 
 T = TypeVar("T")
 
@@ -294,11 +294,7 @@ def _service(
     max_answer: int,
 ) -> _Service:
     """The service by the scheme of its URL."""
-    if isinstance(auth, Tls):
-        if not is_tls(url):
-            raise InvalidServiceUrl("a client certificate needs TLS: a URL with pulsar+ssl:// or https://")
-        tls = auth.added_to(tls or ClientTls())
-    credentials = auth if auth is None or isinstance(auth, Credentials) else auth.credentials
+    credentials, tls = credentials_of(url, auth, tls)
     if url.startswith(("http://", "https://")):
         from broker_core.client.http.http_service import HttpService
 
@@ -319,6 +315,17 @@ def _service(
         keep_alive=keep_alive,
         max_answer=max_answer,
     )
+
+
+def credentials_of(
+    url: str, auth: Authentication | None, tls: ClientTls | None
+) -> tuple[Credentials | None, ClientTls | None]:
+    """What a client of this URL authenticates with, and its certificates."""
+    if isinstance(auth, Tls):
+        if not is_tls(url):
+            raise InvalidServiceUrl("a client certificate needs TLS: a URL with pulsar+ssl:// or https://")
+        tls = auth.added_to(tls or ClientTls())
+    return auth if auth is None or isinstance(auth, Credentials) else auth.credentials, tls
 
 
 def _dropped(loop: asyncio.AbstractEventLoop, service: _Service) -> None:

@@ -98,10 +98,17 @@ class HttpRequests:
         if self._session is not None:
             await self._session.close()
 
-    async def ask(self, path: str, expected: tuple[int, ...] = (200,), *, room: int = _SMALL) -> HttpResponse:
+    async def ask(
+        self,
+        path: str,
+        expected: tuple[int, ...] = (200,),
+        *,
+        room: int = _SMALL,
+        body: bytes | None = None,
+    ) -> HttpResponse:
         """The response of whichever address answers, as :meth:`answered` gives it."""
         return await self.turns.ask(
-            lambda address: self.answered(address, path, expected=expected, room=room)
+            lambda address: self.answered(address, path, expected=expected, room=room, body=body)
         )
 
     async def answered(
@@ -112,13 +119,14 @@ class HttpRequests:
         expected: tuple[int, ...] = (200,),
         *,
         room: int = _SMALL,
+        body: bytes | None = None,
     ) -> HttpResponse:
         """The response, of ``room`` bytes at most, past the redirects of brokers to each other. Raises the error of any
-        other status.
+        other status. With a ``body``, which is JSON, it is a POST.
         """
         scheme, host = self._scheme, address
         for _ in range(MAX_REDIRECTS + 1):
-            response = await self._get(host, path, headers or {}, room)
+            response = await self._send(host, path, headers or {}, room, body)
             if response.status in expected:
                 return response
             if response.status == 401 and self._credentials is not None and host not in self._trusted:
@@ -132,14 +140,21 @@ class HttpRequests:
             host, path = _redirected(f"{scheme}://{shown(host)}{path}", response)
         raise UnexpectedAnswer(f"{self._url} redirects more than {MAX_REDIRECTS} times")
 
-    async def _get(self, address: Address, path: str, headers: Mapping[str, str], room: int) -> HttpResponse:
+    async def _send(
+        self, address: Address, path: str, headers: Mapping[str, str], room: int, body: bytes | None
+    ) -> HttpResponse:
         url = f"{self._scheme}://{shown(address)}{path}"
         context = True if self._tls is None else await asyncio.to_thread(self._tls.context)
         host, port = address
         # A redirect may lead anywhere.
         sent = {**headers, **(await self._authorization() if (host.lower(), port) in self._trusted else {})}
+        if body is not None:
+            sent[hdrs.CONTENT_TYPE] = "application/json"
+        method = hdrs.METH_GET if body is None else hdrs.METH_POST
         try:
-            async with self._open().get(url, headers=sent, allow_redirects=False, ssl=context) as response:
+            async with self._open().request(
+                method, url, headers=sent, data=body, allow_redirects=False, ssl=context
+            ) as response:
                 most = room if response.status == 200 else min(room, _SMALL)
                 return HttpResponse(
                     address,

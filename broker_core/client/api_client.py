@@ -1,0 +1,274 @@
+"""The client of a server's HTTP API (``/v1``): what is asked of it besides topics, partitions and brokers."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Final, Literal, Self, TypeAlias
+from urllib.parse import quote, urlencode
+
+from broker_core.client.authentication import Authentication
+from broker_core.client.client_tls import ClientTls
+from broker_core.client.errors import InvalidQuestion, OperationTimeout, UnexpectedAnswer
+from broker_core.client.http.http_requests import HttpRequests, object_of
+from broker_core.client.lookup_client import check_seconds, credentials_of
+from broker_core.client.pulsar.lookup_session import default_client_version
+from broker_core.names import Mode, NamespaceName, TopicName
+
+__all__ = ["ApiClient"]
+
+#: Bytes of an answer; a page of 10,000 topics with details takes a few megabytes.
+_MOST: Final = 64 * 1024 * 1024
+
+Namespace: TypeAlias = str | NamespaceName
+Topic: TypeAlias = str | TopicName
+#: What ``/v1/server`` shows.
+Part: TypeAlias = Literal[
+    "plugins", "metrics", "questions", "watchers", "caches", "check", "permits", "history", "clients"
+]
+
+
+class ApiClient:
+    """A client of the HTTP API of this server: ``async with ApiClient("http://HOST:PORT") as api``.
+
+    Each method gives one answer of the API as plain values: the object that docs/reference/http.md has for the
+    operation of its name. ``service_url``, ``auth``, ``tls`` and the times, in seconds, are those of
+    :class:`~broker_core.client.LookupClient`; an answer of more than ``max_answer`` bytes is an
+    :exc:`~broker_core.client.UnexpectedAnswer`. What the server refuses is a
+    :exc:`~broker_core.client.ServerRefused` (:exc:`~broker_core.client.HandshakeRefused` for credentials), and no
+    answer in time an :exc:`~broker_core.client.OperationTimeout`: nothing is asked again, but at another address.
+
+    It belongs to one event loop. Where a question is asked, ``pattern``, ``mode`` and ``properties`` say which topics,
+    as for a listing; ``as_`` has the ``role``, ``original_principal``, ``address`` and ``client_version`` of another
+    client, which takes the right `admin`.
+    """
+
+    def __init__(
+        self,
+        service_url: str,
+        *,
+        auth: Authentication | None = None,
+        tls: ClientTls | None = None,
+        operation_timeout: float = 30.0,
+        connect_timeout: float = 10.0,
+        client_version: str | None = None,
+        max_answer: int = _MOST,
+    ) -> None:
+        """Nothing is connected yet. Raises :exc:`~broker_core.client.InvalidServiceUrl`, and :exc:`ValueError` for
+        numbers that are none.
+        """
+        check_seconds("operation_timeout", operation_timeout)
+        check_seconds("connect_timeout", connect_timeout)
+        if max_answer < 1:
+            raise ValueError(f"max_answer is 1 at least, not {max_answer}")
+        self.service_url: Final = service_url
+        self._timeout = operation_timeout
+        self._max_answer = max_answer
+        credentials, tls = credentials_of(service_url, auth, tls)
+        self._requests = HttpRequests(
+            service_url,
+            client_version=client_version or default_client_version(),
+            credentials=credentials,
+            tls=tls,
+            connect_timeout=connect_timeout,
+        )
+
+    async def me(self, namespace: Namespace | None = None) -> dict[str, Any]:
+        """Who asks, with which rights (those in ``namespace`` too), and the server that is asked."""
+        return await self._get("/v1/me", namespace=namespace)
+
+    async def namespaces(
+        self,
+        *,
+        prefix: str | None = None,
+        contains: Sequence[str] = (),
+        count: bool = False,
+        limit: int | None = None,
+        cursor: str | None = None,
+    ) -> dict[str, Any]:
+        """A page of the namespaces that the client may list; ``next`` is the ``cursor`` of the next one."""
+        return await self._get(
+            "/v1/namespaces",
+            prefix=prefix,
+            contains=contains,
+            count=count or None,
+            limit=limit,
+            cursor=cursor,
+        )
+
+    async def topics(
+        self,
+        namespace: Namespace,
+        *,
+        pattern: str | None = None,
+        mode: Mode = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+        detail: Sequence[str] = (),
+        limit: int | None = None,
+        cursor: str | None = None,
+        offset: int | None = None,
+        count: bool = False,
+        plan: bool = False,
+    ) -> dict[str, Any]:
+        """A listing, or with ``limit`` a page of it: behind ``offset`` names, or at a ``cursor``.
+
+        With ``count`` it has the ``total``, with ``plan`` how the pattern was applied.
+        """
+        return await self._get(
+            f"{_path(namespace)}/topics",
+            **_question(pattern, mode, properties),
+            detail=",".join(detail) or None,
+            limit=limit,
+            cursor=cursor,
+            offset=offset,
+            count=count or None,
+            plan=plan or None,
+        )
+
+    async def properties(
+        self,
+        namespace: Namespace,
+        *,
+        pattern: str | None = None,
+        mode: Mode = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """The properties that select topics of a listing, with how many names have them."""
+        return await self._get(f"{_path(namespace)}/properties", **_question(pattern, mode, properties))
+
+    async def property_values(
+        self,
+        namespace: Namespace,
+        key: str,
+        *,
+        pattern: str | None = None,
+        mode: Mode = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+        prefix: str | None = None,
+        limit: int | None = None,
+    ) -> dict[str, Any]:
+        """The values of one property in a listing with how many names have them, the most frequent first."""
+        path = f"{_path(namespace)}/properties/{quote(key, safe='')}"
+        return await self._get(path, **_question(pattern, mode, properties), prefix=prefix, limit=limit)
+
+    async def explain(
+        self,
+        namespace: Namespace,
+        *,
+        pattern: str | None = None,
+        mode: Mode = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+        as_: Mapping[str, str | None] | None = None,
+        names: int = 0,
+    ) -> dict[str, Any]:
+        """How a listing comes about, with its first ``names``."""
+        asked = _asked(pattern, mode, properties, as_) | {"names": names}
+        return await self._ask(f"{_path(namespace)}/explain", asked)
+
+    async def why(
+        self,
+        topic: Topic,
+        *,
+        pattern: str | None = None,
+        mode: Mode = Mode.PERSISTENT,
+        properties: Mapping[str, str] | None = None,
+        as_: Mapping[str, str | None] | None = None,
+    ) -> dict[str, Any]:
+        """Whether a topic is in a listing, which step takes it away, and what it would take."""
+        return await self._ask(f"{_topic_path(topic)}:why", _asked(pattern, mode, properties, as_))
+
+    async def topic(self, topic: Topic) -> dict[str, Any]:
+        """What is known of one topic."""
+        return await self._get(_topic_path(topic))
+
+    async def configs(self, topic: Topic, *, documentation: bool = False) -> dict[str, Any]:
+        """The configs of Kafka that a topic has in effect, and where each is from."""
+        return await self._get(f"{_topic_path(topic)}/configs", documentation=documentation or None)
+
+    async def history(self, topic: Topic, *, limit: int | None = None) -> dict[str, Any]:
+        """What the change log knows of a topic, the newest change first."""
+        return await self._get(f"{_topic_path(topic)}/history", limit=limit)
+
+    async def server(self, part: Part, **parameters: Any) -> dict[str, Any]:
+        """What a server does, holds and is asked: ``part`` is what stands behind ``/v1/server/`` in the path.
+
+        ``parameters`` are those of the operation, a sequence for one that may be repeated.
+        """
+        return await self._get(f"/v1/server/{quote(part, safe='')}", **parameters)
+
+    async def close(self) -> None:
+        """Close all connections; what is asked over them fails."""
+        await self._requests.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    def __repr__(self) -> str:
+        return f"<ApiClient of {self.service_url}>"
+
+    async def _get(self, path: str, **parameters: Any) -> dict[str, Any]:
+        given = {name: _text(value) for name, value in parameters.items() if value is not None}
+        query = urlencode(given, doseq=True)
+        return await self._ask(f"{path}?{query}" if query else path, None)
+
+    async def _ask(self, path: str, question: Mapping[str, Any] | None) -> dict[str, Any]:
+        body = None if question is None else json.dumps(question).encode()
+        try:
+            async with asyncio.timeout(self._timeout):
+                response = await self._requests.ask(path, room=self._max_answer, body=body)
+        except TimeoutError:
+            reason = self._requests.problem
+            raise OperationTimeout(
+                f"no answer within {self._timeout:g} s{f': {reason}' if reason else ''}"
+            ) from None
+        if response.media_type != "application/json":
+            raise UnexpectedAnswer(f"the server answered with {response.media_type!r:.100}, not with JSON")
+        return await asyncio.to_thread(object_of, response)
+
+
+def _path(namespace: Namespace) -> str:
+    return f"/v1/namespaces/{NamespaceName.parse(str(namespace))}"
+
+
+def _topic_path(topic: Topic) -> str:
+    name = topic if isinstance(topic, TopicName) else TopicName.parse(topic)
+    return f"{_path(name.namespace)}/topics/{quote(str(name), safe='')}"
+
+
+def _question(pattern: str | None, mode: Mode, properties: Mapping[str, str] | None) -> dict[str, Any]:
+    """A question as parameters. Raises :exc:`~broker_core.client.InvalidQuestion`."""
+    pairs: list[str] = []
+    for key, value in (properties or {}).items():
+        if "=" in key:
+            raise InvalidQuestion(
+                f"a property whose key has an equals sign cannot be sent over HTTP: {key!r:.100}"
+            )
+        pairs.append(f"{key}={value}")
+    return {"pattern": pattern, "mode": mode.name.lower(), "property": pairs}
+
+
+def _asked(
+    pattern: str | None,
+    mode: Mode,
+    properties: Mapping[str, str] | None,
+    as_: Mapping[str, str | None] | None,
+) -> dict[str, Any]:
+    """A question as a body."""
+    asked = {"pattern": pattern, "mode": mode.name.lower(), "properties": dict(properties or {})}
+    return asked if as_ is None else asked | {"as": dict(as_)}
+
+
+def _text(value: Any) -> Any:
+    """A parameter as it is sent: a flag as JSON has it, each of several."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_text(each) for each in value]
+    return str(value)
