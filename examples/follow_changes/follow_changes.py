@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 _WAIT: Final = 30  # seconds that the server waits for a change; it allows no more
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=_WAIT + 30, sock_connect=10)
 _FIRST_PAUSE: Final = 0.1  # seconds; each next one is twice as long
-#: Answers of the server that may be another one soon; 401 since the token's file may be replaced.
-_AGAIN: Final = frozenset({401, 408, 429, 500, 502, 503, 504})
+#: Answers of the server that may be another one soon.
+_AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 _SMALL: Final = 300  # bytes of an answer that are shown
 
 A = TypeVar("A")
@@ -153,7 +153,8 @@ class Follower:
             if answer.status == 410:
                 return Gone.model_validate_json(body)
             why = f"the server answers {answer.status}: {shown(body)}"
-            if answer.status in _AGAIN:
+            # The file of the token may be replaced.
+            if answer.status in _AGAIN or (answer.status == 401 and "Authorization" in headers):
                 raise TryAgain(why, retry_after(answer))
             raise Refused(why)
 
@@ -226,6 +227,13 @@ def url(text: str) -> str:
     return text
 
 
+def namespace(text: str) -> str:
+    """TENANT/NAMESPACE. Raises :exc:`argparse.ArgumentTypeError`."""
+    if [bool(part) for part in text.split("/")] != [True, True]:
+        raise argparse.ArgumentTypeError(f"{text!r} is not TENANT/NAMESPACE")
+    return text
+
+
 def seconds(text: str) -> float:
     """More than no seconds. Raises :exc:`ValueError`."""
     found = float(text)
@@ -246,7 +254,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("server", metavar="SERVER", type=url, help="the URL of [http] of the server")
-    parser.add_argument("namespace", metavar="NAMESPACE", help="TENANT/NAMESPACE")
+    parser.add_argument("namespace", metavar="NAMESPACE", type=namespace, help="TENANT/NAMESPACE")
     parser.add_argument("receiver", metavar="RECEIVER", type=url, help="the URL that events are posted to")
     parser.add_argument("--position", metavar="FILE", type=Path, default=Path("position.json"))
     parser.add_argument("--once", action="store_true", help="end when there are no more changes")

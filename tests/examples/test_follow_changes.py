@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 import shutil
@@ -277,6 +278,26 @@ async def test_a_file_of_something_else_is_left_as_it_is(
     assert (following.position.read_text(), receiver.events) == (text, [])
 
 
+async def test_a_server_that_wants_a_token_ends_it_without_one(receiver: Receiver, tmp_path: Path) -> None:
+    async def refuse(_request: web.Request) -> web.Response:
+        return web.json_response({"detail": "credentials are needed here"}, status=401)
+
+    app = web.Application()
+    app.router.add_get("/v1/namespaces/public/default/changes", refuse)
+    runner = web.AppRunner(app)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    host, port = runner.addresses[0]
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, str(PROGRAM), f"http://{host}:{port}", NAMESPACE, receiver.url, "--once",
+        cwd=tmp_path, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    _, said = await process.communicate()
+    await runner.cleanup()
+    assert process.returncode == 1
+    assert b"the server answers 401" in said
+
+
 async def test_a_server_that_cannot_follow_ends_it(following: Following, receiver: Receiver) -> None:
     following.position.write_text(json.dumps({"namespace": NAMESPACE, "version": "no version"}))
     assert await following.once() == 1
@@ -288,6 +309,7 @@ async def test_a_server_that_cannot_follow_ends_it(following: Following, receive
     ("words", "said"),
     [
         (["127.0.0.1:8080", "a/b", "http://127.0.0.1:1/"], "'127.0.0.1:8080' is no URL such as http://"),
+        (["http://127.0.0.1:1", "a", "http://127.0.0.1:1/"], "'a' is not TENANT/NAMESPACE"),
         (["http://127.0.0.1:1", "a/b", "nowhere"], "'nowhere' is no URL such as http://"),
         (
             ["http://127.0.0.1:1", "a/b", "http://127.0.0.1:1/", "--longest-pause", "nan"],
