@@ -32,6 +32,11 @@ class ClusterFront:
         cluster.on_nodes.append(self._fit)
 
     @property
+    def forwards(self) -> bool:
+        """Whether the cluster is asked with the credentials of clients."""
+        return self._sessions is not None
+
+    @property
     def name(self) -> str:
         """What clients are told that the cluster is called."""
         nodes = self.cluster.nodes

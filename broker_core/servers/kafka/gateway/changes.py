@@ -66,6 +66,12 @@ class _Change:
     target: Callable[[Fields], Target] = lambda _body: CONTROLLER
     #: Whether the things are there already, so that what is hidden is not.
     are_there: bool = True
+    #: The array whose elements have errors, by its path; that of ``answered`` without.
+    errors: str = ""
+
+    def error(self, error: RowError) -> Fields:
+        """The fields of an error."""
+        return _error(self.api, self.errors or self.answered, error)
 
 
 def _handler(change: _Change) -> AnswerLater:
@@ -73,7 +79,7 @@ def _handler(change: _Change) -> AnswerLater:
         things: Sequence[Any] = call.body[change.asked]
         refused = await _refusals(call, change, things)
         left = [thing for place, thing in enumerate(things) if place not in refused]
-        rows = [change.row(things[place], _error(error)) for place, error in refused.items()]
+        rows = [change.row(things[place], change.error(error)) for place, error in refused.items()]
         if refused and not left:
             return {change.answered: rows}
         body = {**call.body, change.asked: left}
@@ -115,13 +121,18 @@ async def _refusals(call: KafkaCall, change: _Change, things: Sequence[Any]) -> 
     return refused
 
 
-def _error(error: RowError) -> Fields:
-    return {"error_code": error.code, "error_message": error.message}
+def _error(api: Api, path: str, error: RowError) -> Fields:
+    """The fields of an error in an array of answers, which may have no text."""
+    known = {field.name for field in api.response.struct_at(path).fields}
+    fields = {"error_code": error.code, "error_message": error.message}
+    return {name: value for name, value in fields.items() if name in known}
 
 
 def _all_refused(change: _Change) -> Callable[[KafkaCall, RowError], Fields]:
     def answer(call: KafkaCall, error: RowError) -> Fields:
-        return {change.answered: [change.row(thing, _error(error)) for thing in call.body[change.asked]]}
+        return {
+            change.answered: [change.row(thing, change.error(error)) for thing in call.body[change.asked]]
+        }
 
     return answer
 
@@ -212,6 +223,7 @@ _REASSIGN: Final = _Change(
     topic=_name,
     row=_with_partitions("partitions", "partition_index"),
     told=_of_partitions,
+    errors="responses.partitions",
 )
 _CONFIGS: Final = [
     _Change(
@@ -234,6 +246,7 @@ _OFFSETS: Final = [
         topic=lambda thing: thing.get("name") or None,
         row=_with_partitions("partitions", "partition_index"),
         told=_of_partitions,
+        errors="topics.partitions",
         code=_OF_GROUPS,
         target=lambda body: Coordinator(body["group_id"]),
     )
@@ -272,7 +285,13 @@ async def _delete_topics(call: KafkaCall) -> Fields:
             if error is None:
                 left.append(row)
             else:
-                refused.append({"name": row["name"], "topic_id": row["topic_id"], **_error(error)})
+                refused.append(
+                    {
+                        "name": row["name"],
+                        "topic_id": row["topic_id"],
+                        **_error(DELETE_TOPICS, "responses", error),
+                    }
+                )
     if refused and not left:
         return {"responses": refused}
     body = {**call.body, "topics": left, "topic_names": [row["name"] for row in left]}
@@ -286,7 +305,10 @@ def _no_topics(call: KafkaCall, error: RowError) -> Fields:
         if call.version >= _BY_ID
         else [{"name": name, "topic_id": ZERO_ID} for name in call.body["topic_names"]]
     )
-    rows = [{"name": row["name"], "topic_id": row["topic_id"], **_error(error)} for row in asked]
+    rows = [
+        {"name": row["name"], "topic_id": row["topic_id"], **_error(DELETE_TOPICS, "responses", error)}
+        for row in asked
+    ]
     return {"responses": rows}
 
 

@@ -8,10 +8,11 @@ from broker_core.errors import ListingFailed
 from broker_core.kafka.acls.bindings import TOPIC_OPERATIONS
 from broker_core.servers.kafka.call import CloseClient, KafkaCall
 from broker_core.servers.kafka.gateway.hidden import are_some, hidden, refusal
-from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, learn, nodes_now
+from broker_core.servers.kafka.gateway.relay import ask, brokers, coordinator, front_of, learn, nodes_now
 from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.wire.kafka import (
     DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC_PARTITIONS,
     FIND_COORDINATOR,
     METADATA,
     NOT_ASKED,
@@ -32,7 +33,10 @@ _DENIED: Final = {1: ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED}
 
 async def _metadata(call: KafkaCall) -> Fields:
     topics = call.body["topics"]
-    if topics is None or (not topics and call.version == 0):
+    of_all = topics is None or (not topics and call.version == 0)
+    # What a client may do with each topic, the cluster alone knows if it is asked as the client.
+    by_cluster = front_of(call).forwards and call.body["include_topic_authorized_operations"]
+    if of_all and not by_cluster:
         return await _all_topics(call)
     answer = await ask(call, METADATA, {**call.body, "allow_auto_topic_creation": False})
     if call.version >= _WITH_CLUSTER and not answer["error_code"]:
@@ -55,20 +59,30 @@ async def _all_topics(call: KafkaCall) -> Fields:
         topics = await call.services.topics.all_encoded(call, family, operations=told)
     except ListingFailed as failure:
         raise CloseClient(failure.message) from failure
-    cluster = await nodes_now(call)
-    rows = [{"node_id": node.id, "rack": node.rack} for node in cluster.nodes.values()]
-    return {
-        "brokers": brokers(call, rows, "node_id"),
-        "cluster_id": cluster.cluster_id,
-        "controller_id": cluster.controller_id,
-        "topics": topics,
-    }
+    if call.version < _WITH_CLUSTER:  # of version 0 no topics would be all of them
+        nodes = (await nodes_now(call)).nodes.values()
+        rows = [{"node_id": node.id, "rack": node.rack} for node in nodes]
+        return {"brokers": brokers(call, rows, "node_id"), "topics": topics}
+    answer = await ask(call, METADATA, {**call.body, "topics": [], "allow_auto_topic_creation": False})
+    if not answer["error_code"]:
+        await learn(call, answer)
+    return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
+
+
+async def _partitions(call: KafkaCall) -> Fields:
+    """DescribeTopicPartitions: pages are the node's own."""
+    settings, body = call.services.options.kafka, call.body
+    most = settings.max_request_partition_size_limit or settings.max_request_pagination_size_limit
+    limit = max(1, min(body["response_partition_limit"], most))
+    answer = await ask(call, DESCRIBE_TOPIC_PARTITIONS, {**body, "response_partition_limit": limit})
+    rows = answer["topics"]
+    return answer | {"topics": await _shown(call, rows) if rows and are_some(call) else rows}
 
 
 async def _shown(call: KafkaCall, rows: list[Fields]) -> list[Fields]:
     """The rows of topics without those that are hidden; those that were named have an error."""
     asked = call.body["topics"] or ()
-    ids = {row["topic_id"] for row in asked} - {ZERO_ID}
+    ids = {row.get("topic_id", ZERO_ID) for row in asked} - {ZERO_ID}
     named = {row["name"] for row in asked}
     gone = await hidden(call, [row["name"] for row in rows if row["name"]])
     shown: list[Fields] = []
@@ -109,6 +123,7 @@ async def _coordinators(call: KafkaCall) -> Fields:
 
 NODE_ROWS: Final = (
     HandlerRow(METADATA, later=_metadata),
+    HandlerRow(DESCRIBE_TOPIC_PARTITIONS, later=_partitions),
     HandlerRow(DESCRIBE_CLUSTER, later=_cluster),
     HandlerRow(FIND_COORDINATOR, later=_coordinators),
 )
