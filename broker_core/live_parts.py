@@ -220,11 +220,12 @@ def follow_kafka(live: LiveSettings, server: KafkaServer, admission: Admission, 
         kafka = settings.kafka
         assert kafka is not None  # that it is there at all needs a restart
         methods = settings.authentication.methods
-        check_mechanisms(
-            kafka.sasl.mechanisms,
-            lambda method: method in methods or admission.authenticator.asks_plugins,
-            has_users=has_users,
-        )
+        if kafka.upstream is None or kafka.upstream.forward == "gateway":  # or the cluster verifies
+            check_mechanisms(
+                kafka.sasl.mechanisms,
+                lambda method: method in methods or admission.authenticator.asks_plugins,
+                has_users=has_users,
+            )
         return server.prepare(kafka)
 
     live.add(("kafka", "authentication"), prepare)

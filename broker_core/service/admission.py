@@ -86,6 +86,8 @@ class LoginAttempt:
     stored: frozenset[bytes] = field(default=frozenset(), repr=False)
     #: Of the live sessions, before its credentials were looked at.
     generation: int = -1
+    #: Whether not this server has verified the credentials, but the cluster that it is the gateway of.
+    elsewhere: bool = False
 
 
 class Admitted(NamedTuple):

@@ -55,6 +55,8 @@ class _Attempt(Protocol):
     def stored(self) -> frozenset[bytes]: ...
     @property
     def generation(self) -> int: ...
+    @property
+    def elsewhere(self) -> bool: ...
 
 
 class _Admitted(Protocol):
@@ -102,7 +104,7 @@ class LiveSession:
         self._sessions = sessions
         self._ended = ended
         self._expiry: Expiry | None = None
-        #: ``None`` for a client that nobody has authenticated.
+        #: ``None`` for a client that nobody here has authenticated.
         self.grounds: Grounds | None = None
         #: The keys of the catalogue's user that the client has proven to know, if it is one.
         self.stored: frozenset[bytes] = frozenset()
@@ -184,7 +186,7 @@ class LiveSessions:
         if session.stored:
             session.grounds = Grounds(principal.role)
             is_known = self._holds(principal.role, session.stored)
-        else:
+        elif not attempt.elsewhere:
             authenticator = self._authenticator
             session.grounds = authenticator.grounds(attempt.method, attempt.data, attempt.peer, principal)
         if principal.expires_at is not None:

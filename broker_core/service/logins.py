@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final, Protocol
 
@@ -52,10 +52,18 @@ class StoredUsers(Protocol):
 
 
 class Logins:
-    """``users`` are those of the catalogue; ``None`` before a cluster, where nobody is stored."""
+    """``users`` are those of the catalogue; ``None`` before a cluster, where nobody is stored. With ``elsewhere``
+    a method of authentication and its data are verified by this function alone, which gives the principal.
+    """
 
-    def __init__(self, admission: Admission, users: StoredUsers | None) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        users: StoredUsers | None,
+        elsewhere: Callable[[str, bytes], Awaitable[Principal]] | None = None,
+    ) -> None:
         self.admission = admission
+        self._elsewhere = elsewhere
         self._users = users
         if users is not None:
             admission.live.users = users.kafka_users
@@ -71,12 +79,21 @@ class Logins:
         """Let the client with this name and password in; raises what :meth:`Admission.later` does."""
         attempt.method, attempt.data = "basic", user.encode() + b":" + password
         attempt.needs_proof = True
+        if self._elsewhere is not None:
+            return await self._verified_elsewhere(attempt, "basic")
         return await self.admission.later(attempt, partial(self._with_password, attempt, user, password))
 
     async def token(self, attempt: LoginAttempt, token: bytes) -> Admitted:
         """Let the client with this token in; raises what :meth:`Admission.later` does."""
         attempt.method, attempt.data, attempt.needs_proof = "token", token, True
+        if self._elsewhere is not None:
+            return await self._verified_elsewhere(attempt, "token")
         return await self.admission.later(attempt)
+
+    async def _verified_elsewhere(self, attempt: LoginAttempt, method: str) -> Admitted:
+        assert self._elsewhere is not None
+        attempt.elsewhere = True
+        return await self.admission.later(attempt, partial(self._elsewhere, method, attempt.data))
 
     async def credential(self, attempt: LoginAttempt, mechanism: str, user: str) -> ScramCredential:
         """What is stored of a user for a mechanism of SCRAM, a decoy if that is nothing.

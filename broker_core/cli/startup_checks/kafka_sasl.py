@@ -24,7 +24,8 @@ def kafka_sasl_checks(settings: Settings) -> Iterator[Check]:
         return
     mechanisms, methods = kafka.sasl.mechanisms, settings.authentication.methods
     usable = True
-    for mechanism in mechanisms:
+    by_cluster = kafka.upstream is not None and kafka.upstream.forward == "client"
+    for mechanism in () if by_cluster else mechanisms:
         try:
             check_mechanisms((mechanism,), methods.__contains__, has_users=settings.upstream is None)
         except MechanismUnusable as error:

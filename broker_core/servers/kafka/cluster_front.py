@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from broker_core.access.asker import Asker
-from broker_core.access.sessions import Sessions
-from broker_core.client import CredentialsFailed
-from broker_core.client.kafka import Cluster
+from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access.principal import Principal
+from broker_core.access.sessions import ClientCredentials, Sessions
+from broker_core.client import ClientError, CredentialsFailed
+from broker_core.client.kafka import Cluster, KafkaException
 from broker_core.names import NamespaceName
 from broker_core.servers.kafka.node_ports import NodePorts
-from broker_core.upstream.kafka import ClientIdentity, KafkaCluster, identity_of
+from broker_core.upstream.kafka import ClientIdentity, KafkaCluster, identity_of, principal_of
 
 __all__ = ["ClusterFront"]
 
@@ -62,6 +64,22 @@ class ClusterFront:
         if credentials is None:
             raise CredentialsFailed("there are no credentials of this client to ask the cluster with")
         return identity_of(credentials)
+
+    async def verify(self, method: str, data: bytes) -> Principal:
+        """Have the cluster verify the credentials of a client, by a method of authentication and its data.
+
+        Raises :exc:`~broker_core.access.authentication.AuthenticationFailed`.
+        """
+        credentials = ClientCredentials(method, data)
+        principal = principal_of(credentials)
+        try:
+            await self.cluster.check(identity_of(credentials))
+        except KafkaException as refused:
+            reason = "bad_token" if method == "token" else "bad_password"
+            raise AuthenticationFailed(reason, f"the cluster refuses the client: {refused}") from None
+        except ClientError as failed:
+            raise AuthenticationFailed("overloaded", f"the cluster does not answer: {failed}") from None
+        return principal
 
     async def _fit(self, cluster: Cluster) -> None:
         await self.ports.fit(cluster.nodes)

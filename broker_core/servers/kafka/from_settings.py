@@ -8,7 +8,6 @@ from collections.abc import Callable
 from broker_core.access.asker import Asker
 from broker_core.access.clients import Clients
 from broker_core.catalog import CatalogLister
-from broker_core.errors import BrokerCoreError
 from broker_core.metrics.metrics import Metrics
 from broker_core.pipeline import Pipeline
 from broker_core.servers.admission import FileBudget
@@ -56,12 +55,12 @@ def kafka_server(
     """
     kafka = settings.kafka
     assert kafka is not None
-    if kafka.upstream is not None and kafka.upstream.forward == "client":
-        raise BrokerCoreError('kafka.upstream.forward: this release has no "client" yet: set "gateway"')
     configs = EncodedConfigs(checked_configs(kafka))
     catalog = None if changes is None else changes.catalog
     mechanisms = kafka.sasl.mechanisms
-    check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
+    elsewhere = front.verify if front is not None and front.forwards else None
+    if elsewhere is None:
+        check_mechanisms(mechanisms, admission.authenticator.verifies, has_users=catalog is not None)
     lister = pipeline.lister
     if front is None and isinstance(lister, CatalogLister):
         tables = lister.topic_tables()
@@ -82,7 +81,7 @@ def kafka_server(
         NamedTopics(find, authorizer),
         catalog,
         authorizer,
-        ClientIdentities(kafka, admission, Logins(admission, catalog), identify),
+        ClientIdentities(kafka, admission, Logins(admission, catalog, elsewhere), identify),
         changes,
         configs,
         quotas=admission.quotas,

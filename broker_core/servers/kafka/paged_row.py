@@ -181,12 +181,20 @@ class _Paging:
         wanted = asked
         if start is not None and fields is not None:
             begin = shape.order_of(start.key, start.topic_id, fields)
-            wanted = [item for item in asked if item.order >= begin]
+            wanted = [item for item in asked if item.order >= begin[: self._known(item, fields)]]
         if fields is None or shape.sparse:
             return [wanted]
         units = [list(group) for _, group in groupby(wanted, key=lambda item: item.order)]
         most = self._page.limit + 1
         return [list(chain(*units[low : low + most])) for low in range(0, len(units), most)] or [[]]
+
+    def _known(self, item: Item, fields: Sequence[str]) -> int | None:
+        """How much of an order an element tells that asks for all that is in it: no more than it names itself."""
+        if not item.is_row:
+            return None
+        shape = self._shape
+        named = bool(shape.of_body) + sum(len(level.keys) for level in shape.asked[: len(item.path)])
+        return len(shape.order_of(item.place.key, item.place.topic_id, fields[:named]))
 
     async def _part(self, part: Sequence[Item]) -> Fields:
         """What the handler answers to a part of the request."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of
+from broker_core.upstream.kafka.client_identity import ClientIdentity, identity_of, principal_of
 from broker_core.upstream.kafka.cluster_plugin import CLUSTER_PLUGIN, ClusterPlugin
 from broker_core.upstream.kafka.kafka_cluster import (
     ANY,
@@ -24,4 +24,5 @@ __all__ = [
     "KafkaCluster",
     "Target",
     "identity_of",
+    "principal_of",
 ]

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Final
 
+from broker_core.access.authentication import AuthenticationFailed
+from broker_core.access.principal import Principal
 from broker_core.access.sessions import ClientCredentials
 from broker_core.client.kafka import OAuthBearer, Plain, Sasl
 
-__all__ = ["ClientIdentity", "identity_of"]
+__all__ = ["ClientIdentity", "identity_of", "principal_of"]
+
+#: Characters of a token whose claims are read.
+_LARGEST: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +36,35 @@ def identity_of(credentials: ClientCredentials) -> ClientIdentity:
         return ClientIdentity(key, OAuthBearer(_given(data.decode("ascii", "replace"))))
     user, _, password = data.partition(b":")
     return ClientIdentity(key, Plain(user.decode(), _given(password.decode())))
+
+
+def principal_of(credentials: ClientCredentials) -> Principal:
+    """The principal of credentials that the cluster has verified: the user of a password, or the subject of a token,
+    as Kafka takes it by default. Raises :exc:`~broker_core.access.authentication.AuthenticationFailed`.
+    """
+    expires: float | None = None
+    try:
+        if credentials.method == "token":
+            role, expires = _claims(credentials.data)
+        else:
+            role = credentials.data.partition(b":")[0].decode()
+        return Principal(role, expires)
+    except (TypeError, ValueError) as error:
+        raise AuthenticationFailed("bad_role", str(error)) from None
+
+
+def _claims(token: bytes) -> tuple[str, float | None]:
+    """The subject and the end of a token, neither of which is verified here."""
+    parts = token.split(b".")
+    if len(parts) != 3 or len(token) > _LARGEST:
+        raise AuthenticationFailed("bad_token", "it is no JSON Web Token")
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(parts[1] + b"=" * (-len(parts[1]) % 4)))
+    except (ValueError, RecursionError):
+        raise AuthenticationFailed("bad_token", "its claims cannot be read") from None
+    if not isinstance(claims, dict) or "sub" not in claims:
+        raise AuthenticationFailed("no_subject", "it has no claim sub")
+    return claims["sub"], claims.get("exp")
 
 
 def _given(secret: str) -> Callable[[], str]:

@@ -228,8 +228,11 @@ class KafkaCluster:
         raise AssertionError
 
     async def check(self, identity: ClientIdentity) -> None:
-        """Authenticate at a node with credentials. Raises :exc:`~broker_core.client.ClientError`."""
-        async with self._connections(identity) as connections:
+        """Authenticate at a node with credentials, over a new connection.
+
+        Raises :exc:`~broker_core.client.ClientError`.
+        """
+        async with self._connections(identity, fresh=True) as connections:
             await connections.any_node()
 
     async def coordinators(
@@ -251,14 +254,16 @@ class KafkaCluster:
         return await (connections.any_node() if target is ANY else connections.controller())
 
     @asynccontextmanager
-    async def _connections(self, identity: ClientIdentity | None) -> AsyncIterator[ClusterConnections]:
-        """The connections of a principal, for one request alone."""
+    async def _connections(
+        self, identity: ClientIdentity | None, *, fresh: bool = False
+    ) -> AsyncIterator[ClusterConnections]:
+        """The connections of a principal, for one request alone; ``fresh``: new ones."""
         principal = "" if identity is None else identity.key
         async with self._places.place(principal):
             if self._is_stopped:
                 raise ConnectionLost("the gateway is stopped")
             row = next((row for row in reversed(self._idle) if row.principal == principal), None)
-            if row is not None:
+            if row is not None and not fresh:
                 self._idle.remove(row)
                 connections = row.connections
             else:

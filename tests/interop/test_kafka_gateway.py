@@ -1,0 +1,371 @@
+"""The admin gateway before a real Kafka 4.3.1: what clients and tools find through it is what they find there."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from broker_core.client.kafka import (
+    AdminClient,
+    KafkaException,
+    NewTopic,
+    OAuthBearer,
+    Operation,
+    PatternType,
+    Permission,
+    Plain,
+    ResourceType,
+    SaslAuthenticationException,
+    TopicAuthorizationException,
+)
+from broker_core.wire.kafka import (
+    CREATE_ACLS,
+    DELETE_GROUPS,
+    DESCRIBE_ACLS,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_CONFIGS,
+    DESCRIBE_GROUPS,
+    DESCRIBE_LOG_DIRS,
+    DESCRIBE_PRODUCERS,
+    DESCRIBE_TRANSACTIONS,
+    FIND_COORDINATOR,
+    INIT_PRODUCER_ID,
+    JOIN_GROUP,
+    LIST_GROUPS,
+    LIST_OFFSETS,
+    LIST_PARTITION_REASSIGNMENTS,
+    LIST_TRANSACTIONS,
+    METADATA,
+    OFFSET_COMMIT,
+    OFFSET_DELETE,
+    OFFSET_FETCH,
+    PRODUCE,
+    Api,
+    Fields,
+)
+from tests.interop.kafka_peer import KafkaBroker
+from tests.interop.kafka_programs import java_command
+from tests.interop.maven import PeerUnavailable
+from tests.support.eventually import eventually
+from tests.support.kafka_serving import raw_client
+from tests.support.ports import free_ports
+from tests.support.served import Served
+
+pytestmark = pytest.mark.interop
+
+_TOPICS: Final = {"orders": 3, "payments": 2, "audit": 1}
+_GROUPS: Final = [f"group-{number}" for number in range(5)]
+_TRANSACTIONS: Final = [f"transaction-{number}" for number in range(4)]
+_TOOLS: Final = "org.apache.kafka.tools."
+
+
+def _address(text: str) -> tuple[str, int]:
+    host, _, port = text.rpartition(":")
+    return host, int(port)
+
+
+def _token(subject: str) -> str:
+    def part(value: object) -> str:
+        return base64.urlsafe_b64encode(json.dumps(value).encode()).rstrip(b"=").decode()
+
+    return f"{part({'alg': 'none'})}.{part({'sub': subject, 'iat': 1_700_000_000, 'exp': 4_000_000_000})}."
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaBroker]:
+    """A cluster with groups that have offsets, transactional ids and ACLs."""
+    try:
+        broker = KafkaBroker(
+            tmp_path_factory.mktemp("kafka"),
+            {
+                "super.users": "User:ANONYMOUS;User:gateway",
+                "offsets.topic.num.partitions": "2",
+                "transaction.state.log.num.partitions": "2",
+                "transaction.state.log.replication.factor": "1",
+                "transaction.state.log.min.isr": "1",
+            },
+        )
+    except PeerUnavailable as error:
+        pytest.skip(str(error))
+    with broker:
+        yield broker
+
+
+def _gateway(folder: Path, bootstrap: str, **more: Any) -> Served:
+    first = min(free_ports(3))
+    upstream = {"bootstrap_servers": [bootstrap], "ports": f"{first}-{first + 2}", **more.pop("upstream", {})}
+    kafka = {"listen": "127.0.0.1:0", "upstream": upstream, **more}
+    tables: dict[str, Any] = {"catalog": {"path": str(folder / "catalog.sqlite")}, "kafka": kafka}
+    return Served(folder, tables)
+
+
+@pytest.fixture(scope="module")
+def gateway(broker: KafkaBroker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A gateway that asks with its own rights, which are all."""
+    with _gateway(tmp_path_factory.mktemp("gateway"), broker.address) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def filled(broker: KafkaBroker, gateway: Served) -> str:
+    """The topics and the rest are made through the gateway. Gives the address of the listener's own port."""
+    address: str = gateway.ready["kafka"]
+    asyncio.run(_fill(broker, address))
+    return address
+
+
+async def _fill(broker: KafkaBroker, address: str) -> None:
+    async with AdminClient(address) as admin:
+        made = await admin.create_topics([NewTopic(name, count) for name, count in _TOPICS.items()])
+        made.all()
+        assert {row.name for row in await admin.list_topics()} == set(_TOPICS)
+    acls = [
+        {
+            "resource_type": ResourceType.TOPIC,
+            "resource_name": name,
+            "resource_pattern_type": PatternType.LITERAL,
+            "principal": "User:alice",
+            "host": "*",
+            "operation": Operation.DESCRIBE,
+            "permission_type": Permission.ALLOW,
+        }
+        for name in ("orders", "audit")
+    ]
+    async with raw_client(_address(address)) as client:
+        answer = await client.ask(CREATE_ACLS, 3, {"creations": acls})
+        assert [row["error_code"] for row in answer["results"]] == [0, 0]
+        assert (await client.ask(CREATE_ACLS, 3, {"creations": []}))["results"] == []
+
+        async def committed() -> bool:
+            codes = set()
+            for place, group in enumerate(_GROUPS):
+                rows = [
+                    {"partition_index": index, "committed_offset": place + index, "committed_metadata": ""}
+                    for index in range(3)
+                ]
+                body = {"group_id": group, "topics": [{"name": "orders", "partitions": rows}]}
+                answer = await client.ask(OFFSET_COMMIT, 9, body)
+                codes |= {part["error_code"] for row in answer["topics"] for part in row["partitions"]}
+            return codes == {0}
+
+        await eventually(committed)
+    async with raw_client(_address(broker.address)) as direct:
+
+        async def begun() -> bool:
+            codes = set()
+            # Who looks for coordinators makes the topic that they keep transactions in.
+            await direct.ask(FIND_COORDINATOR, 4, {"key_type": 1, "coordinator_keys": _TRANSACTIONS})
+            for name in _TRANSACTIONS:
+                body = {"transactional_id": name, "transaction_timeout_ms": 60_000}
+                codes.add((await direct.ask(INIT_PRODUCER_ID, 4, body))["error_code"])
+            return codes == {0}
+
+        await eventually(begun)
+
+
+def _partitions(name: str) -> list[Fields]:
+    return [{"partition_index": index, "timestamp": -1} for index in range(_TOPICS[name])]
+
+
+_RESOURCES: Final = [
+    {"resource_type": 2, "resource_name": name, "configuration_keys": None} for name in _TOPICS
+]
+_ALL_ACLS: Final = {
+    "resource_type_filter": 1,
+    "resource_name_filter": None,
+    "pattern_type_filter": 1,
+    "operation": 1,
+    "permission_type": 1,
+}
+_OF_NODE: Final[list[tuple[Api, int, Fields, str]]] = [
+    (METADATA, 12, {"topics": None}, "topics"),
+    (LIST_GROUPS, 5, {"states_filter": []}, "groups"),
+    (DESCRIBE_GROUPS, 5, {"groups": [*_GROUPS, "nobody"]}, "groups"),
+    (LIST_TRANSACTIONS, 1, {}, "transaction_states"),
+    (
+        DESCRIBE_TRANSACTIONS,
+        0,
+        {"transactional_ids": [*_TRANSACTIONS, "none"]},
+        "transaction_states",
+    ),
+    (
+        LIST_OFFSETS,
+        8,
+        {"topics": [{"name": name, "partitions": _partitions(name)} for name in _TOPICS]},
+        "topics",
+    ),
+    (
+        DESCRIBE_PRODUCERS,
+        0,
+        {"topics": [{"name": name, "partition_indexes": [0]} for name in _TOPICS]},
+        "topics",
+    ),
+    (
+        OFFSET_FETCH,
+        8,
+        {"groups": [{"group_id": name, "topics": None} for name in _GROUPS]},
+        "groups",
+    ),
+    (DESCRIBE_LOG_DIRS, 4, {"topics": None}, "results"),
+    (LIST_PARTITION_REASSIGNMENTS, 0, {"topics": None}, "topics"),
+    (DESCRIBE_CONFIGS, 4, {"resources": _RESOURCES}, "results"),
+    (DESCRIBE_ACLS, 3, _ALL_ACLS, "resources"),
+]
+_INNER: Final = ("topics", "partitions", "active_producers", "members", "acls", "configs")
+_NOISE: Final = frozenset({"topic_id", "usable_bytes", "total_bytes"})
+
+
+def _leaves(rows: list[Fields], before: str = "") -> Iterator[str]:
+    """Each element of the innermost arrays with all that it is in, as text: those of pages are those of the whole."""
+    for row in rows:
+        plain = {
+            name: value
+            for name, value in row.items()
+            if name not in _NOISE and not (name in _INNER and value)
+        }
+        path = before + json.dumps(plain, default=str, sort_keys=True)
+        inner = [row[name] for name in _INNER if row.get(name)]
+        for elements in inner:
+            yield from _leaves(elements, path)
+        if not inner:
+            yield path
+
+
+async def _node(address: str) -> str:
+    """The address of the node that a gateway names."""
+    async with raw_client(_address(address)) as client:
+        (row,) = (await client.ask(DESCRIBE_CLUSTER, 1, {}))["brokers"]
+    return f"{row['host']}:{row['port']}"
+
+
+@pytest.mark.parametrize("case", _OF_NODE, ids=lambda case: case[0].name)
+async def test_joined_pages_are_what_the_node_answers_unpaged(
+    broker: KafkaBroker, filled: str, case: tuple[Api, int, Fields, str]
+) -> None:
+    api, version, body, array = case
+    async with raw_client(_address(broker.address)) as client:
+        whole = sorted(_leaves((await client.ask(api, version, body))[array]))
+    async with raw_client(_address(await _node(filled))) as client:
+        assert sorted(_leaves((await client.ask(api, version, body))[array])) == whole
+        for limit in (1, 7, 2000):
+            rows: list[Fields] = []
+            cursor: Fields | None = None
+            for _ in range(200):
+                paged = {**body, "response_pagination_limit": limit, "cursor": cursor}
+                page = await client.ask(api, version, paged)
+                rows += page[array]
+                cursor = page["next_cursor"]
+                if cursor is None:
+                    break
+            else:
+                pytest.fail("pages do not end")
+            assert sorted(_leaves(rows)) == whole
+
+
+async def test_the_own_port_of_the_listener_is_no_nodes(broker: KafkaBroker, filled: str) -> None:
+    async with raw_client(_address(filled)) as client, raw_client(_address(broker.address)) as direct:
+        for api, version, array in ((LIST_GROUPS, 5, "groups"), (LIST_TRANSACTIONS, 1, "transaction_states")):
+            ours, theirs = await client.ask(api, version, {}), await direct.ask(api, version, {})
+            assert sorted(_leaves(ours[array])) == sorted(_leaves(theirs[array]))
+        assert (await client.ask(DESCRIBE_LOG_DIRS, 4, {"topics": None}))["error_code"] == 42
+        found = await client.ask(FIND_COORDINATOR, 4, {"coordinator_keys": ["group-0"]})
+        (row,) = found["coordinators"]
+        assert f"{row['host']}:{row['port']}" == await _node(filled)
+        nodes = (await client.ask(METADATA, 12, {"topics": None}))["brokers"]
+        assert [f"{row['host']}:{row['port']}" for row in nodes] == [await _node(filled)]
+        told = json.dumps([found, nodes], default=str)
+        assert broker.address not in told
+
+
+async def test_groups_and_offsets_change_through_the_gateway(filled: str) -> None:
+    async with raw_client(_address(filled)) as client:
+        rows = [{"partition_index": 0, "committed_offset": 7, "committed_metadata": ""}]
+        body = {"group_id": "short", "topics": [{"name": "orders", "partitions": rows}]}
+        assert (await client.ask(OFFSET_COMMIT, 9, body))["topics"][0]["partitions"][0]["error_code"] == 0
+        body = {"group_id": "short", "topics": [{"name": "orders", "partitions": [{"partition_index": 0}]}]}
+        assert (await client.ask(OFFSET_DELETE, 0, body))["topics"][0]["partitions"][0]["error_code"] == 0
+        gone = await client.ask(DELETE_GROUPS, 2, {"groups_names": ["short", "never"]})
+        codes = {row["group_id"]: row["error_code"] for row in gone["results"]}
+        assert codes["never"] == 69
+        assert codes["short"] in (0, 69)  # without offsets a group may be gone by itself
+
+
+async def test_messages_are_refused_with_the_name_of_the_cluster(filled: str) -> None:
+    async with raw_client(_address(filled)) as client:
+        cluster = (await client.ask(DESCRIBE_CLUSTER, 1, {}))["cluster_id"]
+        partition = {"index": 0, "records": None}
+        body = {"acks": 1, "topic_data": [{"name": "orders", "partition_data": [partition]}]}
+        (row,) = (await client.ask(PRODUCE, 9, body))["responses"][0]["partition_responses"]
+        assert row["error_code"] == 44
+        assert cluster in row["error_message"]
+        joined = await client.ask(
+            JOIN_GROUP, 9, {"group_id": "g", "protocol_type": "consumer", "protocols": []}
+        )
+        assert joined["error_code"] == 30
+
+
+def test_tools_print_what_they_print_at_the_cluster(broker: KafkaBroker, filled: str) -> None:
+    commands = [
+        (_TOOLS + "TopicCommand", "--describe"),
+        (_TOOLS + "consumer.group.ConsumerGroupCommand", "--describe", "--all-groups"),
+        (_TOOLS + "LogDirsCommand", "--describe"),
+        (_TOOLS + "TransactionsCommand", "list"),
+        (_TOOLS + "AclCommand", "--list"),
+        (_TOOLS + "reassign.ReassignPartitionsCommand", "--list"),
+        ("kafka.admin.ConfigCommand", "--describe", "--entity-type", "topics"),
+    ]
+    for name, *arguments in commands:
+        printed = []
+        for address in (broker.address, filled):
+            where = ["--bootstrap-server", address]
+            done = subprocess.run(
+                [*java_command(), name, *where, *arguments],
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=120,
+            )
+            assert done.returncode == 0, done.stderr + done.stdout
+            printed.append(sorted(done.stdout.splitlines()))
+        assert printed[0] == printed[1], name
+        assert printed[0] or "Group" in name
+
+
+@pytest.fixture(scope="module")
+def forwarding(broker: KafkaBroker, filled: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A gateway that asks as its clients."""
+    folder = tmp_path_factory.mktemp("forwarding")
+    (folder / "token").write_text(_token("gateway"))
+    own = {"mechanism": "OAUTHBEARER", "token": f"file:{folder / 'token'}"}
+    served = _gateway(
+        folder,
+        broker.sasl_address,
+        upstream={"forward": "client", "sasl": own},
+        sasl={"mechanisms": ["PLAIN", "OAUTHBEARER"]},
+    )
+    with served:
+        yield served.ready["kafka"]
+
+
+async def test_clients_have_their_own_rights_at_the_cluster(broker: KafkaBroker, forwarding: str) -> None:
+    async with AdminClient(forwarding, sasl=Plain("alice", broker.password)) as client:
+        assert {row.name for row in await client.list_topics()} == {"orders", "audit"}
+        made = await client.create_topics([NewTopic("more", 1)])
+        with pytest.raises(TopicAuthorizationException):
+            made.all()
+    async with AdminClient(forwarding, sasl=OAuthBearer(lambda: _token("gateway"))) as client:
+        assert {row.name for row in await client.list_topics()} == set(_TOPICS)
+
+
+async def test_credentials_that_the_cluster_refuses_are_refused(forwarding: str) -> None:
+    for sasl in (Plain("alice", "wrong"), Plain("nobody", "x"), OAuthBearer(lambda: "no.token.")):
+        async with AdminClient(forwarding, sasl=sasl, api_timeout=10) as client:
+            with pytest.raises((SaslAuthenticationException, KafkaException)):
+                await client.list_topics()
