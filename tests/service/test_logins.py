@@ -8,6 +8,7 @@ from typing import NoReturn
 import pytest
 
 from broker_core.access.authentication import AuthenticationFailed, Authenticator
+from broker_core.access.principal import Principal
 from broker_core.catalog import CatalogUnusable
 from broker_core.kafka.scram.credentials import ScramCredential
 from broker_core.service.logins import Logins, role_of
@@ -129,3 +130,25 @@ async def test_a_catalogue_that_cannot_be_read_is_nobodys_fault() -> None:
 def test_a_name_that_is_no_role_is_refused() -> None:
     with pytest.raises(AuthenticationFailed):
         role_of("a\nb")
+
+
+async def test_credentials_may_be_verified_elsewhere_alone(users: StoredUsersOfTest) -> None:
+    asked: list[tuple[str, bytes]] = []
+
+    async def verify(method: str, data: bytes) -> Principal:
+        asked.append((method, data))
+        if data.endswith(b"wrong"):
+            raise AuthenticationFailed("bad_password")
+        return Principal("ann")
+
+    local = logins_of(users)
+    logins = Logins(local.admission, users, verify)
+    attempt = attempt_of_kafka()
+    assert (await logins.password(attempt, "ann", b"pen")).principal.role == "ann"
+    assert attempt.elsewhere
+    assert (await logins.token(attempt_of_kafka(), b"a.b.c")).principal.role == "ann"
+    with pytest.raises(AuthenticationFailed):
+        await logins.password(attempt_of_kafka(), "alice", b"wrong")
+    assert asked == [("basic", b"ann:pen"), ("token", b"a.b.c"), ("basic", b"alice:wrong")]
+    logins.close()
+    local.close()

@@ -14,7 +14,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from broker_core.servers.kafka.apis import HANDLERS
+from broker_core.servers.kafka.call import KafkaCall
+from broker_core.servers.kafka.handler_row import HandlerRow
 from broker_core.servers.kafka.page_shapes import LOG_DIR
+from broker_core.servers.kafka.paged_row import with_pages
 from broker_core.wire.kafka import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_ACLS,
@@ -31,6 +34,7 @@ from broker_core.wire.kafka import (
     Api,
     Fields,
 )
+from tests.support.kafka_calls import call_of
 from tests.support.kafka_page_rows import ClusterRows
 from tests.support.kafka_page_server import PageServer, page_server
 from tests.support.kafka_page_units import cursor_fields, in_order, place_of, units_of
@@ -240,3 +244,33 @@ def test_no_handler_knows_of_pages() -> None:
         words = module.read_text(encoding="utf-8").lower()
         assert "cursor" not in words, module
         assert "limit" not in words, module
+
+
+async def test_groups_whose_topics_are_all_asked_for_are_cut_within_a_group() -> None:
+    rows = [{"partition_index": index, "committed_offset": index} for index in range(3)]
+
+    async def answer(call: KafkaCall) -> Fields:
+        return {
+            "groups": [
+                {"group_id": row["group_id"], "topics": [{"name": "t", "partitions": rows}]}
+                for row in call.body["groups"]
+            ]
+        }
+
+    row = with_pages(HandlerRow(OFFSET_FETCH, later=answer))
+    assert row.later is not None
+    found, cursor = [], None
+    for _ in range(10):
+        body: Fields = {"groups": [{"group_id": each, "topics": None} for each in ("a", "b")]}
+        body |= {"response_pagination_limit": 2, "cursor": cursor}
+        page = await row.later(call_of(OFFSET_FETCH, 9, body))
+        found += [
+            (group["group_id"], part["partition_index"])
+            for group in page["groups"]
+            for topic in group["topics"]
+            for part in topic["partitions"]
+        ]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert found == [(group, index) for group in ("a", "b") for index in range(3)]

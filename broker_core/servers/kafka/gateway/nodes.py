@@ -59,12 +59,12 @@ async def _all_topics(call: KafkaCall) -> Fields:
         topics = await call.services.topics.all_encoded(call, family, operations=told)
     except ListingFailed as failure:
         raise CloseClient(failure.message) from failure
-    if call.version < _WITH_CLUSTER:  # of version 0 no topics would be all of them
+    if not call.version:  # no topics would be all of them
         nodes = (await nodes_now(call)).nodes.values()
         rows = [{"node_id": node.id, "rack": node.rack} for node in nodes]
         return {"brokers": brokers(call, rows, "node_id"), "topics": topics}
     answer = await ask(call, METADATA, {**call.body, "topics": [], "allow_auto_topic_creation": False})
-    if not answer["error_code"]:
+    if call.version >= _WITH_CLUSTER and not answer["error_code"]:
         await learn(call, answer)
     return answer | {"brokers": brokers(call, answer["brokers"], "node_id"), "topics": topics}
 
