@@ -42,6 +42,8 @@ _RESTS_ON: Final = {
     "catalog.space": ("catalog.path", "upstream.service_url"),
     "catalog.property_keys": ("catalog.path", "upstream.service_url"),
     "kafka.acls": ("kafka.", "catalog.path", "upstream.service_url", "authentication."),
+    "kafka.upstream.bootstrap_servers": ("kafka.upstream.",),
+    "kafka.upstream.ports": ("kafka.",),
     "kafka.super_users": ("kafka.", "authentication."),
     "plugins": ("plugins.enabled",),
     "properties": ("catalog.property_keys", "upstream.", "plugins."),
@@ -106,6 +108,7 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
     from broker_core.cli.startup_checks.kafka_configs import kafka_configs_checks
     from broker_core.cli.startup_checks.kafka_replication import kafka_replication_checks
     from broker_core.cli.startup_checks.kafka_sasl import kafka_sasl_checks
+    from broker_core.cli.startup_checks.kafka_upstream import kafka_upstream_checks
     from broker_core.cli.startup_checks.limits import limit_checks
     from broker_core.cli.startup_checks.listen_addresses import listen_checks
     from broker_core.cli.startup_checks.log_file import log_checks
@@ -132,6 +135,7 @@ def all_checks(invocation: Invocation, options: Options | None = None) -> list[C
         ("kafka.configs", lambda: kafka_configs_checks(settings), PATIENCE),
         ("kafka.replication_factor", lambda: kafka_replication_checks(settings), PATIENCE),
         ("kafka.sasl", lambda: kafka_sasl_checks(settings), PATIENCE),
+        ("kafka.upstream", lambda: kafka_upstream_checks(settings), PATIENCE),
         ("tls", lambda: certificate_checks(settings), PATIENCE),
         ("limits", lambda: limit_checks(settings), PATIENCE),
         ("host", lambda: host_checks(settings), PATIENCE),

@@ -32,6 +32,10 @@ def kafka_acl_checks(settings: Settings) -> Iterator[Check]:
         if rows:
             yield Check.warning(_NAME, f"{_acls(len(rows))} without effect: there is no table [kafka]")
         return
+    if kafka.upstream is not None:
+        if rows:
+            yield Check.warning(_NAME, f"{_acls(len(rows))} without effect: the cluster has its own")
+        return
     configured = bool(kafka.super_users or kafka.allow_everyone_if_no_acl_found)
     if not rows and not configured:
         yield Check.ok(_NAME, "none is stored, and nothing is denied for want of one")
