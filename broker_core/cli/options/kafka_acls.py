@@ -181,13 +181,22 @@ class GivenBindings:
         )
 
     def meaningful_bindings(self) -> list[AclBinding]:
-        """The same; raises :exc:`UnusableQuestion` too for an operation that there is not on a resource of its type.
+        """The same; raises :exc:`UnusableQuestion` too for an operation that there is not on a resource of its type,
+        and for a topic that there cannot be.
 
         A server takes such bindings, from whatever client.
         """
         from broker_core.kafka.acls.acl_filters import mistake_in
+        from broker_core.kafka.topic_names import is_legal
 
         bindings = self.bindings()
+        is_prefixed = self.resource_pattern_type == "prefixed"
+        for name in self.topic or ():
+            if not (is_legal(f"{name}x" if is_prefixed else name) or name == "*"):
+                raise UnusableQuestion(
+                    f"--topic {name!r}: no topic of Kafka can have this name, which is the one without its namespace; "
+                    "all that begin so are meant with --resource-pattern-type prefixed, without a '*'"
+                )
         for each in bindings:
             mistake = mistake_in(each)
             if mistake is not None:

@@ -113,3 +113,16 @@ def test_an_operation_that_there_is_on_each_resource(operation: str | None) -> N
         cluster=True,
     )
     assert given.meaningful_bindings() == given.bindings()
+
+
+@pytest.mark.parametrize("form", ["literal", "prefixed"])
+def test_a_topic_that_there_cannot_be(form: str) -> None:
+    for topic in ("acme/shop/orders", "orders-*", "x" * 250):
+        given = GivenBindings(deny_principal=["User:a"], topic=[topic], resource_pattern_type=form)
+        with pytest.raises(UnusableQuestion, match="no topic of Kafka can have this name"):
+            given.meaningful_bindings()
+        assert given.bindings(), "it may be there, and is removed"
+    for topic in ("*", "orders-") if form == "literal" else (".", "orders-"):
+        assert GivenBindings(
+            allow_principal=["User:a"], topic=[topic], resource_pattern_type=form
+        ).meaningful_bindings()
