@@ -129,7 +129,7 @@ async def test_the_wrong_port_is_named(authority: Authority) -> None:
     ):
         async with plain_server(answer) as port:
             with pytest.raises(ClientError, match=told):
-                async with LookupClient(f"http://127.0.0.1:{port}") as client:
+                async with LookupClient(f"http://127.0.0.1:{port}", operation_timeout=2) as client:
                     await client.get_topics_under_namespace("a/b")
     async with plain_server(b"") as port:  # as a Java broker's port for TLS
         with pytest.raises(ClientError, match=r"it may speak TLS only, where its URL is pulsar\+ssl://"):

@@ -228,7 +228,7 @@ def test_a_plugin_that_talks_to_nobody_stops_nobody(tmp_path: Path, monkeypatch:
 
         async def ask() -> None:
             async with LookupSession("pulsar://{}:{}".format(*server.address)) as client:
-                for number in range(300):
+                for number in range(200):
                     await client.get_topics("public/default", pattern=f"public/default/{number}")
 
         asyncio.run(ask())
