@@ -100,10 +100,15 @@ class ServedGeneration:
 
     @property
     def follows(self) -> str:
-        """What keeps its answers right: ``changes``, ``max_age``, or only that the catalogue is declared ``static``."""
+        """What keeps its answers right: ``changes``, ``max_age``, a catalogue declared ``static``, or ``nothing``.
+
+        With nothing all its questions pass.
+        """
         if self.table is not None or self._logs.follows(self.generation.manifest):
             return "changes"
-        return "static" if self._settings.max_age is None else "max_age"
+        if self._settings.max_age is not None:
+            return "max_age"
+        return "static" if self._settings.static else "nothing"
 
     def _check_age(self) -> None:
         longest = self._settings.max_age
